@@ -1,0 +1,38 @@
+# Each of `run` and `test` makes the environment it needs; neither uses the other's, since a framework that is merely
+# installed changes what others import, and so what is measured.
+PYTHON ?= python3
+RUN := .venv
+TEST := .venv-test
+# Each in a process of its own, as in a run: some frameworks abort where another one is loaded. The slowest come first.
+BACKENDS := torch iree tensorflow iree-importers iree-torch tvm jax openvino litert onnxruntime numpy
+PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test lint bench clean
+
+run: $(RUN)/.ready
+	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
+
+test: lint
+	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2
+	printf '%s\n' $(BACKENDS) | xargs -P 2 -I{} env RNNBENCH_TEST_BACKEND={} $(TEST)/bin/python -m pytest -q tests/backends
+
+lint: $(TEST)/.ready
+	$(TEST)/bin/ruff check suite tests
+	$(TEST)/bin/ruff format --check suite tests
+	$(TEST)/bin/mypy
+
+bench: $(TEST)/.ready
+	$(TEST)/bin/python -m pytest tests/benchmarks -s -p no:cacheprovider
+
+$(RUN)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(RUN)
+	$(RUN)/bin/python $(PIP) -e '.[iree,tvm,floor,report]'
+	touch $@
+
+$(TEST)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TEST)
+	$(TEST)/bin/python $(PIP) -e '.[all,test]'
+	touch $@
+
+clean:
+	rm -rf $(RUN) $(TEST)

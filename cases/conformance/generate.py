@@ -1,0 +1,214 @@
+"""Writes the conformance cases: covering arrays by allpairspy, in which every pair of values that can meet does.
+
+python cases/conformance/generate.py        writes them again; a test holds that they are current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from pathlib import Path
+
+from allpairspy import AllPairs
+
+from rnnbench.cases.expand import scalar
+from rnnbench.cases.matrix import Value
+from rnnbench.cases.schema import LEAVES
+
+Row = dict[str, Value]
+Pair = tuple[tuple[str, Value], ...]
+
+CELLS: Mapping[str, Row] = {
+    "lstm": {"cell": "lstm"},
+    "gru": {"cell": "gru"},
+    "gru, reset before": {"cell": "gru", "reset_after": False},
+    "rnn": {"cell": "rnn"},
+    "lstm, projection": {"cell": "lstm", "projection": 5},
+    "lstm, clip": {"cell": "lstm", "clip": 0.5},
+    "gru, clip": {"cell": "gru", "clip": 0.5},
+    "rnn, clip": {"cell": "rnn", "clip": 0.5},
+    "lstm, cell clip": {"cell": "lstm", "cell_clip": 0.2},
+    "lstm, projection and both clips": {"cell": "lstm", "projection": 5, "clip": 0.5, "cell_clip": 0.2},
+    "lstm, relu": {"cell": "lstm", "activation": "relu"},
+    "gru, relu": {"cell": "gru", "activation": "relu"},
+    "rnn, relu": {"cell": "rnn", "activation": "relu"},
+    "lstm, hard sigmoid": {"cell": "lstm", "recurrent_activation": "hard_sigmoid"},
+    "gru, hard sigmoid": {"cell": "gru", "recurrent_activation": "hard_sigmoid", "reset_after": False},
+    "lstm, larger weights": {"cell": "lstm", "gain": 2},
+    "counter": {"cell": "counter", "input": 17},
+    "lstm, two threads": {"cell": "lstm", "threads": 2, "hidden": 128},
+    "gru, two threads": {"cell": "gru", "threads": 2, "hidden": 128},
+    "lstm, ragged": {"cell": "lstm", "lengths": "ragged", "batch": 3},
+    "gru, ragged": {"cell": "gru", "lengths": "ragged", "batch": 3},
+}
+"""What may be computed, with what belongs to one of them alone."""
+PLAIN = ["lstm", "gru", "gru, reset before", "rnn"]
+TIMES = ["fused", "looped", "unrolled", "unrolled:2"]
+SIZES: Mapping[str, Sequence[Value]] = {
+    "cell": PLAIN,
+    "state": ["stitched", "stateful", "none"],
+    "chunk": [4, 1, 3, "all"],
+    "steps": [12, 7, 8],
+    "hidden": [17, 1, 3, 33, 127, 128],
+    "input": [8, 1, 5],
+    "batch": [1, 2, 5],
+    "layers": [1, 2, 3],
+    "direction": ["forward", "reverse", "bidirectional"],
+    "bias": [True, False],
+}
+VARIANTS: Mapping[str, Sequence[Value]] = {
+    "cell": ["lstm", *(cell for cell in CELLS if cell not in PLAIN)],
+    "time": TIMES[:3],
+    "state": ["stitched", "stateful", "none"],
+    "chunk": [4, 1],
+    "layers": [1, 2],
+    "direction": ["forward", "bidirectional"],
+}
+DTYPES: Mapping[str, Sequence[Value]] = {
+    "dtype": ["float16", "bfloat16", "float64"],
+    "cell": PLAIN,
+    "time": TIMES[:3],
+    "state": ["stitched", "stateful"],
+    "chunk": [4, 1, "all"],
+    "hidden": [17, 128],
+    "batch": [1, 3],
+}
+ENDURANCE: Mapping[str, Sequence[Value]] = {
+    "cell": ["lstm", "gru"],
+    "time": TIMES[:3],
+    "state": ["stitched", "stateful"],
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """A case: its axes, an array for each value of the axis `each`, and what the rest of the file says."""
+
+    description: str
+    axes: Mapping[str, Sequence[Value]]
+    each: str = ""
+    own: Row = field(default_factory=dict)
+    """What the case says where it has no axis, and differs from the others."""
+    endurance: str = "50ms"
+
+
+NETWORKS = Array(
+    "For each of four values of time, every pair of values of ten other axes that can meet.",
+    {"time": TIMES, **SIZES},
+    each="time",
+)
+CASES: Mapping[str, Array] = {
+    "networks": NETWORKS,
+    "variants": Array(
+        "Every pair of values of six axes that can meet, of cells with what not every runtime has.", VARIANTS
+    ),
+    "dtypes": Array("Every pair of values of seven axes, in the other types.", DTYPES),
+    "endurance": Array("Ten thousand steps and ten thousand calls.", ENDURANCE, own={"hidden": 16}, endurance="1s"),
+}
+LIMITS = "limits: {{build: 120s, trial: 240s, memory: 4GiB, endurance: {}}}"
+OTHERS: Row = {"steps": 12, "input": 8, "hidden": 17, "chunk": 4, "dtype": "float32"}
+"""What a case must say where it is no axis."""
+
+
+def possible(row: Row) -> bool:
+    """Whether these values, all of a row or some, can stand in one trial."""
+    cell, chunk, steps, state = str(row.get("cell")), row.get("chunk"), row.get("steps"), row.get("state")
+    call = steps if chunk == "all" else chunk
+    one_way = CELLS.get(cell, {}).get("cell") == "counter"
+    return not (
+        (row.get("direction", "forward") != "forward" and (state not in (None, "none") or one_way))
+        or (one_way and row.get("layers", 1) != 1)
+        or ("ragged" in cell and state not in (None, "none"))
+        or (state == "none" and isinstance(call, int) and isinstance(steps, int) and steps % call)
+        or (row.get("time") == "unrolled:2" and isinstance(call, int) and call % 2)
+    )
+
+
+def rows_of(case: Array) -> list[Row]:
+    """The rows of all arrays of a case."""
+    if not case.each:
+        return array(case.axes)
+    return [row for value in case.axes[case.each] for row in array({**case.axes, case.each: [value]})]
+
+
+def array(axes: Mapping[str, Sequence[Value]]) -> list[Row]:
+    """Rows in which every pair of values that can meet does: allpairspy's, and more for pairs that it gave up on."""
+
+    def allowed(values: Sequence[Value]) -> bool:
+        return possible(dict(zip(axes, values, strict=False)))
+
+    rows = [dict(zip(axes, values, strict=True)) for values in AllPairs(list(axes.values()), filter_func=allowed)]
+    left = set(every_pair(axes)).difference(*map(pairs, rows))
+    for pair in every_pair(axes):
+        if pair in left and (row := completed(dict(pair), axes, left)) is not None:
+            rows.append(row)
+            left.difference_update(pairs(row))
+    return rows
+
+
+def pairs(row: Row) -> Iterator[Pair]:
+    return combinations(row.items(), 2)
+
+
+def every_pair(axes: Mapping[str, Sequence[Value]]) -> Iterator[Pair]:
+    """All pairs of values of two axes, those that contradict each other included."""
+    for (one, values), (other, others) in combinations(axes.items(), 2):
+        yield from (((one, a), (other, b)) for a, b in product(values, others))
+
+
+def completed(row: Row, axes: Mapping[str, Sequence[Value]], left: Collection[Pair] = ()) -> Row | None:
+    """A possible row with these values, and with many a pair of those that are `left`; None where there is none."""
+    if not possible(row):
+        return None
+    missing = next((name for name in axes if name not in row), None)
+    if missing is None:
+        return {name: row[name] for name in axes}
+
+    def brings(value: Value) -> int:
+        return sum(pair in left for pair in pairs({name: {**row, missing: value}.get(name) for name in axes}))
+
+    tried = (
+        completed({**row, missing: value}, axes, left) for value in sorted(axes[missing], key=brings, reverse=True)
+    )
+    return next((whole for whole in tried if whole is not None), None)
+
+
+def text(name: str) -> str:
+    """The case file: the first row is the case's own values, the others are included."""
+    case = CASES[name]
+    rows = [_leaves(row) for row in rows_of(case)]
+    first = {**OTHERS, **case.own, **rows[0]}
+    lines = [
+        "# yaml-language-server: $schema=../../suite/rnnbench/cases/schema.json",
+        "# Written by generate.py, which says what the axes are and which of their values cannot meet.",
+        "schema: 1",
+        f"name: {name}",
+        f"description: {case.description}",
+    ]
+    for section in ("model", "workload", "strategy", "target"):
+        values = {leaf: value for leaf, value in first.items() if LEAVES[leaf] == section}
+        if values:
+            lines.append(f"{section}: {_flow(values)}")
+    lines += ["matrix:", "  include:", *(f"    - {_flow(row)}" for row in rows[1:]), LIMITS.format(case.endurance)]
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(row: Row) -> Row:
+    return {**row, **CELLS[str(row["cell"])]}
+
+
+def _flow(values: Row) -> str:
+    parts = (
+        f'{leaf}: "{value}"' if ":" in str(value) else f"{leaf}: {scalar(value)}" for leaf, value in values.items()
+    )
+    return "{" + ", ".join(parts) + "}"
+
+
+def main() -> None:
+    for name in CASES:
+        (Path(__file__).parent / f"{name}.yaml").write_text(text(name))
+
+
+if __name__ == "__main__":
+    main()

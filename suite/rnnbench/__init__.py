@@ -1,0 +1,3 @@
+"""rnnbench: RNN execution strategies, compared across compilers."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""`python -m rnnbench`."""
+
+from rnnbench.cli import main
+
+main()

@@ -1,0 +1,223 @@
+"""What every RNN session does alike: checking arrays, cutting a call into chunks, running the ragged rest.
+
+A backend's session gives four small methods (`_advance`, `_read_state`, `_write_state`, `_bind`); the contract is here.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rnnbench.backends.base import (
+    ArrayError,
+    Arrays,
+    ArraySpec,
+    Artifact,
+    Bound,
+    Program,
+    Request,
+    Session,
+    Signature,
+)
+
+STORED_AS = {"bfloat16": "float32", "int8": "float32"}
+"""Precisions whose arrays sessions exchange in another dtype, NumPy having none of its own."""
+
+
+def rnn_signature(request: Request) -> Signature:
+    """x, y and, unless the state is `none`, the state arrays of a request."""
+    model = request.model
+    dtype = STORED_AS.get(request.precision.state, request.precision.state)
+    arrays = [
+        ArraySpec("x", "input", ("n", "batch", model.input), dtype),
+        ArraySpec("y", "output", ("n", "batch", model.width), dtype),
+    ]
+    if request.ragged:
+        arrays.append(ArraySpec("lengths", "input", ("batch",), "int32"))
+    if request.strategy.state != "none":
+        for name, (rows, _, size) in model.state_shapes(request.batch).items():
+            arrays.append(ArraySpec(name, "state", (rows, "batch", size), dtype))
+    return Signature(tuple(arrays))
+
+
+def checked(spec: ArraySpec, array: object, sizes: Mapping[str, int]) -> np.ndarray:
+    """`array` if it is what `spec` says, with `sizes` for its named dimensions; an unknown `n` may be any size ≥ 1."""
+    if not isinstance(array, np.ndarray):
+        raise ArrayError(f"{spec.name}: expected a NumPy array, got {type(array).__name__}")
+    if array.dtype != spec.dtype:
+        raise ArrayError(f"{spec.name}: expected dtype {spec.dtype}, got {array.dtype}; cast it before the call")
+    wanted = [sizes.get(d, d) if isinstance(d, str) else d for d in spec.shape]
+    fits = array.ndim == len(wanted) and all(
+        got >= 1 if want == "n" else got == want for got, want in zip(array.shape, wanted, strict=False)
+    )
+    if not fits:
+        shape = ", ".join("n ≥ 1" if d == "n" else str(d) for d in wanted)
+        raise ArrayError(f"{spec.name}: expected shape [{shape}], got {list(array.shape)}")
+    return array
+
+
+def checked_names(what: str, specs: Sequence[ArraySpec], arrays: Arrays) -> None:
+    expected, got = [spec.name for spec in specs], list(arrays)
+    if sorted(expected) != sorted(got):
+        raise ArrayError(f"{what}: expected the arrays {expected or 'none'}, got {got or 'none'}")
+
+
+def of_one_step(request: Request) -> Request:
+    """The request of the program that ragged rests run through: a loop stays a loop, copies of the cell become one."""
+    time = "unrolled" if request.strategy.time.startswith("unrolled") else request.strategy.time
+    return replace(request, strategy=replace(request.strategy, time=time, chunk=1))
+
+
+class ChunkedProgram(ABC):
+    """A program of one chunk size. `build_tail` makes the program of size 1 that ragged rests run through."""
+
+    def __init__(self, request: Request, artifact: Artifact, cached: bool, build_tail: Callable[[], Program]) -> None:
+        self.request = request
+        self.signature = rnn_signature(request)
+        self.artifact = artifact
+        self.cached = cached
+        self.tail_build_s: float | None = None
+        self._build_tail = build_tail
+        self._tail: Program | None = None
+
+    def tail(self) -> Program:
+        if self._tail is None:
+            start = time.perf_counter()
+            self._tail = self._build_tail()
+            self.tail_build_s = time.perf_counter() - start
+        return self._tail
+
+    @abstractmethod
+    def open(self) -> Session: ...
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
+
+
+class ChunkedSession(ABC):
+    """A stream through a ChunkedProgram. Every public method checks its arguments before anything changes."""
+
+    def __init__(self, program: ChunkedProgram) -> None:
+        request = program.request
+        self._program = program
+        self._chunk = request.strategy.chunk
+        self._streams = request.strategy.state != "none"
+        self._sizes = {"batch": request.batch}
+        self._x, *others = program.signature.of("input")
+        self._lengths = others[0] if others else None
+        (self._y,) = program.signature.of("output")
+        self._states = program.signature.of("state")
+        self._whole = (self._chunk, request.batch, request.model.input)
+        self._dtype = np.dtype(self._x.dtype)
+        self._tail: Session | None = None
+
+    @abstractmethod
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        """Run one chunk, x [chunk, batch, input] (C-contiguous, perhaps read-only), and return a y the caller owns."""
+
+    @abstractmethod
+    def _read_state(self) -> dict[str, np.ndarray]:
+        """Copies of the state. Not called where there is none."""
+
+    @abstractmethod
+    def _write_state(self, state: Arrays) -> None:
+        """Take (a copy of) a checked, C-contiguous state. Not called where there is none."""
+
+    @abstractmethod
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        """Bind checked, C-contiguous chunks."""
+
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """As `_advance`, each row of the batch having a length of its own. An adapter that covers LENGTHS writes it.
+
+        No other is asked: the registry answers `unsupported` for an extra that an adapter's support does not cover.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: its support covers `lengths`; write _advance_ragged")
+
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        """As `_bind`, with the lengths of each chunk's rows."""
+        raise NotImplementedError(f"{type(self).__name__}: its support covers `lengths`; write _bind_ragged")
+
+    def reset(self) -> None:
+        if self._streams:
+            self._write_state({s.name: np.zeros(self._shape(s), s.dtype) for s in self._states})
+
+    def get_state(self) -> Arrays:
+        return self._read_state() if self._streams else {}
+
+    def set_state(self, state: Arrays) -> None:
+        checked_names("state", self._states, state)
+        arrays = {s.name: np.ascontiguousarray(checked(s, state[s.name], self._sizes)) for s in self._states}
+        if self._streams:
+            self._write_state(arrays)
+
+    def step(self, inputs: Arrays) -> Arrays:
+        x = inputs.get("x")
+        # What is timed: a whole chunk costs these comparisons, and only the rest is looked at closely.
+        if (
+            len(inputs) == 1
+            and self._lengths is None
+            and isinstance(x, np.ndarray)
+            and x.shape == self._whole
+            and x.dtype == self._dtype
+        ):
+            return {"y": self._advance(np.ascontiguousarray(x))}
+        if self._lengths is not None:
+            return {"y": self._advance_ragged(*self._checked_ragged(self._lengths, inputs))}
+        checked_names("inputs", (self._x,), inputs)
+        x = np.ascontiguousarray(checked(self._x, x, self._sizes))
+        steps = x.shape[0]
+        if not self._streams:
+            raise ArrayError(
+                f"x: expected {self._chunk} steps, got {steps}; with state 'none' every call is a whole sequence"
+            )
+        return {"y": self._in_chunks(x)}
+
+    def bind(self, ring: Sequence[Arrays]) -> Bound:
+        if not ring:
+            raise ArrayError("ring: expected at least one chunk, got none")
+        if self._lengths is not None:
+            return self._bind_ragged([self._checked_ragged(self._lengths, inputs) for inputs in ring])
+        sizes = {**self._sizes, "n": self._chunk}
+        chunks = []
+        for inputs in ring:
+            checked_names("inputs", (self._x,), inputs)
+            chunks.append(np.ascontiguousarray(checked(self._x, inputs["x"], sizes)))
+        return self._bind(chunks)
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
+
+    def _checked_ragged(self, spec: ArraySpec, inputs: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        checked_names("inputs", (self._x, spec), inputs)
+        x = checked(self._x, inputs["x"], {**self._sizes, "n": self._chunk})
+        lengths = checked(spec, inputs["lengths"], self._sizes)
+        if lengths.min() < 1 or lengths.max() > self._chunk:
+            raise ArrayError(f"lengths: expected 1 to {self._chunk} steps, got {lengths.min()} to {lengths.max()}")
+        return np.ascontiguousarray(x), np.ascontiguousarray(lengths)
+
+    def _in_chunks(self, x: np.ndarray) -> np.ndarray:
+        steps, chunk = x.shape[0], self._chunk
+        y = np.empty((steps, x.shape[1], self._program.request.model.width), self._y.dtype)
+        whole = steps - steps % chunk
+        for start in range(0, whole, chunk):
+            y[start : start + chunk] = self._advance(x[start : start + chunk])
+        if whole < steps:
+            if self._tail is None:
+                self._tail = self._program.tail().open()
+            self._tail.set_state(self.get_state())
+            for index in range(whole, steps):
+                y[index : index + 1] = self._tail.step({"x": x[index : index + 1]})["y"]
+            self.set_state(self._tail.get_state())
+        return y
+
+    def _shape(self, spec: ArraySpec) -> tuple[int, ...]:
+        return tuple(self._sizes[d] if isinstance(d, str) else d for d in spec.shape)

@@ -1,0 +1,103 @@
+"""IREE as a backend: what is installed, what it can do, and how a request becomes a program."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Lack, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.iree import imported, program
+from rnnbench.backends.iree.compile import FLAGS, compile_module
+from rnnbench.backends.iree.imported_program import build_imported
+from rnnbench.backends.iree.runtime import IreeProgram, environment
+
+PACKAGES = ("iree-base-compiler", "iree-base-runtime")
+AUTHORED = "linalg"
+ROUTES = (AUTHORED, *imported.PACKAGES)
+
+
+class IreeBackend:
+    name = "iree"
+
+    def probe(self) -> Probe:
+        versions = {}
+        for package in PACKAGES:
+            try:
+                versions[package] = version(package)
+            except PackageNotFoundError:
+                return Probe(ROUTES, versions, f"{package} is not installed", f"pip install {' '.join(PACKAGES)}")
+        lacking = {}
+        for route, packages in imported.PACKAGES.items():
+            for package in packages:
+                try:
+                    versions[package] = version(package)
+                except PackageNotFoundError:
+                    lacking[route] = Lack(f"{package} is not installed", f"pip install {' '.join(packages)}")
+        return Probe(ROUTES, versions, lacking=lacking)
+
+    def support(self, request: Request) -> Support:
+        reason = _unsupported(request)
+        if reason:
+            return Support("unsupported", reason)
+        variables = environment(request.threads)
+        if request.route != AUTHORED and (reason := imported.stand_ins(request)):
+            return Support("emulated", reason, environment=variables)
+        covers = frozenset({ACTIVATIONS}) if request.route == AUTHORED else frozenset[str]()
+        return Support("native", environment=variables, covers=covers)
+
+    def load(self) -> None:
+        importlib.import_module("iree.runtime")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        reason = _unsupported(request)
+        if reason:
+            raise BuildError(reason)
+        if request.route != AUTHORED:
+            return build_imported(request, cache)
+        source = program.module(request)
+        compiled = compile_module(source, cache)
+        artifact = Artifact(
+            source_digest=hashlib.sha256(source.encode()).hexdigest(),
+            digest=compiled.digest,
+            nbytes=compiled.path.stat().st_size,
+            operations=compiled.operations,
+            lowered=compiled.lowered,
+            origin="authored",
+            math="exact",
+            flags=FLAGS,
+            notes=_notes(request),
+        )
+        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        return IreeProgram(request, artifact, compiled.path, compiled.cached, tail)
+
+
+def _unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    model, strategy = request.model, request.strategy
+    copies = program.copies(strategy.time)
+    if request.route not in ROUTES:
+        return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}"
+    if request.device != "cpu":
+        return f"the programs are compiled for the CPU (llvm-cpu); there is none for '{request.device}' yet"
+    if request.precision.uniform != "float32":
+        return "the programs are emitted in float32 alone"
+    if strategy.time == "fused" and request.route == AUTHORED:
+        return "IREE has no RNN operator: its input dialects (linalg, tensor, scf, StableHLO, TOSA, torch) have none"
+    if model.direction != "forward" and strategy.state != "none":
+        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
+    if copies and strategy.chunk % copies:
+        return f"a loop over {copies} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
+    return "" if request.route == AUTHORED else imported.refusal(request)
+
+
+def _notes(request: Request) -> tuple[str, ...]:
+    notes = ["the gate math of a step is one elementwise operation"]
+    if request.model.cell != "counter":
+        notes.append("the input projection of all steps of a call is one product, outside any loop")
+        notes.append("weights are packed for the product's kernel when a session is opened (data tiling)")
+    if request.strategy.state != "none":
+        notes.append("the state of all layers is one flat array, so that command buffers are recorded once and reused")
+    return (*notes, "functions name their device, without which each pass of a loop copies all of y")

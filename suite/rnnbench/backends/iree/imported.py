@@ -1,0 +1,111 @@
+"""Programs of other frameworks, through IREE's importers: which routes there are, what each can say, and its module.
+
+An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. What the
+framework's RNN operator becomes is the importer's affair: ONNX's is made a loop, and torch's a copy of the cell a step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.onnx_graphs.support import unsupported as no_graph
+from rnnbench.backends.torch import exported
+from rnnbench.rnn.spec import Model
+
+PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
+"""By route, what it needs besides IREE itself, and whose versions decide the program."""
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A module with a function `step`, whose operations are at `copy n` where they came from a copy of the cell."""
+
+    text: str
+    x: Shape
+    """The array's shape in the program; in memory it is the suite's."""
+    state: tuple[Shape, ...]
+    """The state's: an array for each of h and c, or one for both; none where a call starts from zeros."""
+
+
+def imported(request: Request, cache: Path) -> Imported:
+    """The module of a request, or the one that an earlier build left. Raises BuildError.
+
+    What it takes to import (torch, JAX) is imported here alone: who only loads a program does without.
+    """
+    path = cache / f"imported-{_key(request)}.json"
+    if path.is_file():
+        fields = json.loads(path.read_text())
+        return Imported(fields["text"], tuple(fields["x"]), tuple(tuple(shape) for shape in fields["state"]))
+    module = importlib.import_module(f"rnnbench.backends.iree.imported_{request.route}")
+    result = cast("Callable[[Request], Imported]", module.import_module)(request)
+    cache.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(asdict(result)))
+    part.replace(path)
+    return result
+
+
+def refusal(request: Request) -> str:
+    """Why no importer makes a program of a request; empty where one does."""
+    model, time = request.model, request.strategy.time
+    if request.route == "stablehlo":
+        return "StableHLO has no RNN operator: JAX and TensorFlow write a loop or its copies" if time == "fused" else ""
+    if request.route == "onnx":
+        return no_graph(request) or (_onnx_operator(model) if time == "fused" else "")
+    return exported.refusal(request)
+
+
+def _onnx_operator(model: Model) -> str:
+    """What IREE's lowering of the operators LSTM, GRU and RNN refuses. The clip of an RNN it ignores: that is run."""
+    if model.clip is not None and model.cell != "rnn":
+        return f"IREE's lowering of ONNX's {model.cell.upper()} has no clip"
+    if model.direction == "reverse":
+        return "IREE's lowering of ONNX's operators has no direction that only runs backwards"
+    if model.direction == "bidirectional" and model.cell != "lstm":
+        return f"IREE's lowering of ONNX's {model.cell.upper()} runs forwards alone; its LSTM's runs both ways"
+    return ""
+
+
+def stand_ins(request: Request) -> str:
+    """What stands in for what the importers have no notion of; empty where nothing does."""
+    found = []
+    if request.strategy.time == "fused":
+        made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
+        found.append(f"IREE has no RNN operator: the importer makes {made} of it")
+    if request.strategy.state == "stateful":
+        found.append("imported functions are pure: the session holds the state's buffers")
+    return "; ".join(found)
+
+
+def _key(request: Request) -> str:
+    """Names a module: what was asked for, with which weights, and who imports it."""
+    asked = {
+        "route": request.route,
+        "model": request.model.model_dump(),
+        "time": request.strategy.time,
+        "carried": request.strategy.state != "none",
+        "chunk": request.strategy.chunk,
+        "batch": request.batch,
+        "versions": [version(name) for name in ("iree-base-compiler", *PACKAGES[request.route])],
+    }
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    for name, array in request.weights.named(request.model):
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def located(operation: str, copy: int) -> str:
+    """A line of MLIR with the location of a copy of the cell."""
+    return f'{operation} loc("copy {copy}")'

@@ -1,0 +1,36 @@
+"""Route `onnx`: the suite's ONNX graphs through IREE's ONNX importer (what `iree-import-onnx` runs)."""
+
+from __future__ import annotations
+
+import re
+
+import onnx
+from iree.compiler import ir
+from iree.compiler.extras import onnx_importer
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.iree.imported import Imported
+from rnnbench.backends.onnx_graphs import build_graph
+from rnnbench.backends.onnx_graphs.counting import FUSED
+from rnnbench.backends.onnx_graphs.support import COPY, copy_name
+
+_NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
+
+
+def import_module(request: Request) -> Imported:
+    """The importer takes a node's location from its name, in which a copy of the cell has its number."""
+    model = build_graph(request)
+    model.graph.name = "step"
+    operators = [node for node in model.graph.node if node.op_type in FUSED]
+    for number, node in enumerate(operators):
+        node.name = copy_name(number) + node.op_type
+    try:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(model))
+        module = info.create_module(context=ir.Context()).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+    except onnx_importer.OnnxImportError as error:
+        raise BuildError(f"iree-import-onnx: {error}") from error
+    text = _NAME.sub(r'loc("copy \1")', module.get_asm(enable_debug_info=True))
+    text = re.sub(r"^module\b", "module @rnn", text, count=1, flags=re.MULTILINE)
+    x, *state = [tuple(d.dim_value for d in i.type.tensor_type.shape.dim) for i in model.graph.input]
+    return Imported(text, x, tuple(state))

@@ -1,0 +1,106 @@
+"""An imported module, compiled; and streams through it, the state in as many buffers as the function has."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.iree.compile import FLAGS, compile_module
+from rnnbench.backends.iree.imported import Imported, Shape, imported
+from rnnbench.backends.iree.runtime import IreeProgram, StitchedBound, StitchedSession
+
+
+def build_imported(request: Request, cache: Path) -> Program:
+    """Raises BuildError."""
+    program = imported(request, cache)
+    compiled = compile_module(program.text, cache)
+    artifact = Artifact(
+        source_digest=hashlib.sha256(program.text.encode()).hexdigest(),
+        digest=compiled.digest,
+        nbytes=compiled.path.stat().st_size,
+        operations=compiled.operations,
+        lowered=compiled.lowered,
+        origin="imported",
+        math="exact",
+        flags=FLAGS,
+        notes=("the module is the importer's own: only its function is renamed, and copies of the cell are marked",),
+    )
+    tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731
+    return ImportedProgram(request, artifact, compiled.path, compiled.cached, tail, program)
+
+
+class ImportedProgram(IreeProgram):
+    def __init__(
+        self,
+        request: Request,
+        artifact: Artifact,
+        path: Path,
+        cached: bool,
+        build_tail: Callable[[], Program],
+        program: Imported,
+    ) -> None:
+        super().__init__(request, artifact, path, cached, build_tail)
+        self.imported = program
+
+    def open(self) -> Session:
+        return ImportedSession(self, self.imported.x, self.imported.state)
+
+
+class ImportedSession(StitchedSession):
+    """The state is the list of buffers that the last call returned; empty where each call starts from zeros."""
+
+    def __init__(self, program: IreeProgram, x: Shape, shapes: tuple[Shape, ...]) -> None:
+        self._x_shape = x
+        self._shapes = shapes
+        super().__init__(program)
+        self.state: list[Any] = self.state or []
+
+    def to_input(self, x: np.ndarray) -> Any:
+        return self.to_device(x.reshape(self._x_shape))
+
+    def to_output(self, outputs: Any) -> np.ndarray:
+        return self.to_host(outputs, 0).reshape(*self._whole[:2], -1)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        outputs = self.invoke(self._function, [self.to_input(x), *self.state], 1 + len(self.state))
+        self.state = [outputs.get_as_ref(1 + index) for index in range(len(self.state))]
+        return self.to_output(outputs)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        held = self.packed(self.state)
+        return self._unpack(np.concatenate([self.to_host(held, index).ravel() for index in range(len(self.state))]))
+
+    def _write_state(self, state: Arrays) -> None:
+        ends = np.cumsum([prod(shape) for shape in self._shapes])
+        parts = np.split(self._pack(state), ends[:-1])
+        self.state = [self.to_device(part.reshape(shape)) for part, shape in zip(parts, self._shapes, strict=True)]
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return ImportedBound(self, self._context.invoke, self._function, [self.to_input(x) for x in ring])
+
+
+class ImportedBound(StitchedBound):
+    """A call packs x and every buffer of the state."""
+
+    _session: ImportedSession
+
+    def __call__(self) -> None:
+        session = self._session
+        state = session.state
+        inputs = self._list(1 + len(state))
+        inputs.push_ref(next(self._ring))
+        for buffer in state:
+            inputs.push_ref(buffer)
+        outputs = self._outputs = self._list(1 + len(state))
+        self._invoke(self._function, inputs, outputs)
+        session.state = [outputs.get_as_ref(1 + index) for index in range(len(state))]
+
+    def output(self) -> Arrays:
+        return {"y": self._session.to_output(self._outputs)}

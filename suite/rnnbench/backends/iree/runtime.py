@@ -1,0 +1,219 @@
+"""IREE's runtime: loading a .vmfb, and streams through it.
+
+A session is a VmContext of its own, with its own copy of the module's globals; the .vmfb is mapped into memory once and
+shared. Calls go through `VmContext.invoke`, one level below `BoundModule`, whose argument packing costs more than a
+small step does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import cycle
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request, Session
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+
+VARIABLE = "IREE_PY_RUNTIME_FLAGS"
+"""Flags of the runtime's drivers, which it reads when it is imported."""
+
+
+def environment(threads: int) -> dict[str, str]:
+    """What the environment needs for that many threads. One thread runs on the caller's own, and needs nothing."""
+    return {} if threads == 1 else {VARIABLE: f"--task_topology_group_count={threads}"}
+
+
+class IreeProgram(ChunkedProgram):
+    """A loaded .vmfb."""
+
+    def __init__(
+        self, request: Request, artifact: Artifact, path: Path, cached: bool, build_tail: Callable[[], Program]
+    ) -> None:
+        import iree.runtime as rt
+
+        super().__init__(request, artifact, cached, build_tail)
+        self.device = _device(request.threads)
+        self.module = rt.VmModule.mmap(_instance(), str(path))
+
+    def open(self) -> Session:
+        return StitchedSession(self) if self.request.strategy.state == "stitched" else EnclosedSession(self)
+
+    def close(self) -> None:
+        super().close()
+        del self.module
+
+
+class _IreeSession(ChunkedSession):
+    """A context, and arrays to and from its device."""
+
+    def __init__(self, program: IreeProgram) -> None:
+        import iree.runtime as rt
+
+        super().__init__(program)
+        self.rt = rt
+        self._module = program.module
+        self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
+        self._function = program.module.lookup_function("step")
+        self._upload = partial(
+            program.device.allocator.allocate_buffer_copy,
+            memory_type=rt.MemoryType.DEVICE_LOCAL,
+            allowed_usage=int(rt.BufferUsage.DEFAULT),
+            device=program.device,
+            element_type=rt.HalElementType.FLOAT_32,
+        )
+
+    def invoke(self, function: Any, arguments: Sequence[Any], results: int) -> Any:
+        """The list of results of one call, device buffers in and out. Returns when the work is done."""
+        outputs = self.rt.VmVariantList(results)
+        self._context.invoke(function, self.packed(arguments), outputs)
+        return outputs
+
+    def packed(self, arguments: Sequence[Any]) -> Any:
+        inputs = self.rt.VmVariantList(len(arguments))
+        for argument in arguments:
+            inputs.push_ref(argument)
+        return inputs
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """A copy of a C-contiguous array in a device buffer."""
+        return self._upload(buffer=array)
+
+    def to_host(self, outputs: Any, index: int) -> np.ndarray:
+        """A copy of one result. What the runtime maps dies with its buffer, so it is copied while that lives."""
+        view = outputs.get_as_object(index, self.rt.HalBufferView)
+        mapped = view.map()
+        return np.array(mapped.asarray(view.shape, _FLOAT32))
+
+    def _pack(self, state: Arrays) -> np.ndarray:
+        """h (and c) as the module's flat state."""
+        return np.concatenate([state[spec.name].ravel() for spec in self._states])
+
+    def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        shapes = [self._shape(spec) for spec in self._states]
+        ends = np.cumsum([prod(shape) for shape in shapes])
+        parts = zip(self._states, np.split(flat, ends[:-1]), shapes, strict=True)
+        return {spec.name: part.reshape(shape).copy() for spec, part, shape in parts}
+
+    def close(self) -> None:
+        super().close()
+        vars(self).pop("_context", None)
+
+
+class EnclosedSession(_IreeSession):
+    """`step` takes x alone: the state is in the module's globals, or starts from zeros in every call."""
+
+    def reset(self) -> None:
+        if self._streams:
+            self._call("reset")
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        return self.to_host(self.invoke(self._function, [self.to_device(x)], 1), 0)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._unpack(self.to_host(self._call("get_state"), 0))
+
+    def _write_state(self, state: Arrays) -> None:
+        self._call("set_state", self.to_device(self._pack(state)))
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self.invoke(self._module.lookup_function(name), arguments, 1)
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return EnclosedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+
+
+class StitchedSession(_IreeSession):
+    """`step` takes and returns the state. It stays in the buffer that the last call returned."""
+
+    def __init__(self, program: IreeProgram) -> None:
+        super().__init__(program)
+        self.state: Any = None
+        self.reset()
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        outputs = self.invoke(self._function, [self.to_device(x), self.state], 2)
+        self.state = outputs.get_as_ref(1)
+        return self.to_host(outputs, 0)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._unpack(self.to_host(self.packed([self.state]), 0))
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = self.to_device(self._pack(state))
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return StitchedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+
+
+class _IreeBound:
+    """Device buffers for every chunk, made beforehand. The runtime returns from a call when its work is done."""
+
+    def __init__(self, session: _IreeSession, invoke: Callable[..., None], function: Any, ring: list[Any]) -> None:
+        self._session = session
+        self._invoke = invoke
+        self._function = function
+        self._ring = cycle(self._prepared(ring))
+        self._list = session.rt.VmVariantList
+        self._outputs = session.rt.VmVariantList(2)
+        """Used again by every call: the runtime empties it before it returns its results there."""
+
+    def _prepared(self, ring: list[Any]) -> list[Any]:
+        return ring
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def output(self) -> Arrays:
+        return {"y": self._session.to_host(self._outputs, 0)}
+
+
+class EnclosedBound(_IreeBound):
+    """A call is one `invoke` with an argument list that was packed beforehand."""
+
+    def _prepared(self, ring: list[Any]) -> list[Any]:
+        return [self._session.packed([x]) for x in ring]
+
+    def __call__(self) -> None:
+        self._invoke(self._function, next(self._ring), self._outputs)
+
+
+class StitchedBound(_IreeBound):
+    """A call packs x and the state that the last one returned, and keeps the state that comes back."""
+
+    _session: StitchedSession
+
+    def __call__(self) -> None:
+        session = self._session
+        inputs = self._list(2)
+        inputs.push_ref(next(self._ring))
+        inputs.push_ref(session.state)
+        self._invoke(self._function, inputs, self._outputs)
+        session.state = self._outputs.get_as_ref(1)
+
+
+_FLOAT32 = np.dtype("float32")
+
+
+@cache
+def _instance() -> Any:
+    import iree.runtime as rt
+
+    return rt.VmInstance()
+
+
+def _device(threads: int) -> Any:
+    """`local-sync` runs everything on the calling thread; `local-task` has workers, as the environment says."""
+    import iree.runtime as rt
+
+    for name, value in environment(threads).items():
+        if value not in os.environ.get(name, "").split():
+            raise BuildError(
+                f"threads={threads} needs {name}={value} in the environment before the runtime is imported"
+            )
+    return rt.get_device("local-sync" if threads == 1 else "local-task")

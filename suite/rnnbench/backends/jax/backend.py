@@ -1,0 +1,71 @@
+"""JAX as a backend: what is installed, what it can do, and how a request becomes a program."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends.base import ACTIVATIONS, BuildError, Level, Probe, Program, Request, Support
+from rnnbench.backends.jax.environment import import_jax, missing, variables
+
+ROUTE = "jit"
+PACKAGES = ("jax", "jaxlib")
+NATIVE = ("float32", "float64")
+STORED = ("float16", "bfloat16")
+"""XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
+
+
+class JaxBackend:
+    """JAX on the CPU."""
+
+    name = "jax"
+
+    def probe(self) -> Probe:
+        try:
+            return Probe((ROUTE,), {name: version(name) for name in PACKAGES})
+        except PackageNotFoundError as absent:
+            return Probe((ROUTE,), reason=f"{absent.name} is not installed", install="pip install 'rnnbench[jax]'")
+
+    def support(self, request: Request) -> Support:
+        reason = _refusal(request)
+        if reason:
+            return Support("unsupported", reason)
+        stand_ins = []
+        if request.strategy.state == "stateful":
+            stand_ins.append("functions are pure: an array that the session holds is donated to each call")
+        if request.precision.uniform in STORED:
+            dtype = request.precision.uniform
+            stand_ins.append(f"products are float32 on the CPU, and what each operation gives is rounded to {dtype}")
+        level: Level = "emulated" if stand_ins else "native"
+        return Support(level, "; ".join(stand_ins), environment=variables(request), covers=frozenset({ACTIVATIONS}))
+
+    def load(self) -> None:
+        import_jax()
+
+    def build(self, request: Request, cache: Path) -> Program:
+        """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
+        if reason := _refusal(request) or missing(request):
+            raise BuildError(reason)
+        import_jax()
+        from rnnbench.backends.jax.program import build_program
+
+        return build_program(request, cache)
+
+
+def _refusal(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    strategy = request.strategy
+    if request.route != ROUTE:
+        return f"JAX has the route {ROUTE} here, and not {request.route}."
+    if request.device != "cpu":
+        return f"Programs are compiled for the CPU here, and not for {request.device}."
+    if request.precision.uniform not in (*NATIVE, *STORED):
+        return f"Programs compute in one dtype throughout here: {', '.join((*NATIVE, *STORED))}."
+    if strategy.time == "fused":
+        return "JAX's RNN operator, jax.experimental.rnn, is cuDNN's: it does not run on the CPU."
+    if strategy.state != "none" and request.model.direction != "forward":
+        return "A direction that runs backwards needs the whole sequence, so its state is none."
+    _, _, copies = strategy.time.partition(":")
+    if copies and strategy.chunk % int(copies):
+        return f"A loop over {copies} copies of the step needs a chunk that they divide, and {strategy.chunk} is none."
+    return ""

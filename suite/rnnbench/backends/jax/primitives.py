@@ -1,0 +1,44 @@
+"""The primitives of the shared cell, spoken in jax.numpy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class JaxOps:
+    """Constants are in the network's dtype, and end up in the executable."""
+
+    def __init__(self, dtype: np.dtype[np.generic]) -> None:
+        self._dtype = dtype
+
+    def constant(self, array: np.ndarray) -> jax.Array:
+        return jnp.asarray(np.ascontiguousarray(array, self._dtype))
+
+    def matmul(self, x: jax.Array, weight: jax.Array) -> jax.Array:
+        return jnp.matmul(x, weight)
+
+    def add(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a + b
+
+    def sub(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a - b
+
+    def mul(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a * b
+
+    def sigmoid(self, x: jax.Array) -> jax.Array:
+        return jax.nn.sigmoid(x)
+
+    def tanh(self, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x)
+
+    def relu(self, x: jax.Array) -> jax.Array:
+        return jax.nn.relu(x)
+
+    def clip(self, x: jax.Array, bound: float) -> jax.Array:
+        return jnp.clip(x, -bound, bound)
+
+    def split(self, x: jax.Array, parts: int) -> list[jax.Array]:
+        return jnp.split(x, parts, axis=1)

@@ -1,0 +1,181 @@
+"""A request, compiled; and streams through the executable."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import serialize_executable
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession, of_one_step
+from rnnbench.backends.jax import lowered, store
+from rnnbench.backends.jax.network import network, state_size
+
+
+def build_program(request: Request, cache: Path) -> JaxProgram:
+    """The program of a request that `support` takes. Raises BuildError."""
+    dtype = np.dtype(getattr(jnp, str(request.precision.uniform)))
+    name = store.key(request, dtype)
+    found = store.find(cache, name)
+    if found is None:
+        try:
+            compiled, executable, artifact = _compile(request, dtype)
+        except jax.errors.JaxRuntimeError as error:
+            raise BuildError(f"XLA: {error}") from error
+        store.keep(cache, name, executable, artifact)
+    else:
+        compiled, artifact = found
+    tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
+    return JaxProgram(request, artifact, compiled, dtype, found is not None, tail)
+
+
+def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, Artifact]:
+    x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
+    carried = request.strategy.state != "none"
+    arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
+    # Without the lines of Python that each operation came from, equal programs are equal bytes.
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    source = jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
+    compiled = source.compile()
+    stablehlo, hlo = source.as_text(), compiled.as_text()
+    executable = pickle.dumps(serialize_executable.serialize(compiled))
+    artifact = Artifact(
+        source_digest=hashlib.sha256(stablehlo.encode()).hexdigest(),
+        digest=_digest(request, hlo),
+        nbytes=len(executable),
+        operations={
+            "input": dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
+            "compiled": lowered.operations(hlo),
+        },
+        lowered=lowered.lowered(hlo),
+        origin="authored",
+        math="exact",
+        flags=tuple(os.environ.get("XLA_FLAGS", "").split()),
+        notes=_notes(request),
+    )
+    return compiled, executable, artifact
+
+
+def _digest(request: Request, hlo: str) -> str:
+    """Of the optimised HLO, without the operations' origins, and of the weights, which its text leaves out.
+
+    XLA numbers an executable's parts anew in every build, so equal programs are not equal bytes.
+    """
+    digest = hashlib.sha256(re.sub(r", metadata=\{[^}]*\}", "", hlo).encode())
+    for name, array in request.weights.named(request.model):
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _notes(request: Request) -> tuple[str, ...]:
+    notes = ["the weights are constants of the executable"]
+    if request.model.cell != "counter":
+        notes.append("the input projection of all steps of a call is one product, outside any loop")
+    if request.strategy.state != "none":
+        notes.append("the state of all layers is one flat array, donated to each call")
+    return tuple(notes)
+
+
+class JaxProgram(ChunkedProgram):
+    """A loaded executable."""
+
+    def __init__(
+        self,
+        request: Request,
+        artifact: Artifact,
+        compiled: jax.stages.Compiled,
+        dtype: np.dtype[np.generic],
+        cached: bool,
+        build_tail: Callable[[], Program],
+    ) -> None:
+        super().__init__(request, artifact, cached, build_tail)
+        self.call: Callable[..., Any] = compiled
+        self.dtype = dtype
+
+    def open(self) -> JaxSession:
+        return JaxSession(self)
+
+
+class JaxSession(ChunkedSession):
+    """A stream: the state is the array that the last call returned, and the next call consumes it."""
+
+    def __init__(self, program: JaxProgram) -> None:
+        super().__init__(program)
+        self._call = program.call
+        self._stored = program.dtype
+        self.state: Any = None
+        self.reset()
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        x = x.astype(self._stored, copy=False)
+        if self._streams:
+            y, self.state = self._call(x, self.state)
+        else:
+            (y,) = self._call(x)
+        return self.to_host(y)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """A copy, in the dtype that sessions exchange; waits until the array is there."""
+        return np.array(array, self._dtype)
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """A copy, in JAX's own memory."""
+        return jnp.array(array.astype(self._stored, copy=False), copy=True)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        flat, state = self.to_host(self.state), {}
+        for spec in self._states:
+            shape = self._shape(spec)
+            size = int(np.prod(shape))
+            state[spec.name], flat = flat[:size].reshape(shape).copy(), flat[size:]
+        return state
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = self.to_device(np.concatenate([state[spec.name].ravel() for spec in self._states]))
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        chunks = [self.to_device(x) for x in ring]
+        return StreamBound(self, self._call, chunks) if self._streams else WholeBound(self, self._call, chunks)
+
+
+class _JaxBound:
+    """Arrays on the device for every chunk, made beforehand."""
+
+    def __init__(self, session: JaxSession, call: Callable[..., Any], ring: list[Any]) -> None:
+        self._session = session
+        self._call = call
+        self._next = cycle(ring).__next__
+        self._y: Any = None
+
+    def sync(self) -> None:
+        if self._y is not None:
+            self._y.block_until_ready()
+
+    def output(self) -> Arrays:
+        return {"y": self._session.to_host(self._y)}
+
+
+class StreamBound(_JaxBound):
+    """A call takes the state that the last one returned, and keeps the one that comes back."""
+
+    def __call__(self) -> None:
+        session = self._session
+        self._y, session.state = self._call(self._next(), session.state)
+
+
+class WholeBound(_JaxBound):
+    """A call starts from zeros."""
+
+    def __call__(self) -> None:
+        (self._y,) = self._call(self._next())

@@ -1,0 +1,82 @@
+"""Executables on disk: XLA's own serialisation beside a description, under a key of all that decides them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import pickle
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax.experimental import serialize_executable
+
+from rnnbench.backends.base import Artifact, Request
+
+SUFFIX = ".xla"
+
+
+def key(request: Request, dtype: np.dtype[np.generic]) -> str:
+    """Names an executable. Who carries the state changes nothing in it, unless nobody does."""
+    asked = {
+        "model": request.model.model_dump(),
+        "time": request.strategy.time,
+        "carried": request.strategy.state != "none",
+        "chunk": request.strategy.chunk,
+        "batch": request.batch,
+        "dtype": dtype.name,
+        "versions": [version("jax"), version("jaxlib"), version("numpy")],
+        "flags": os.environ.get("XLA_FLAGS", ""),
+        "threads": request.threads,
+        "processor": _processor(),
+        "generator": _generator(),
+    }
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
+    for name, array in request.weights.named(request.model):
+        digest.update(name.encode() + array.tobytes())
+    return f"jax-{digest.hexdigest()[:32]}"
+
+
+def find(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None:
+    """An executable that an earlier build left, loaded, with its description."""
+    description = folder / f"{name}.json"
+    if not description.is_file():
+        return None
+    fields = json.loads(description.read_text())
+    artifact = Artifact(**{**fields, "flags": tuple(fields["flags"]), "notes": tuple(fields["notes"])})
+    parts = pickle.loads((folder / f"{name}{SUFFIX}").read_bytes())
+    return serialize_executable.deserialize_and_load(*parts), artifact
+
+
+def keep(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
+    """Each file whole or not at all, the description last: it is what `find` looks for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    described = json.dumps(dataclasses.asdict(artifact), indent=1).encode()
+    for suffix, content in ((SUFFIX, executable), (".json", described)):
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".building-", delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(folder / f"{name}{suffix}")
+
+
+@cache
+def _generator() -> str:
+    """Digest of the modules that make programs: an edit there makes new ones."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _processor() -> str:
+    """The processor's features: an executable for one does not run on every other."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return " ".join(os.uname())
+    return next((line for line in lines if line.startswith(("flags", "Features"))), " ".join(os.uname()))

@@ -1,0 +1,101 @@
+"""LiteRT as a backend: what is installed, what it can do, and how a request becomes a program."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.litert.runtime import LitertProgram
+from rnnbench.backends.litert.store import load_or_build
+from rnnbench.backends.tensorflow.support import copies
+
+ROUTES = ("tensorflow",)
+PACKAGES = ("ai-edge-litert", "tensorflow")
+KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
+"""Its LSTM converts to a loop, where that of Keras 2 became the operator."""
+ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+"""For the converter; the interpreter reads neither."""
+
+
+class LitertBackend:
+    name = "litert"
+
+    def probe(self) -> Probe:
+        versions = {}
+        for package in PACKAGES:
+            try:
+                versions[package] = version(package)
+            except PackageNotFoundError:
+                return Probe(ROUTES, versions, f"{package} is not installed", "pip install 'rnnbench[litert]'")
+        return Probe(ROUTES, versions)
+
+    def support(self, request: Request) -> Support:
+        reason = _unsupported(request)
+        if reason:
+            return Support("unsupported", reason)
+        upstream = KERAS_3_IS_NOT_FUSED if request.strategy.time == "fused" else ""
+        return Support("native", upstream=upstream, environment=ENVIRONMENT)
+
+    def load(self) -> None:
+        importlib.import_module("ai_edge_litert.interpreter")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        reason = _unsupported(request)
+        if reason:
+            raise BuildError(reason)
+        stored = load_or_build(request, cache)
+        artifact = Artifact(
+            source_digest=stored.facts.source_digest,
+            digest=stored.facts.digest,
+            nbytes=stored.path.stat().st_size,
+            operations=stored.facts.operations,
+            lowered=stored.facts.lowered,
+            origin="library" if request.strategy.time == "fused" else "imported",
+            math="exact",
+            notes=_notes(request),
+        )
+        return LitertProgram(request, artifact, stored, lambda: self.build(of_one_step(request), cache))
+
+
+def _unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    model, strategy = request.model, request.strategy
+    k = copies(strategy.time)
+    if request.device != "cpu":
+        return f"the interpreter runs on the CPU; there is none for '{request.device}' yet"
+    if request.precision.uniform != "float32":
+        return (
+            "LiteRT's kernels for products and gates are in float32 and in integers; models are built in float32 alone"
+        )
+    if model.direction != "forward" and strategy.state != "none":
+        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
+    if k and strategy.chunk % k:
+        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
+    return _not_fused(request) if strategy.time == "fused" else ""
+
+
+def _not_fused(request: Request) -> str:
+    model = request.model
+    if model.cell != "lstm":
+        return f"the converter makes a fused operator of an LSTM alone; LiteRT has none that a {model.cell} becomes"
+    if model.projection or model.clip is not None:
+        return "the operator that the converter makes has no projection and no clip of the gates' inputs"
+    if request.strategy.state == "stitched":
+        return "UNIDIRECTIONAL_SEQUENCE_LSTM keeps its state in variable tensors: it neither takes nor returns it"
+    return ""
+
+
+def _notes(request: Request) -> tuple[str, ...]:
+    notes = ["XNNPACK runs what it can, as the interpreter has it by default"]
+    notes.append("a build imports TensorFlow, which is timed apart and is in its peak of memory; a load does not")
+    if request.strategy.time == "fused":
+        notes.append("the converter's cell_clip of 10 is replaced by the model's")
+        return tuple(notes)
+    if request.model.cell != "counter":
+        notes.append("the input projection of all steps of a call is one product, outside any loop")
+    if copies(request.strategy.time):
+        notes.append("the converter is told to write rows of y with DYNAMIC_UPDATE_SLICE, which it does not by default")
+    return tuple(notes)

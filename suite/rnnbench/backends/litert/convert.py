@@ -1,0 +1,69 @@
+"""A request as a flatbuffer: a module of TensorFlow's, converted. The only part that needs TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.tensorflow.process import prepare_process
+from rnnbench.backends.tensorflow.support import copies
+
+
+def convert(request: Request) -> bytes:
+    """The model, with the signature `step`; where it keeps its state in variables, `get_state` and `set_state` too.
+
+    Raises BuildError with what the converter said.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow as tf
+
+    prepare_process(request.threads)
+    module = _module(request)
+    signatures = {name: getattr(module, name).get_concrete_function() for name in _signatures(module)}
+    with tempfile.TemporaryDirectory(prefix="rnnbench-litert-") as folder:
+        tf.saved_model.save(module, folder, signatures=signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
+        converter.experimental_enable_resource_variables = True
+        # Without it a loop copies all of y in every pass, to put one row in.
+        converter._experimental_enable_dynamic_update_slice = True
+        try:
+            model: bytes = converter.convert()
+        except Exception as error:  # the converter's error derives from nothing narrower
+            raise BuildError(f"TensorFlow's converter failed: {error}") from error
+    return model
+
+
+def _module(request: Request) -> Any:
+    if request.strategy.time == "fused":
+        from rnnbench.backends.litert import fused
+
+        return fused.module(request)
+    from rnnbench.backends.tensorflow.modules import authored
+
+    module = authored(request, copies(request.strategy.time), jit=False)
+    if module.state:
+        _add_state_functions(module)
+    return module
+
+
+def _signatures(module: Any) -> list[str]:
+    return [name for name in ("step", "get_state", "set_state") if hasattr(module, name)]
+
+
+def _add_state_functions(module: Any) -> None:
+    """`get_state() -> (*state,)` and `set_state(*state)`: the interpreter's own reset leaves variables as they are."""
+    import tensorflow as tf
+
+    def get_state() -> tuple[Any, ...]:
+        return tuple(variable.read_value() for variable in module.state)
+
+    def set_state(*state: Any) -> tuple[Any]:
+        for variable, value in zip(module.state, state, strict=True):
+            variable.assign(value)
+        return (tf.constant(0),)
+
+    specs = [tf.TensorSpec(v.shape, v.dtype, f"state{index}") for index, v in enumerate(module.state)]
+    module.get_state = tf.function(get_state, input_signature=[], autograph=False)
+    module.set_state = tf.function(set_state, input_signature=specs, autograph=False)

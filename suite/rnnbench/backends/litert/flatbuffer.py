@@ -1,0 +1,85 @@
+"""What is in a converted model: its operators, what became of the time steps, and where a fused operator's state is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import flatbuffers
+from ai_edge_litert import schema_py_generated as schema
+
+from rnnbench.backends.tensorflow.lowered import told
+from rnnbench.rnn.spec import Model
+
+FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+_NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
+_H, _C = 18, 19
+"""The inputs of the fused operator that are its state: variable tensors, which it writes to."""
+
+
+class Flatbuffer:
+    """A model, unpacked."""
+
+    def __init__(self, data: bytes) -> None:
+        self._model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
+        steps = [s.subgraphIndex for s in self._model.signatureDefs if s.signatureKey == b"step"]
+        self._step: int = steps[0]
+
+    def pack(self) -> bytes:
+        builder = flatbuffers.Builder()
+        builder.Finish(self._model.Pack(builder), file_identifier=b"TFL3")
+        return bytes(builder.Output())
+
+    def operations(self) -> dict[str, int]:
+        """How often each operator stands in the model."""
+        names = (name for index in range(len(self._model.subgraphs)) for name, _ in self._operators(index))
+        return dict(sorted(Counter(names).items()))
+
+    def lowered(self, model: Model) -> str:
+        """What `step` turned out to be, by the operators that each copy of the cell must have."""
+        loops, straight = [], 0
+        waiting = [(self._step, False)]
+        while waiting:
+            index, inside = waiting.pop()
+            copies = self._copies(index, model)
+            if inside:
+                loops.append(copies)
+            else:
+                straight += copies
+            bodies = (each.builtinOptions.bodySubgraphIndex for name, each in self._operators(index) if name == "WHILE")
+            waiting.extend((body, True) for body in bodies)
+        if any(name == FUSED for name, _ in self._operators(self._step)):
+            return "fused"
+        return told([set(map(str, range(copies))) for copies in loops], set(map(str, range(straight))))
+
+    def fused_state(self) -> list[list[int]]:
+        """For each fused operator, in order, the tensors that are its h and c."""
+        return [
+            [int(each.inputs[_H]), int(each.inputs[_C])] for name, each in self._operators(self._step) if name == FUSED
+        ]
+
+    def set_cell_clip(self, bound: float | None) -> None:
+        """The converter gives every fused operator a bound of 10, which no one asked for; 0 is none."""
+        for name, each in self._operators(self._step):
+            if name == FUSED:
+                each.builtinOptions.cellClip = bound or 0.0
+
+    def _operators(self, subgraph: int) -> Iterator[tuple[str, Any]]:
+        for each in self._model.subgraphs[subgraph].operators:
+            yield _NAMES[self._model.operatorCodes[each.opcodeIndex].builtinCode], each
+
+    def _copies(self, subgraph: int, model: Model) -> int:
+        if model.cell == "counter":
+            tensors = self._model.subgraphs[subgraph].tensors
+            sums = (each.outputs[0] for name, each in self._operators(subgraph) if name == "ADD")
+            return sum(tensors[output].type == schema.TensorType.FLOAT32 for output in sums)
+        if model.activation == "relu":
+            return sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
+        tanhs = sum(name == "TANH" for name, _ in self._operators(subgraph))
+        return tanhs // 2 if model.cell == "lstm" else tanhs
+
+
+def _ends_in_relu(operator: Any) -> bool:
+    fused = getattr(operator.builtinOptions, "fusedActivationFunction", schema.ActivationFunctionType.NONE)
+    return bool(fused == schema.ActivationFunctionType.RELU)

@@ -1,0 +1,196 @@
+"""Streams through a model: a session is an interpreter of its own over the file, which is mapped into memory.
+
+The public way is a signature runner. A bound call copies x to where the interpreter reads it and calls `Invoke` of the
+wrapper that the runner calls, without the checks that a runner makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.litert.store import Stored
+
+
+class LitertProgram(ChunkedProgram):
+    def __init__(self, request: Request, artifact: Artifact, stored: Stored, build_tail: Callable[[], Program]) -> None:
+        super().__init__(request, artifact, stored.cached, build_tail)
+        self.stored = stored
+
+    def open(self) -> Session:
+        if self.request.strategy.time == "fused":
+            return FusedSession(self)
+        kind = {"none": LitertSession, "stitched": StitchedSession, "stateful": StatefulSession}
+        return kind[self.request.strategy.state](self)
+
+
+class LitertSession(ChunkedSession):
+    """Without a state: every call starts from zeros."""
+
+    def __init__(self, program: LitertProgram) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        super().__init__(program)
+        path = str(program.stored.path)
+        self.interpreter = Interpreter(model_path=path, num_threads=program.request.threads)
+        self.wrapper = self.interpreter._interpreter
+        self.run = self.interpreter.get_signature_runner("step")
+        self.subgraph: int = self.wrapper.GetSubgraphIndexFromSignature("step")
+        self.wrapper.AllocateTensors(self.subgraph)
+        details = self.run.get_output_details().items()
+        self.outputs = sorted(((name, tensor["index"]) for name, tensor in details), key=_by_number)
+        self.inputs = {name: tensor["index"] for name, tensor in self.run.get_input_details().items()}
+
+    def view(self, tensor: int) -> np.ndarray:
+        """A tensor of `step` where the interpreter has it."""
+        array: np.ndarray = self.wrapper.tensor(self.wrapper, tensor, self.subgraph)
+        return array
+
+    def output(self) -> np.ndarray:
+        """A copy of the last call's y."""
+        y: np.ndarray = self.wrapper.GetTensor(self.outputs[0][1], self.subgraph)
+        return y
+
+    def invoke(self) -> Callable[[], None]:
+        """What runs the interpreter on what its inputs hold."""
+        return partial(self.wrapper.Invoke, self.subgraph)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        y: np.ndarray = self.run(x=x)[self.outputs[0][0]]
+        return y
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays([])
+
+    def _write_state(self, state: Arrays) -> None:
+        """There is none to take."""
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return LitertBound(self, ring)
+
+    def _arrays(self, values: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """The flat state as the suite's arrays."""
+        size = len(self._states)
+        return {spec.name: np.stack(values[index::size]) for index, spec in enumerate(self._states)}
+
+    def _values(self, state: Arrays) -> list[np.ndarray]:
+        """The suite's arrays as the flat state."""
+        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
+
+
+class StatefulSession(LitertSession):
+    """The state in the model's variables, which an interpreter has for itself."""
+
+    def __init__(self, program: LitertProgram) -> None:
+        super().__init__(program)
+        self._get = self.interpreter.get_signature_runner("get_state")
+        self._set = self.interpreter.get_signature_runner("set_state")
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays([value for _, value in sorted(self._get().items(), key=_by_number)])
+
+    def _write_state(self, state: Arrays) -> None:
+        self._set(**{f"state{index}": value for index, value in enumerate(self._values(state))})
+
+
+class StitchedSession(LitertSession):
+    """The state goes in and comes out; between calls it stays the arrays that the last one returned."""
+
+    def __init__(self, program: LitertProgram) -> None:
+        super().__init__(program)
+        rows = program.request.model.layers
+        self.state_inputs = [f"{spec.name}{row}" for row in range(rows) for spec in self._states]
+        self.state: list[np.ndarray] = []
+        self.reset()
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        results = self.run(x=x, **dict(zip(self.state_inputs, self.state, strict=True)))
+        y: np.ndarray
+        y, *self.state = (results[name] for name, _ in self.outputs)
+        return y
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays(self.state)
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = [value.copy() for value in self._values(state)]
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return StitchedBound(self, ring)
+
+
+class FusedSession(LitertSession):
+    """The state in the operators' variable tensors; with state `none` they are zeroed before every call."""
+
+    def __init__(self, program: LitertProgram) -> None:
+        super().__init__(program)
+        self._tensors = [tensor for row in program.stored.facts.fused_state for tensor in row]
+
+    def invoke(self) -> Callable[[], None]:
+        advance = super().invoke()
+        return advance if self._streams else partial(_from_zeros, self.wrapper.ResetVariableTensors, advance)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        if not self._streams:
+            self.interpreter.reset_all_variables()
+        return super()._advance(x)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays([self.wrapper.GetTensor(tensor, self.subgraph) for tensor in self._tensors])
+
+    def _write_state(self, state: Arrays) -> None:
+        for tensor, value in zip(self._tensors, self._values(state), strict=True):
+            self.wrapper.SetTensor(tensor, value, self.subgraph)
+
+
+class LitertBound:
+    """A call copies the next chunk in and invokes. It returns when the work is done."""
+
+    def __init__(self, session: LitertSession, ring: list[np.ndarray]) -> None:
+        self._session = session
+        self._invoke = session.invoke()
+        self._x = session.view(session.inputs["x"])
+        self._ring = cycle([x.copy() for x in ring])
+
+    def __call__(self) -> None:
+        np.copyto(self._x, next(self._ring))
+        self._invoke()
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def output(self) -> Arrays:
+        return {"y": self._session.output()}
+
+
+class StitchedBound(LitertBound):
+    """The state is copied from where the last call left it: the interpreter's outputs, or the session's arrays."""
+
+    _session: StitchedSession
+
+    def __init__(self, session: StitchedSession, ring: list[np.ndarray]) -> None:
+        super().__init__(session, ring)
+        self._state_inputs = [session.view(session.inputs[name]) for name in session.state_inputs]
+        self._state_outputs = [session.view(tensor) for _, tensor in session.outputs[1:]]
+
+    def __call__(self) -> None:
+        for view, value in zip(self._state_inputs, self._session.state, strict=True):
+            np.copyto(view, value)
+        super().__call__()
+        self._session.state = self._state_outputs
+
+
+def _from_zeros(reset: Callable[[], None], advance: Callable[[], None]) -> None:
+    reset()
+    advance()
+
+
+def _by_number(output: tuple[str, Any]) -> int:
+    """Outputs are `output_0`, `output_1`, … in the order of the function's results."""
+    return int(output[0].rpartition("_")[2])

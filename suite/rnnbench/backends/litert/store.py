@@ -1,0 +1,69 @@
+"""Converted models under the cache, with what was read off them: a second build needs no TensorFlow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.backends.base import BuildError, Request
+
+
+@dataclass(frozen=True)
+class Facts:
+    source_digest: str
+    """Of the model as the converter made it."""
+    digest: str
+    operations: dict[str, dict[str, int]]
+    lowered: str
+    fused_state: list[list[int]]
+    """The tensors h and c of each fused operator; empty where there is none."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    path: Path
+    """The .tflite."""
+    facts: Facts
+    cached: bool
+
+
+def load_or_build(request: Request, cache: Path) -> Stored:
+    """The request's model, converted or found in `cache`. Raises BuildError."""
+    stem = cache / f"litert-{_key(request)}"
+    path, facts = stem.with_suffix(".tflite"), stem.with_suffix(".json")
+    cached = facts.exists()
+    if not cached:
+        cache.mkdir(parents=True, exist_ok=True)
+        data, read = _converted(request)
+        path.write_bytes(data)
+        facts.write_text(json.dumps(asdict(read)))
+    return Stored(path, Facts(**json.loads(facts.read_text())), cached)
+
+
+def _key(request: Request) -> str:
+    digest = hashlib.sha256()
+    what = [version("tensorflow"), version("ai-edge-litert"), request.model.model_dump_json(), request.strategy]
+    digest.update(repr([*what, request.batch]).encode())
+    for name, array in request.weights.named(request.model):
+        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _converted(request: Request) -> tuple[bytes, Facts]:
+    from rnnbench.backends.litert.convert import convert
+    from rnnbench.backends.litert.flatbuffer import Flatbuffer
+
+    converted = convert(request)
+    model = Flatbuffer(converted)
+    model.set_cell_clip(request.model.cell_clip)
+    lowered, state = model.lowered(request.model), model.fused_state()
+    if request.strategy.time == "fused" and len(state) != request.model.layers * request.model.directions:
+        raise BuildError("the converter did not make an operator UNIDIRECTIONAL_SEQUENCE_LSTM of every layer")
+    data = model.pack()
+    source_digest, digest = (hashlib.sha256(each).hexdigest() for each in (converted, data))
+    return data, Facts(source_digest, digest, {"converted": model.operations()}, lowered, state)

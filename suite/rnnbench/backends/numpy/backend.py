@@ -1,0 +1,112 @@
+"""NumpyBackend: what NumPy can be asked for, and the weights it builds and caches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.numpy.network import Network
+from rnnbench.backends.numpy.prepared import by_name, loaded, prepared, store
+from rnnbench.backends.numpy.program import NumpyProgram
+from rnnbench.rnn.weights import Weights
+
+DTYPES = ("float32", "float64")
+COVERS = frozenset({ACTIVATIONS, LENGTHS})
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class NumpyBackend:
+    name = "numpy"
+
+    def probe(self) -> Probe:
+        return Probe(routes=("eager",), versions={"numpy": version("numpy")})
+
+    def support(self, request: Request) -> Support:
+        strategy, streams = request.strategy, request.strategy.state != "none"
+        if request.route != "eager":
+            return _unsupported(f"NumPy has one route, eager, and not {request.route}.")
+        if request.device != "cpu":
+            return _unsupported(f"NumPy computes on the CPU and not on {request.device}.")
+        if request.precision.uniform not in DTYPES:
+            return _unsupported("NumPy's products call BLAS in float32 and float64 only, in one dtype throughout.")
+        if strategy.time == "fused":
+            return _unsupported("NumPy has no RNN operator.")
+        if strategy.time != "looped":
+            return _unsupported("NumPy executes eagerly: there is no program in which to unroll a loop.")
+        if streams and request.model.direction != "forward":
+            return _unsupported("A direction that runs backwards needs the whole sequence, so its state is none.")
+        environment = {name: str(request.threads) for name in THREADS}
+        if strategy.state == "stateful":
+            reason = "NumPy has no program to keep a state in; arrays that the session owns stand in."
+            return Support("emulated", reason, environment=environment, covers=COVERS)
+        return Support("native", environment=environment, covers=COVERS)
+
+    def load(self) -> None:
+        """Nothing to import: the suite itself speaks NumPy."""
+
+    def build(self, request: Request, cache: Path) -> NumpyProgram:
+        support = self.support(request)
+        if support.level == "unsupported":
+            raise BuildError(support.reason)
+        dtype = np.dtype(request.precision.compute)
+        source = _source_digest(request)
+        path = cache / f"numpy-{source[:32]}.npz"
+        cached = path.exists()
+        if not cached:
+            store(path, prepared(request.weights, dtype))
+        weights = loaded(path)
+        network = Network(request, weights, dtype)
+        artifact = Artifact(
+            source_digest=source,
+            digest=_digest([source, *network.listing()], weights),
+            nbytes=path.stat().st_size,
+            operations=network.operations(),
+            lowered=f"looped {len(network.loops)}",
+            origin="authored",
+            math="exact",
+            flags=(f"blas={_blas()}",),
+            notes=(
+                "The input projection of a chunk is one product before its loop.",
+                "A session allocates the output of every operation when it opens, and the operations write there.",
+            ),
+            hoisted=request.strategy.chunk,
+        )
+        return NumpyProgram(request, weights, artifact, cached, lambda: self.build(of_one_step(request), cache))
+
+
+def _unsupported(reason: str) -> Support:
+    return Support("unsupported", reason)
+
+
+def _source_digest(request: Request) -> str:
+    """Who carries the state changes nothing in the program, unless nobody does: then it zeroes it first."""
+    program = {
+        "model": request.model.model_dump(),
+        "time": request.strategy.time,
+        "carried": request.strategy.state != "none",
+        "chunk": request.strategy.chunk,
+        "batch": request.batch,
+        "dtype": request.precision.compute,
+        "ragged": request.ragged,
+    }
+    return _digest([json.dumps(program, sort_keys=True)], request.weights)
+
+
+def _digest(lines: Iterable[str], weights: Weights) -> str:
+    sha = hashlib.sha256("\n".join(lines).encode())
+    for key, array in by_name(weights).items():
+        sha.update(f"{key} {array.dtype}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def _blas() -> str:
+    found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{found['name']} {found['version']}"

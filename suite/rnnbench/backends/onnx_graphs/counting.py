@@ -1,0 +1,60 @@
+"""What is in an ONNX model: operators by name, and what became of the time steps."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rnnbench.backends.onnx_graphs.support import COPY
+
+FUSED = ("LSTM", "GRU", "RNN")
+LOOPS = ("Scan", "Loop")
+_COPY = re.compile(rf"\b{COPY}\d+(?=/)")
+
+
+def operations(model: Any) -> dict[str, int]:
+    """Nodes by operator, those of the graphs within included."""
+    return dict(sorted(Counter(node.op_type for node in _nodes(model.graph)).items()))
+
+
+def lowered(model: Any) -> str:
+    """`fused`, `looped n` (n loops), `looped n of k` (k copies in each pass), `unrolled n`, or a mixture, by ` + `.
+
+    A copy of the cell is where its nodes are: an optimiser keeps their names, or builds a new one's from them.
+    """
+    loops, straight, fused = list[int](), set[str](), False
+    for node in model.graph.node:
+        inside = set().union(*(copies_named(n.name for n in _nodes(graph)) for graph in _inner(node)))
+        if node.op_type in LOOPS and inside:
+            loops.append(len(inside))
+        straight |= copies_named([node.name])
+        fused |= node.op_type in FUSED
+    return described(fused, loops, len(straight))
+
+
+def copies_named(names: Iterable[str]) -> set[str]:
+    """The copies of the cell that names of nodes tell of."""
+    return {copy for name in names for copy in _COPY.findall(name)}
+
+
+def described(fused: bool, loops: list[int], straight: int) -> str:
+    """`loops`: copies of the cell in each loop's pass; `straight`: copies outside of loops, none where all folded."""
+    parts = ["fused"] if fused else []
+    for size in sorted(set(loops)):
+        parts.append(f"looped {loops.count(size)}" + (f" of {size}" if size > 1 else ""))
+    if straight:
+        parts.append(f"unrolled {straight}")
+    return " + ".join(parts) or "unrolled 0"
+
+
+def _nodes(graph: Any) -> Iterator[Any]:
+    for node in graph.node:
+        yield node
+        for inner in _inner(node):
+            yield from _nodes(inner)
+
+
+def _inner(node: Any) -> list[Any]:
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]

@@ -1,0 +1,162 @@
+"""The cell's primitives as ONNX nodes. A value is the name of one; constants become initializers where they are used.
+
+A loop's weights are initializers of its body: ONNX Runtime packs those, and leaves weights that a body takes from the
+graph around it as they lie (an eighth slower a step at hidden 128 and 256, no slower at 512).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.onnx_graphs.support import copy_name
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input or output of a graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+class _Numbers:
+    """What the graphs of one model number together."""
+
+    def __init__(self) -> None:
+        self.value = itertools.count()
+        self.copy = itertools.count()
+        self.constants: dict[str, np.ndarray] = {}
+        self.small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+
+class Emitter:
+    """Nodes of one graph; `inner` gives an emitter for the body of a loop in it. Values are names."""
+
+    def __init__(self, dtype: np.dtype[np.generic], numbers: _Numbers | None = None) -> None:
+        self.dtype = dtype
+        self._nodes: list[Any] = []
+        self._initializers: dict[str, np.ndarray] = {}
+        self._numbers = numbers or _Numbers()
+        self._scope = next(self._numbers.value)
+        self._prefix = ""
+
+    def inner(self) -> Emitter:
+        return Emitter(self.dtype, self._numbers)
+
+    @contextmanager
+    def copy(self) -> Iterator[None]:
+        """What is emitted within is one copy of the cell."""
+        self._prefix = copy_name(next(self._numbers.copy))
+        yield
+        self._prefix = ""
+
+    def node(self, operator: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> list[str]:
+        """The names of a new node's outputs. An input's name may be empty: an optional one that is left out."""
+        from onnx import helper
+
+        names = [self.fresh(self._prefix + operator) for _ in range(outputs)]
+        given = [self._placed(name) for name in inputs]
+        self._nodes.append(helper.make_node(operator, given, names, name=names[0], **attributes))
+        return names
+
+    def one(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self.node(operator, inputs, **attributes)[0]
+
+    def array(self, name: str, *shape: int, exact: bool = False) -> Array:
+        """An input to declare, of this emitter's dtype; its name is made unique unless it is to be `exact`."""
+        return Array(name if exact else self.fresh(name), shape, self.dtype)
+
+    def named(self, value: str, name: str, shape: tuple[int, ...]) -> Array:
+        """An output to declare: renames a value that no node reads in an inner graph."""
+        for node in self._nodes:
+            for names in (node.input, node.output):
+                names[:] = [name if given == value else given for given in names]
+        return Array(name, shape, self.dtype)
+
+    def graph(self, name: str, inputs: list[Array], outputs: list[Array]) -> Any:
+        """An `onnx.GraphProto` of all nodes so far."""
+        from onnx import helper, numpy_helper
+
+        def declared(arrays: list[Array]) -> list[Any]:
+            return [
+                helper.make_tensor_value_info(a.name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for a in arrays
+            ]
+
+        constants = [numpy_helper.from_array(array, name) for name, array in self._initializers.items()]
+        return helper.make_graph(self._nodes, name, declared(inputs), declared(outputs), constants)
+
+    def fresh(self, stem: str) -> str:
+        return f"{stem}_{next(self._numbers.value)}"
+
+    def constant(self, array: np.ndarray) -> str:
+        """A constant of any shape. Small ones of equal value are one."""
+        if array.size > 8:
+            return self._declared(array)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self._numbers.small:
+            self._numbers.small[key] = self._declared(array)
+        return self._numbers.small[key]
+
+    def integers(self, *values: int) -> str:
+        return self.constant(np.array(values, np.int64))
+
+    def scalar(self, value: float) -> str:
+        return self.constant(np.array(value, self.dtype))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        return self.one("Reshape", x, self.integers(*shape))
+
+    def rows(self, x: str, parts: int) -> list[str]:
+        """Equal parts along the first dimension."""
+        return [x] if parts == 1 else self.node("Split", [x], parts, axis=0)
+
+    def stacked(self, values: list[str]) -> str:
+        """Joined along the first dimension."""
+        return values[0] if len(values) == 1 else self.one("Concat", *values, axis=0)
+
+    def matmul(self, x: str, weight: str) -> str:
+        return self.one("MatMul", x, weight)
+
+    def add(self, a: str, b: str) -> str:
+        return self.one("Add", a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        return self.one("Sub", a, b)
+
+    def mul(self, a: str, b: str) -> str:
+        return self.one("Mul", a, b)
+
+    def sigmoid(self, x: str) -> str:
+        return self.one("Sigmoid", x)
+
+    def tanh(self, x: str) -> str:
+        return self.one("Tanh", x)
+
+    def relu(self, x: str) -> str:
+        return self.one("Relu", x)
+
+    def clip(self, x: str, bound: float) -> str:
+        return self.one("Clip", x, self.scalar(-bound), self.scalar(bound))
+
+    def split(self, x: str, parts: int) -> list[str]:
+        return self.node("Split", [x], parts, axis=1)
+
+    def _declared(self, array: np.ndarray) -> str:
+        name = self.fresh("constant")
+        self._numbers.constants[name] = array
+        return name
+
+    def _placed(self, name: str) -> str:
+        """A constant's name in this graph, where it becomes an initializer; any other name as it is."""
+        if name not in self._numbers.constants:
+            return name
+        local = f"{name}_in_{self._scope}"
+        self._initializers.setdefault(local, self._numbers.constants[name])
+        return local

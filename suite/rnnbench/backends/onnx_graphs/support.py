@@ -1,0 +1,60 @@
+"""What an ONNX graph can say, asked before one is built: imports no framework."""
+
+from __future__ import annotations
+
+from rnnbench.backends.base import Request
+from rnnbench.cases.trial import Strategy
+from rnnbench.rnn.spec import GATES, Model
+
+NEXT = "next_"
+"""A graph's state inputs are `h` and `c`; its state outputs are these with this before their names."""
+
+COPY = "copy"
+
+MAX_BYTES = 2**31 - 2**20
+"""A protocol buffer holds 2 GiB; a little is left for the nodes."""
+
+
+def unsupported(request: Request) -> str:
+    """Why no graph can be built, or the empty string."""
+    model, strategy = request.model, request.strategy
+    if strategy.state != "none" and model.direction != "forward":
+        return "A direction that runs backwards needs the whole sequence, so its state is none."
+    if strategy.time == "fused":
+        if reason := _no_operator(model):
+            return reason
+    elif strategy.chunk % copies(strategy):
+        return f"A loop over {copies(strategy)} copies of the cell does not divide a chunk of {strategy.chunk} steps."
+    if _weight_bytes(model) > MAX_BYTES:
+        return "The weights are larger than the 2 GiB that one protocol buffer holds."
+    return ""
+
+
+def copies(strategy: Strategy) -> int:
+    """Copies of the cell in one pass of the loop; all steps of the chunk where there is no loop."""
+    kind, _, size = strategy.time.partition(":")
+    if kind == "unrolled":
+        return int(size) if size else strategy.chunk
+    return 1
+
+
+def copy_name(number: int) -> str:
+    """What the names of all nodes of a copy of the cell start with. Optimisers keep names, so a copy can be found."""
+    return f"{COPY}{number}/"
+
+
+def _no_operator(model: Model) -> str:
+    if model.cell == "counter":
+        return "ONNX has no operator for a counter; looped and unrolled graphs have one."
+    if model.projection:
+        return "ONNX's LSTM operator has no projection; looped and unrolled graphs have one."
+    if model.cell_clip is not None:
+        return "ONNX's LSTM operator clips the inputs of its gates and never its cell state (cell_clip)."
+    return ""
+
+
+def _weight_bytes(model: Model) -> int:
+    """Of all layers, in eight bytes an element."""
+    rows = GATES[model.cell] * model.hidden
+    inputs = sum(model.layer_input(layer) + model.output for layer in range(model.layers))
+    return 8 * model.directions * rows * inputs

@@ -1,0 +1,86 @@
+"""OnnxRuntimeBackend: what ONNX Runtime can be asked for, and how a request becomes a program."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.onnx_graphs import LoopOperator
+
+PACKAGES = ("onnxruntime", "onnx")
+ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
+"""Each route's operator for a loop over time. `loop` is for that alone: all other graphs are the same."""
+
+MODEL = "optimised.onnx"
+COVERS = frozenset({ACTIVATIONS})
+SWAPPED = "two bindings whose state buffers the session swaps"
+
+
+class OnnxRuntimeBackend:
+    name = "onnxruntime"
+
+    def probe(self) -> Probe:
+        try:
+            return Probe(tuple(ROUTES), {package: version(package) for package in PACKAGES})
+        except PackageNotFoundError as missing:
+            return Probe(
+                tuple(ROUTES), reason=f"{missing.name} is not installed", install="pip install 'rnnbench[onnxruntime]'"
+            )
+
+    def support(self, request: Request) -> Support:
+        if reason := _unsupported(request):
+            return Support("unsupported", reason)
+        if request.strategy.state == "stateful":
+            return Support("emulated", SWAPPED, covers=COVERS)
+        return Support("native", covers=COVERS | {LENGTHS} if request.strategy.time == "fused" else COVERS)
+
+    def load(self) -> None:
+        importlib.import_module("onnxruntime")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        if reason := _unsupported(request):
+            raise BuildError(reason)
+        from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
+
+        here = Path(__file__).parent
+        sources = (here, here.parent / "onnx_graphs")
+        kept = store.folder(request, cache, self.probe().versions, sources)
+        artifact = store.find(kept)
+        cached = artifact is not None
+        if artifact is None:
+            from rnnbench.backends.onnxruntime.optimise import optimise
+
+            operator = ROUTES[request.route]
+            artifact = store.keep(kept, lambda folder: optimise(request, operator, folder / MODEL))
+        return OnnxRuntimeProgram(request, artifact, kept / MODEL, cached, lambda: self._tail(request, cache))
+
+    def _tail(self, request: Request, cache: Path) -> Program:
+        """The route `loop` has no copies outside of a loop; the other one has."""
+        single = of_one_step(request)
+        route = "onnx" if single.strategy.time == "unrolled" else request.route
+        return self.build(replace(single, route=route), cache)
+
+
+def _unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    strategy, dtype = request.strategy, request.precision.uniform
+    if request.route not in ROUTES:
+        return f"ONNX Runtime has the routes {', '.join(ROUTES)} here, and not {request.route}."
+    if request.device != "cpu":
+        return f"Programs run on ONNX Runtime's CPU provider here, and not on {request.device}."
+    if request.route == "loop" and strategy.time in ("fused", "unrolled"):
+        return "The route loop is for loops by ONNX's Loop; graphs without one have the route onnx."
+    if dtype == "float16":
+        return (
+            "ONNX Runtime's CPU kernels only store float16: it puts casts around every product and computes in float32."
+        )
+    if dtype not in ("float32", "float64"):
+        return "ONNX Runtime's CPU kernels compute these graphs in float32 or float64, in one dtype throughout."
+    if dtype == "float64" and strategy.time == "fused":
+        return "ONNX Runtime's CPU kernels of LSTM, GRU and RNN compute in float32 only."
+    return onnx_graphs.unsupported(request)

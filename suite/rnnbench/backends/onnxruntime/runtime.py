@@ -1,0 +1,123 @@
+"""Streams through ONNX Runtime: every buffer is NumPy's and bound once, and a call is one `run_with_iobinding`.
+
+The state has two sets of buffers. One binding reads the first and writes the second, another the other way round, and a
+session takes them by turns: no call moves a state. The runtime promises nothing for a buffer that is both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.onnx_graphs import NEXT
+from rnnbench.backends.onnxruntime.options import loaded
+
+ByTurns = tuple[Any, Any]
+"""The binding for each of the two turns."""
+
+
+class OnnxRuntimeProgram(ChunkedProgram):
+    def __init__(
+        self, request: Request, artifact: Artifact, path: Path, cached: bool, build_tail: Callable[[], Program]
+    ) -> None:
+        super().__init__(request, artifact, cached, build_tail)
+        self.runtime = loaded(path, request.threads)
+        self.shapes = {array.name: array.shape for array in (*self.runtime.get_inputs(), *self.runtime.get_outputs())}
+
+    def open(self) -> Session:
+        return OnnxRuntimeSession(self)
+
+    def close(self) -> None:
+        super().close()
+        del self.runtime
+
+
+class OnnxRuntimeSession(ChunkedSession):
+    def __init__(self, program: OnnxRuntimeProgram) -> None:
+        super().__init__(program)
+        self.run = program.runtime.run_with_iobinding
+        self.turn = 0
+        self._runtime = program.runtime
+        self._shapes = program.shapes
+        self._held = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
+        self._input = np.zeros(self._whole, self._dtype)
+        self._output = self.new_output()
+        self._ends = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
+        self._bindings = self.bindings(self._input, self._output, self._ends)
+
+    def new_output(self) -> np.ndarray:
+        return np.zeros((*self._whole[:2], self._program.request.model.width), self._dtype)
+
+    def bindings(self, x: np.ndarray, y: np.ndarray, lengths: np.ndarray | None = None) -> ByTurns:
+        """Bindings from x to y for either turn. The arrays must outlive them."""
+        inputs = {"x": x} if lengths is None else {"x": x, "lengths": lengths}
+        return self._binding(inputs, y, 0), self._binding(inputs, y, 1)
+
+    def _binding(self, inputs: Arrays, y: np.ndarray, turn: int) -> Any:
+        binding = self._runtime.io_binding()
+        for name, array in {**inputs, **self._held[turn]}.items():
+            binding.bind_ortvalue_input(name, self._value(name, array))
+        after = {NEXT + name: array for name, array in self._held[1 - turn].items()}
+        for name, array in {"y": y, **after}.items():
+            binding.bind_ortvalue_output(name, self._value(name, array))
+        return binding
+
+    def _value(self, name: str, array: np.ndarray) -> Any:
+        """The runtime's view of an array, in the shape that the graph gives it."""
+        return ort.OrtValue.ortvalue_from_numpy(array.reshape(self._shapes[name]))
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        np.copyto(self._input, x)
+        turn = self.turn
+        self.run(self._bindings[turn])
+        self.turn = 1 - turn
+        return self._output.copy()
+
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        assert self._ends is not None, "a session with lengths has a buffer for them"
+        np.copyto(self._ends, lengths)
+        return self._advance(x)
+
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        return OnnxRuntimeBound(self, [(x.copy(), lengths.copy()) for x, lengths in ring])
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {name: array.copy() for name, array in self._held[self.turn].items()}
+
+    def _write_state(self, state: Arrays) -> None:
+        for name, array in self._held[self.turn].items():
+            np.copyto(array, state[name])
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return OnnxRuntimeBound(self, [(chunk.copy(), None) for chunk in ring])
+
+
+class OnnxRuntimeBound:
+    """Bindings for every chunk of the ring and either turn. The runtime returns from a call when its work is done."""
+
+    def __init__(self, session: OnnxRuntimeSession, ring: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> None:
+        """`ring` is each chunk with its rows' lengths, where they have any."""
+        self._session = session
+        self._run = session.run
+        self._ring = ring
+        self._output = session.new_output()
+        self._next_bindings = cycle([session.bindings(x, self._output, lengths) for x, lengths in ring]).__next__
+
+    def __call__(self) -> None:
+        session = self._session
+        turn = session.turn
+        self._run(self._next_bindings()[turn])
+        session.turn = 1 - turn
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def output(self) -> Arrays:
+        return {"y": self._output.copy()}

@@ -1,0 +1,68 @@
+"""A layer in one direction written out from the shared cell in OpenVINO's opset: copies of it, or a TensorIterator over
+copies.
+
+Its input projection is one product over all steps of the call, outside any loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import openvino as ov
+import openvino.opset13 as opset
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.onnx_graphs import copies
+from rnnbench.backends.openvino.nodes import Nodes, Value
+from rnnbench.rnn.cells import CellBody, cell_body
+
+State = Sequence[Value]
+
+
+class AuthoredLayer:
+    """`emit` takes x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
+
+    def __init__(self, nodes: Nodes, request: Request, row: int) -> None:
+        model = request.model
+        self._nodes = nodes
+        self._request = request
+        self._row = row
+        self._backward = model.direction == "reverse" or row % model.directions == 1
+        self._copies = copies(request.strategy)
+
+    def emit(self, x: Value, state: State) -> tuple[Value, State]:
+        body = self._body()
+        projected = body.project(x)
+        if self._request.strategy.time == "unrolled":
+            return self._steps(body, projected, state)
+        return self._iterated(projected, state)
+
+    def _body(self) -> CellBody[Value]:
+        return cell_body(self._nodes, self._request.model, self._request.weights.row(self._row))
+
+    def _steps(self, body: CellBody[Value], projected: Value, state: State) -> tuple[Value, State]:
+        """Copies of the cell over `projected` [copies·batch, gates·hidden], in the order of this direction."""
+        rows = self._nodes.rows(projected, self._copies)
+        outputs = []
+        for x in reversed(rows) if self._backward else rows:
+            with self._nodes.copy():
+                state = body.advance(x, tuple(state))
+            outputs.append(state[0])
+        return self._nodes.joined(outputs[::-1] if self._backward else outputs), state
+
+    def _iterated(self, projected: Value, state: State) -> tuple[Value, State]:
+        """A pass takes copies·batch rows of the projection and puts as many of y; backwards from the last."""
+        nodes, rows = self._nodes, self._copies * self._request.batch
+        slice_ = nodes.parameter([rows, projected.get_shape()[1]])
+        carried = [nodes.parameter(value.get_shape()) for value in state]
+        # A body reaches nothing outside, so it has constants of its own.
+        y, final = self._steps(self._body(), slice_.output(0), [parameter.output(0) for parameter in carried])
+        results = [nodes.named(opset.result(value)) for value in (*final, y)]
+        loop = nodes.named(opset.tensor_iterator())
+        loop.set_body(ov.Model(results, [slice_, *carried], "pass"))
+        slices = (-1, -rows, rows, 0, 0) if self._backward else (0, rows, rows, -1, 0)
+        loop.set_sliced_input(slice_, projected, *slices)
+        for parameter, value, result in zip(carried, state, results, strict=False):
+            loop.set_merged_input(parameter, value, result.output(0))
+        last = [loop.get_iter_value(result.output(0), -1) for result in results[:-1]]
+        return loop.get_concatenated_slices(results[-1].output(0), *slices), last

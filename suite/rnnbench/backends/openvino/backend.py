@@ -1,0 +1,61 @@
+"""OpenVinoBackend: what OpenVINO can be asked for, and how a request becomes a program."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+
+PACKAGES = ("openvino", "onnx")
+ROUTES = ("onnx", "opset")
+
+
+class OpenVinoBackend:
+    name = "openvino"
+
+    def probe(self) -> Probe:
+        try:
+            return Probe(ROUTES, {package: version(package) for package in PACKAGES})
+        except PackageNotFoundError as missing:
+            return Probe(ROUTES, reason=f"{missing.name} is not installed", install="pip install 'rnnbench[openvino]'")
+
+    def support(self, request: Request) -> Support:
+        if reason := _unsupported(request):
+            return Support("unsupported", reason)
+        return Support("native")
+
+    def load(self) -> None:
+        importlib.import_module("openvino")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        if reason := _unsupported(request):
+            raise BuildError(reason)
+        from rnnbench.backends.openvino.runtime import OpenVinoProgram
+
+        here = Path(__file__).parent
+        sources = (here, here.parent / "onnx_graphs")
+        kept = store.folder(request, cache, self.probe().versions, sources)
+        artifact = store.find(kept)
+        cached = artifact is not None
+        if artifact is None:
+            from rnnbench.backends.openvino.compile import compile_model
+
+            artifact = store.keep(kept, lambda folder: compile_model(request, folder))
+        return OpenVinoProgram(request, artifact, kept, cached, lambda: self.build(of_one_step(request), cache))
+
+
+def _unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    if request.route not in ROUTES:
+        return f"OpenVINO has the routes {' and '.join(ROUTES)} here, and not {request.route}."
+    if request.device != "cpu":
+        return f"Programs are compiled for OpenVINO's CPU device here, and not for {request.device}."
+    if request.precision.uniform == "float64":
+        return "OpenVINO's CPU device only stores float64: it converts a model to float32 and computes in that."
+    if request.precision.uniform != "float32":
+        return "Programs compute in float32 here (INFERENCE_PRECISION_HINT=f32), in one dtype throughout."
+    return onnx_graphs.unsupported(request)

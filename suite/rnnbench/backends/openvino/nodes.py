@@ -1,0 +1,92 @@
+"""The cell's primitives as nodes of OpenVINO's opset, each named by its number: the same request is the same model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import openvino.opset13 as opset
+
+from rnnbench.backends.onnx_graphs import copy_name
+
+Value = Any
+"""An output of a node."""
+
+
+class Nodes:
+    """Makes nodes of one model and of the bodies of its loops."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._copies = itertools.count()
+        self._prefix = ""
+
+    @contextmanager
+    def copy(self) -> Iterator[None]:
+        """What is made within is one copy of the cell."""
+        self._prefix = copy_name(next(self._copies))
+        yield
+        self._prefix = ""
+
+    def named(self, node: Any, name: str = "") -> Any:
+        """The node, named by its number unless a name is given."""
+        node.set_friendly_name(name or f"{self._prefix}{node.get_type_name()}_{next(self._numbers)}")
+        return node
+
+    def constant(self, array: np.ndarray) -> Value:
+        return self.named(opset.constant(np.ascontiguousarray(array))).output(0)
+
+    def parameter(self, shape: Sequence[int], name: str = "") -> Any:
+        return self.named(opset.parameter(list(shape), np.float32), name)
+
+    def reshape(self, x: Value, *shape: int) -> Value:
+        return self._one(opset.reshape(x, self._integers(shape), False))
+
+    def transpose(self, x: Value, *order: int) -> Value:
+        return self._one(opset.transpose(x, self._integers(order)))
+
+    def rows(self, x: Value, parts: int) -> list[Value]:
+        """Equal parts along the first dimension."""
+        return [x] if parts == 1 else self._parts(x, parts, 0)
+
+    def joined(self, values: Sequence[Value], axis: int = 0) -> Value:
+        return values[0] if len(values) == 1 else self._one(opset.concat(list(values), axis))
+
+    def matmul(self, x: Value, weight: Value) -> Value:
+        return self._one(opset.matmul(x, weight, False, False))
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self._one(opset.add(a, b))
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self._one(opset.subtract(a, b))
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self._one(opset.multiply(a, b))
+
+    def sigmoid(self, x: Value) -> Value:
+        return self._one(opset.sigmoid(x))
+
+    def tanh(self, x: Value) -> Value:
+        return self._one(opset.tanh(x))
+
+    def relu(self, x: Value) -> Value:
+        return self._one(opset.relu(x))
+
+    def clip(self, x: Value, bound: float) -> Value:
+        return self._one(opset.clamp(x, -bound, bound))
+
+    def split(self, x: Value, parts: int) -> list[Value]:
+        return self._parts(x, parts, 1)
+
+    def _parts(self, x: Value, parts: int, axis: int) -> list[Value]:
+        return list(self.named(opset.split(x, self.named(opset.constant(axis)), parts)).outputs())
+
+    def _integers(self, values: Sequence[int]) -> Any:
+        return self.named(opset.constant(np.array(values, np.int64)))
+
+    def _one(self, node: Any) -> Value:
+        return self.named(node).output(0)

@@ -1,0 +1,143 @@
+"""Streams through OpenVINO: tensors are set once, over NumPy's memory, and a call is one `infer()`.
+
+An inference request is a stream: where the state is stateful, its variables are the request's own. A stitched state has
+two sets of buffers and two requests, one from the first to the second and one back, taken by turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.onnx_graphs import NEXT
+from rnnbench.backends.openvino.device import loaded
+
+
+class OpenVinoProgram(ChunkedProgram):
+    def __init__(
+        self, request: Request, artifact: Artifact, folder: Path, cached: bool, build_tail: Callable[[], Program]
+    ) -> None:
+        super().__init__(request, artifact, cached, build_tail)
+        self.compiled, self.blob = loaded(folder, request.threads)
+
+        self.y_shape: tuple[int, ...] = tuple(self.compiled.output("y").shape)
+
+    def open(self) -> OpenVinoSession:
+        return (VariableSession if self.request.strategy.state == "stateful" else OpenVinoSession)(self)
+
+    def close(self) -> None:
+        super().close()
+        del self.compiled, self.blob
+
+
+def least_call(request: Any) -> Callable[[], object]:
+    """An inference on tensors that are set already, past the package's wrapper, which looks for inputs and wraps the
+    results, for 1.3 µs. The results are views of those tensors: the default would copy each into a new array."""
+    own: Any = super(ov.InferRequest, request)
+    return partial(own.infer, {}, share_outputs=True, decode_strings=False)
+
+
+class OpenVinoSession(ChunkedSession):
+    """State in buffers by turns; or none, where both turns are alike."""
+
+    def __init__(self, program: OpenVinoProgram) -> None:
+        super().__init__(program)
+        self._blob = program.blob
+        request = program.request
+        self._batch_first = request.route == "opset" and request.strategy.time == "fused"
+        self.x = self.laid(np.zeros(self._whole, self._dtype))
+        self._output = np.zeros(program.y_shape, self._dtype)
+        self._turned = self._output.transpose(2, 0, 1, 3) if self._batch_first else self._output
+        self.turn = 0
+        self._held = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
+        self.requests = self._requests(program.compiled)
+        self.infer = [least_call(request) for request in self.requests]
+
+    def _requests(self, compiled: Any) -> tuple[Any, Any]:
+        """A request for each turn."""
+        return self._request(compiled, *self._held), self._request(compiled, *reversed(self._held))
+
+    def _request(self, compiled: Any, before: Arrays, after: Arrays) -> Any:
+        request = compiled.create_infer_request()
+        arrays = {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
+        for port in (*compiled.inputs, *compiled.outputs):
+            view = arrays[port.get_any_name()].reshape(tuple(port.shape))
+            request.set_tensor(port, ov.Tensor(view, shared_memory=True))
+        return request
+
+    def laid(self, x: np.ndarray) -> np.ndarray:
+        """A copy of x, [chunk, batch, input], as the model wants it."""
+        return x.transpose(1, 0, 2).copy() if self._batch_first else x.copy()
+
+    def y(self) -> np.ndarray:
+        """A copy of the last output, [chunk, batch, width]."""
+        y: np.ndarray = self._turned.copy()
+        return y.reshape(*self._whole[:2], -1)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        np.copyto(self.x, x.transpose(1, 0, 2) if self._batch_first else x)
+        turn = self.turn
+        self.infer[turn]()
+        self.turn = 1 - turn
+        return self.y()
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {name: array.copy() for name, array in self._held[self.turn].items()}
+
+    def _write_state(self, state: Arrays) -> None:
+        for name, array in self._held[self.turn].items():
+            np.copyto(array, state[name])
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return OpenVinoBound(self, ring)
+
+
+class VariableSession(OpenVinoSession):
+    """State in the request's variables. Both turns are one request."""
+
+    def _requests(self, compiled: Any) -> tuple[Any, Any]:
+        request = self._request(compiled, {}, {})
+        # Those that OpenVINO made of an input and an output have both names, one after the other.
+        self._variables = {variable.name.rpartition(NEXT)[2]: variable for variable in request.query_state()}
+        return request, request
+
+    def reset(self) -> None:
+        self.requests[0].reset_state()
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {s.name: self._variables[s.name].state.data.reshape(self._shape(s)).copy() for s in self._states}
+
+    def _write_state(self, state: Arrays) -> None:
+        for name, variable in self._variables.items():
+            variable.state = ov.Tensor(state[name].reshape(tuple(variable.state.shape)))
+
+
+class OpenVinoBound:
+    """A chunk is copied into the tensor that both requests read, which costs no more than to set another tensor.
+    `infer` returns when the work is done."""
+
+    def __init__(self, session: OpenVinoSession, ring: list[np.ndarray]) -> None:
+        self._session = session
+        self._infer = session.infer
+        self._next_copy = cycle([partial(np.copyto, session.x, session.laid(chunk)) for chunk in ring]).__next__
+
+    def __call__(self) -> None:
+        session = self._session
+        self._next_copy()()
+        turn = session.turn
+        self._infer[turn]()
+        session.turn = 1 - turn
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def output(self) -> Arrays:
+        return {"y": self._session.y()}

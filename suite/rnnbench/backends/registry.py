@@ -1,0 +1,70 @@
+"""Finding backends by entry point (`rnnbench.backends`), and reading what a user means by `iree,tvm:relax,numpy:*`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import cast
+
+from rnnbench.backends.base import Backend, Request, Support
+from rnnbench.cases.trial import Target
+
+GROUP = "rnnbench.backends"
+
+
+class BackendError(ValueError):
+    """No backend or route of that name, and which is the nearest; or one that is there and cannot be loaded."""
+
+
+@cache
+def find(name: str) -> Backend:
+    """The backend of that name. Raises BackendError."""
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            try:
+                return cast("Callable[[], Backend]", entry.load())()
+            except Exception as error:
+                what = f"backend '{name}' ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
+                raise BackendError(f"{what}; mend or uninstall the package that brings it") from error
+    raise BackendError(f"unknown backend '{name}'{_nearest(name, names())}")
+
+
+def support(backend: str, request: Request) -> Support:
+    """What the backend answers: unsupported, where it says nothing of an extra that is asked.
+
+    Raises BackendError where its adapter fails to.
+    """
+    try:
+        answer = find(backend).support(request)
+    except Exception as error:
+        raise BackendError(f"the adapter of '{backend}' failed to answer: {type(error).__name__}: {error}") from error
+    if answer.level != "unsupported" and (extra := next(iter(sorted(request.extras.keys() - answer.covers)), "")):
+        return Support("unsupported", f"The adapter of '{backend}' has no {request.extras[extra]} in this strategy.")
+    return answer
+
+
+def names() -> list[str]:
+    return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def targets(requested: Iterable[str]) -> list[Target]:
+    """Targets for each `name`, `name:route` or `name:*`, in the order given and without repeats."""
+    found: dict[Target, None] = {}
+    for text in requested:
+        name, _, route = text.strip().partition(":")
+        routes = find(name).probe().routes
+        if route == "*":
+            found.update(dict.fromkeys(Target(name, r) for r in routes))
+        elif route in ("", *routes):
+            found[Target(name, route or routes[0])] = None
+        else:
+            raise BackendError(f"unknown route '{name}:{route}'{_nearest(route, routes)}")
+    return list(found)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(known)}"

@@ -1,0 +1,64 @@
+"""What is here and what it supports: every backend probed, and asked about each strategy and a model of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import get_args
+
+from rnnbench.backends import registry
+from rnnbench.backends.base import Probe, Request, Support
+from rnnbench.backends.registry import BackendError, find, names
+from rnnbench.cases.trial import Precision, State, Strategy, Target
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+TIMES = ("fused", "looped", "unrolled", "unrolled:2")
+STATES: tuple[State, ...] = get_args(State)
+MODELS: Mapping[str, Model] = {
+    "lstm": Model(cell="lstm", input=64, hidden=128),
+    "gru": Model(cell="gru", input=64, hidden=128),
+    "gru, reset before": Model(cell="gru", input=64, hidden=128, reset_after=False),
+    "rnn": Model(cell="rnn", input=64, hidden=128),
+    "counter": Model(cell="counter", input=64, hidden=64),
+    "lstm, 2 layers": Model(cell="lstm", input=64, hidden=128, layers=2),
+    "lstm, projection": Model(cell="lstm", input=64, hidden=128, projection=32),
+    "lstm, cell clip": Model(cell="lstm", input=64, hidden=128, cell_clip=3.0),
+    "lstm, bidirectional": Model(cell="lstm", input=64, hidden=128, direction="bidirectional"),
+}
+"""A model of each kind, the one that all others are compared with first."""
+CHUNK = 4
+
+
+@dataclass(frozen=True)
+class Survey:
+    probes: Mapping[str, Probe]
+    """By backend."""
+    support: Mapping[tuple[Target, str, str], Support]
+    """By target, kind of model, and strategy written `time-state`."""
+
+    @property
+    def targets(self) -> list[Target]:
+        return list(dict.fromkeys(target for target, _, _ in self.support))
+
+
+def survey() -> Survey:
+    """Ask every backend that has an entry point. Imports no framework."""
+    probes = {name: find(name).probe() for name in names()}
+    return Survey(probes, dict(_answers(probes)))
+
+
+def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, str], Support]]:
+    for name, probe in probes.items():
+        for route, (kind, model), time, state in product(probe.routes, MODELS.items(), TIMES, STATES):
+            strategy = Strategy(time, state, CHUNK)
+            request = Request(route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32"))
+            yield (Target(name, route), kind, str(strategy)), _answer(name, request)
+
+
+def _answer(backend: str, request: Request) -> Support:
+    try:
+        return registry.support(backend, request)
+    except BackendError as error:
+        return Support("unsupported", str(error))

@@ -1,0 +1,94 @@
+"""TensorFlow as a backend: what is installed, what it can do, and how a request becomes a program."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.tensorflow import saved
+from rnnbench.backends.tensorflow.runtime import TensorflowProgram
+from rnnbench.backends.tensorflow.support import ROUTES, copies, environment, is_compiled, is_keras, unsupported
+
+PACKAGES = ("tensorflow", "keras")
+
+
+class TensorflowBackend:
+    name = "tensorflow"
+
+    def probe(self) -> Probe:
+        versions = {}
+        for package in PACKAGES:
+            try:
+                versions[package] = version(package)
+            except PackageNotFoundError:
+                return Probe(ROUTES, versions, f"{package} is not installed", "pip install 'rnnbench[tensorflow]'")
+        return Probe(ROUTES, versions)
+
+    def support(self, request: Request) -> Support:
+        reason = unsupported(request)
+        if reason:
+            return Support("unsupported", reason)
+        return Support("native", environment=environment(request.threads))
+
+    def load(self) -> None:
+        importlib.import_module("tensorflow")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        reason = unsupported(request)
+        if reason:
+            raise BuildError(reason)
+        jit = is_compiled(request.route)
+        loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
+        artifact = Artifact(
+            **loaded.facts,
+            origin="library" if is_keras(request.route) else "authored",
+            math="exact",
+            flags=_flags(request),
+            notes=_notes(request, loaded.function),
+        )
+        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        return TensorflowProgram(request, artifact, loaded.cached, tail, loaded.model, loaded.function)
+
+
+def _module(request: Request, jit: bool) -> Any:
+    if is_keras(request.route):
+        from rnnbench.backends.tensorflow.keras_layers import library
+
+        return library(request, jit)
+    from rnnbench.backends.tensorflow.modules import authored
+
+    return authored(request, copies(request.strategy.time), jit)
+
+
+def _flags(request: Request) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in environment(request.threads).items() if name != "KERAS_BACKEND")
+
+
+def _how_it_is_called(function: Any) -> str:
+    from rnnbench.backends.tensorflow.executor import has_private_way
+
+    if has_private_way(function):
+        return "a bound call is TFE_Py_Execute, private to TensorFlow; a public one calls the concrete function"
+    return (
+        "a bound call is the concrete function's, as a public one: this TensorFlow has no TFE_Py_Execute as 2.21 has it"
+    )
+
+
+def _notes(request: Request, function: Any) -> tuple[str, ...]:
+    notes = [_how_it_is_called(function)]
+    if is_compiled(request.route):
+        notes.append("XLA compiles once: its persistent cache is filled by the build and read at load")
+        notes.append("XLA starts a pool of threads whatever it is told; on one thread they stay idle")
+    else:
+        notes.append("Grappler optimises the graph at load, and once more at the first public call")
+    if is_keras(request.route):
+        notes.append("Keras wants batches first: x and y are transposed inside the call")
+        notes.append("on the CPU every form of a layer is a While over its cell, or the cell repeated")
+    elif request.model.cell != "counter":
+        notes.append("the input projection of all steps of a call is one product, outside any loop")
+    return tuple(notes)

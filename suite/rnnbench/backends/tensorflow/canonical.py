@@ -1,0 +1,84 @@
+"""A traced function and all that it calls, under names that say what they compute.
+
+TensorFlow numbers its functions as a process makes or loads them. Programs are compared, and XLA's cache of compiled
+code is asked, by name; so functions are renamed after what is in them: equal programs have equal names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_PROCESS_OWN = ("_gradient_op_type", "_construction_context")
+"""Attributes that number what a process made, or how; an inference reads neither."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """FunctionDefs, the first of which is the program, and the SHA-256 of them with all values they read."""
+
+    digest: str
+    functions: tuple[Any, ...]
+
+
+def library(function: Any, variables: Iterable[Any]) -> Library:
+    """A ConcreteFunction with those it calls, under canonical names, and the variables with its weights and state."""
+    known = {each.signature.name: each for each in function.graph.as_graph_def().library.function}
+    first = function._inference_function.definition
+    order = {first.signature.name: 0}
+    waiting, copies = [first], []
+    while waiting:
+        copy = type(first)()
+        copy.CopyFrom(waiting.pop(0))
+        for called in _calls(copy):
+            if called.name in known and called.name not in order:
+                order[called.name] = len(order)
+                waiting.append(known[called.name])
+        _number_arguments(copy)
+        copies.append(copy)
+    _rename(copies, {name: f"f{index}" for name, index in order.items()})
+    digest = hashlib.sha256(b"".join(copy.SerializeToString(deterministic=True) for copy in copies))
+    for variable in variables:
+        digest.update(np.ascontiguousarray(variable.numpy()).tobytes())
+    _rename(copies, {f"f{index}": f"rnn_{digest.hexdigest()[:16]}_{index}" for index in order.values()})
+    return Library(digest.hexdigest(), tuple(copies))
+
+
+def operations(functions: Iterable[Any]) -> dict[str, int]:
+    """How often each operation stands in these FunctionDefs."""
+    return dict(sorted(Counter(node.op for function in functions for node in function.node_def).items()))
+
+
+def _calls(function: Any) -> Iterator[Any]:
+    """The attributes by which a function's nodes call others."""
+    for node in function.node_def:
+        for _, attribute in sorted(node.attr.items()):
+            if attribute.HasField("func"):
+                yield attribute.func
+            yield from attribute.list.func
+
+
+def _number_arguments(function: Any) -> None:
+    """Those of a loop's condition are named after the function, with its number."""
+    names = {each.name: f"argument_{index}" for index, each in enumerate(function.signature.input_arg)}
+    for each in function.signature.input_arg:
+        each.name = names[each.name]
+    for node in function.node_def:
+        node.input[:] = [names.get(each, each) for each in node.input]
+    for name, value in list(function.ret.items()):
+        function.ret[name] = names.get(value, value)
+
+
+def _rename(functions: Sequence[Any], names: dict[str, str]) -> None:
+    for function in functions:
+        function.signature.name = names[function.signature.name]
+        for called in _calls(function):
+            called.name = names.get(called.name, called.name)
+        for holder in (function, *function.node_def):
+            for name in _PROCESS_OWN:
+                holder.attr.pop(name, None)

@@ -1,0 +1,142 @@
+"""A request as layers of Keras: LSTM, GRU and SimpleRNN as users make them, with the suite's weights put in.
+
+Keras orders an LSTM's gates i f g o, as PyTorch does, and a GRU's z r n; it has kernels transposed and one bias, except
+for a GRU with `reset_after`, whose two are stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tensorflow.lowered import TAG
+from rnnbench.backends.tensorflow.modules import state_specs, traced, x_spec
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Layer
+
+
+def library(request: Request, jit: bool) -> Any:
+    """The module: `step` as in `modules.py`. A stateful one keeps its state where the layers do."""
+    stack = _Stack(request)
+    module = tf.Module()
+    module.weights = [weight.value for layer in stack.simple for weight in layer.weights]
+    module.state = [state.value for layer in stack.simple if layer.stateful for state in layer.states]
+    signature = [x_spec(request)]
+    if request.strategy.state == "stitched":
+        signature += state_specs(request)
+    return traced(module, stack, signature, jit)
+
+
+class _Stack:
+    """The layers, and a call over them: x and y with time first, as the suite has them."""
+
+    def __init__(self, request: Request) -> None:
+        model = request.model
+        self._size = len(model.state_shapes(request.batch))
+        self._stitched = request.strategy.state == "stitched"
+        self.simple: list[Any] = []
+        self._layers = []
+        for index in range(model.layers):
+            shape = (request.batch, request.strategy.chunk, model.layer_input(index))
+            self._layers.append(self._layer(request, index, shape))
+
+    def __call__(self, x: Any, *state: Any) -> tuple[Any, ...]:
+        y = tf.transpose(x, (1, 0, 2))
+        final: list[Any] = []
+        for index, layer in enumerate(self._layers):
+            if self._stitched:
+                y, *last = layer(y, initial_state=list(state[index * self._size : (index + 1) * self._size]))
+                final += last
+            else:
+                y = layer(y)
+        return (tf.transpose(y, (1, 0, 2)), *final)
+
+    def _layer(self, request: Request, index: int, shape: tuple[int, int, int]) -> Any:
+        model, weights = request.model, request.weights
+        if model.direction == "bidirectional":
+            both = [_simple(request, index, direction) for direction in ("forward", "reverse")]
+            layer = keras.layers.Bidirectional(both[0], backward_layer=both[1])
+            parts = [layer.forward_layer, layer.backward_layer]
+        else:
+            layer = _simple(request, index, model.direction)
+            parts = [layer]
+        layer.build(shape)
+        for part in parts:
+            _put(part, model, weights.row(len(self.simple)))
+            _name_copies(part.cell, len(self.simple))
+            self.simple.append(part)
+        return _Backwards(layer) if model.direction == "reverse" else layer
+
+
+class _Backwards:
+    """A layer that runs backwards returns its outputs in the order in which it made them."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+
+    def __call__(self, x: Any) -> Any:
+        return tf.reverse(self._layer(x), [1])
+
+
+def _simple(request: Request, index: int, direction: str) -> Any:
+    """One layer in one direction, not built yet. Its names, which are in its graph, do not depend on earlier layers."""
+    model, strategy = request.model, request.strategy
+    options: dict[str, Any] = {
+        "units": model.hidden,
+        "use_bias": model.bias,
+        "return_sequences": True,
+        "return_state": strategy.state == "stitched",
+        "stateful": strategy.state == "stateful",
+        "unroll": strategy.time == "unrolled",
+        "go_backwards": direction == "reverse",
+        "dtype": request.precision.compute,
+        "name": f"layer_{index}_{direction}",
+    }
+    if model.cell != "rnn":
+        options["use_cudnn"] = "auto" if strategy.time == "fused" else False
+    if model.cell == "lstm":
+        layer = keras.layers.LSTM(**options)
+    elif model.cell == "gru":
+        layer = keras.layers.GRU(reset_after=model.reset_after, **options)
+    else:
+        layer = keras.layers.SimpleRNN(activation=model.activation, **options)
+    layer.cell.name = "cell"
+    return layer
+
+
+def _put(layer: Any, model: Model, weights: Layer) -> None:
+    layer.set_weights(list(_arrays(model, weights)))
+
+
+def _arrays(model: Model, weights: Layer) -> Iterator[np.ndarray]:
+    """Kernel, recurrent kernel and bias as Keras has them."""
+    yield _ordered(model, weights.w_ih).T
+    yield _ordered(model, weights.w_hh).T
+    if weights.b_ih is not None and weights.b_hh is not None:
+        b_ih, b_hh = _ordered(model, weights.b_ih), _ordered(model, weights.b_hh)
+        stacked = model.cell == "gru" and model.reset_after
+        yield np.stack([b_ih, b_hh]) if stacked else b_ih + b_hh
+
+
+def _ordered(model: Model, array: np.ndarray) -> np.ndarray:
+    """A GRU's gates r z n as z r n."""
+    if model.cell != "gru":
+        return array
+    r, z, n = np.split(array, 3)
+    return np.concatenate([z, r, n])
+
+
+def _name_copies(cell: Any, row: int) -> None:
+    """Build each copy of a layer's cell in a name scope of its own, by which it is found again in what it becomes."""
+    call, made = cell.call, iter(range(row << 20, (row + 1) << 20))
+
+    def named(*arguments: Any, **options: Any) -> Any:
+        with tf.name_scope(f"{TAG}{next(made)}"):
+            return call(*arguments, **options)
+
+    cell.call = named

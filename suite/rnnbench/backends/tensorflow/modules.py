@@ -1,0 +1,73 @@
+"""A request as a `tf.Module` with one function, `step`, and the variables that its state is in.
+
+    none       step(x) -> (y,)                  from zeros
+    stitched   step(x, *state) -> (y, *state)
+    stateful   step(x) -> (y,)                  the state in `state`, variables of the module
+
+The state is flat: h (and c) of the first layer and direction, then of the next, [batch, size] each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tensorflow.cells import Network
+
+
+def authored(request: Request, copies: int | None, jit: bool) -> Any:
+    """The module over the shared cells."""
+    network = Network(request, copies)
+    specs = state_specs(request)
+    size = len(request.model.state_shapes(request.batch))
+    module = tf.Module()
+    module.state = []
+
+    def advance(x: Any, state: Sequence[Any]) -> tuple[Any, list[Any]]:
+        y, rows = network(x, [tuple(state[at : at + size]) for at in range(0, len(state), size)])
+        return y, [value for row in rows for value in row]
+
+    def from_zeros(x: Any) -> tuple[Any]:
+        y, _ = advance(x, [tf.zeros(spec.shape, spec.dtype) for spec in specs])
+        return (y,)
+
+    def stitched(x: Any, *state: Any) -> tuple[Any, ...]:
+        y, final = advance(x, state)
+        return (y, *final)
+
+    def stateful(x: Any) -> tuple[Any]:
+        y, final = advance(x, [variable.read_value() for variable in module.state])
+        for variable, value in zip(module.state, final, strict=True):
+            variable.assign(value)
+        return (y,)
+
+    if request.strategy.state == "stitched":
+        return traced(module, stitched, [x_spec(request), *specs], jit)
+    if request.strategy.state == "none":
+        return traced(module, from_zeros, [x_spec(request)], jit)
+    module.state = [tf.Variable(tf.zeros(spec.shape, spec.dtype)) for spec in specs]
+    return traced(module, stateful, [x_spec(request)], jit)
+
+
+def x_spec(request: Request) -> Any:
+    return tf.TensorSpec((request.strategy.chunk, request.batch, request.model.input), request.precision.state, "x")
+
+
+def state_specs(request: Request) -> list[Any]:
+    shapes = request.model.state_shapes(request.batch)
+    count = request.model.layers * request.model.directions
+    return [
+        tf.TensorSpec(shape[1:], request.precision.state, f"{name}{row}")
+        for row in range(count)
+        for name, shape in shapes.items()
+    ]
+
+
+def traced(module: Any, step: Callable[..., Any], signature: list[Any], jit: bool) -> Any:
+    """`module` with `step` traced: its graph is made here, and its Python never runs again."""
+    module.step = tf.function(step, input_signature=signature, autograph=False, jit_compile=jit or None)
+    module.step.get_concrete_function()
+    return module

@@ -1,0 +1,152 @@
+"""Streams through a loaded SavedModel.
+
+A session is a copy of the model's concrete function with variables of its own in place of the model's. The public way
+is to call that function; a bound call goes to where such a call ends up, with a list that was put together beforehand.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.tensorflow.executor import executor
+
+
+class TensorflowProgram(ChunkedProgram):
+    """A loaded model: its concrete function, and the variables in it that are its state."""
+
+    def __init__(
+        self,
+        request: Request,
+        artifact: Artifact,
+        cached: bool,
+        build_tail: Callable[[], Program],
+        model: Any,
+        function: Any,
+    ) -> None:
+        super().__init__(request, artifact, cached, build_tail)
+        self.model = model
+        self.function = function
+
+    def open(self) -> Session:
+        kind = {"none": TensorflowSession, "stitched": StitchedSession, "stateful": StatefulSession}
+        return kind[self.request.strategy.state](self)
+
+
+class TensorflowSession(ChunkedSession):
+    """Without a state: every call starts from zeros."""
+
+    def __init__(self, program: TensorflowProgram) -> None:
+        import tensorflow as tf
+
+        super().__init__(program)
+        self.tf = tf
+        self.function = copy.copy(program.function)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        y: np.ndarray = self.function(self.tf.constant(x))[0].numpy()
+        return y
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays([])
+
+    def _write_state(self, state: Arrays) -> None:
+        """There is none to take."""
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return TensorflowBound(self.function, [self.tf.constant(x) for x in ring])
+
+    def _arrays(self, values: list[Any]) -> dict[str, np.ndarray]:
+        """Copies of the flat state as the suite's arrays."""
+        size = len(self._states)
+        return {spec.name: np.stack([v.numpy() for v in values[i::size]]) for i, spec in enumerate(self._states)}
+
+    def _values(self, state: Arrays) -> list[np.ndarray]:
+        """The suite's arrays as the flat state."""
+        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
+
+
+class StatefulSession(TensorflowSession):
+    """The state in variables of this session's own."""
+
+    def __init__(self, program: TensorflowProgram) -> None:
+        super().__init__(program)
+        models_own = list(program.model.state)
+        self.variables = [self.tf.Variable(self.tf.zeros(v.shape, v.dtype)) for v in models_own]
+        replaced = {id(v.handle): own.handle for v, own in zip(models_own, self.variables, strict=True)}
+        captured = program.function.captured_inputs
+        self.function.set_external_captures([replaced.get(id(each), each) for each in captured])
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays(self.variables)
+
+    def _write_state(self, state: Arrays) -> None:
+        for variable, value in zip(self.variables, self._values(state), strict=True):
+            variable.assign(value)
+
+
+class StitchedSession(TensorflowSession):
+    """The state goes in and comes out; between calls it stays the tensors that the last one returned."""
+
+    def __init__(self, program: TensorflowProgram) -> None:
+        super().__init__(program)
+        self.state: list[Any] = []
+        self.reset()
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        output, *self.state = self.function(self.tf.constant(x), *self.state)
+        y: np.ndarray = output.numpy()
+        return y
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return self._arrays(self.state)
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = [self.tf.constant(value) for value in self._values(state)]
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return StitchedBound(self, self.function, [self.tf.constant(x) for x in ring])
+
+
+class TensorflowBound:
+    """Arguments made beforehand. On a CPU a call returns when the work is done."""
+
+    def __init__(self, function: Any, ring: list[Any]) -> None:
+        self._call = executor(function)
+        self._captured = list(function.captured_inputs)
+        self._ring = cycle([self._prepared(x) for x in ring])
+        self._outputs: list[Any] = []
+
+    def _prepared(self, x: Any) -> list[Any]:
+        return [x, *self._captured]
+
+    def __call__(self) -> None:
+        self._outputs = self._call(next(self._ring))
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def output(self) -> Arrays:
+        return {"y": self._outputs[0].numpy()}
+
+
+class StitchedBound(TensorflowBound):
+    """The state of the session goes between x and the captured weights."""
+
+    def __init__(self, session: StitchedSession, function: Any, ring: list[Any]) -> None:
+        super().__init__(function, ring)
+        self._session = session
+
+    def _prepared(self, x: Any) -> list[Any]:
+        return [x]
+
+    def __call__(self) -> None:
+        session = self._session
+        self._outputs = outputs = self._call([*next(self._ring), *session.state, *self._captured])
+        session.state = outputs[1:]

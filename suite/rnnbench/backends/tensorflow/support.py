@@ -1,0 +1,76 @@
+"""What each route can do, and why not; and what its worker's environment must have."""
+
+from __future__ import annotations
+
+from rnnbench.backends.base import Request
+
+ROUTES = ("graph", "xla", "keras", "keras-xla")
+
+
+def is_keras(route: str) -> bool:
+    return route.startswith("keras")
+
+
+def is_compiled(route: str) -> bool:
+    """Whether XLA compiles the route's programs."""
+    return route.endswith("xla")
+
+
+def copies(time: str) -> int | None:
+    """Copies of the cell in one pass of the loop; None for no loop."""
+    if time == "looped":
+        return 1
+    _, _, k = time.partition(":")
+    return int(k) if k else None
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The pools' sizes; XLA has a pool of its own, and knows only whether to use it.
+
+    Threads share operations. Nothing runs beside another one: a second pool of as many would be twice what was asked.
+    """
+    pools = {"TF_NUM_INTRAOP_THREADS": str(threads), "TF_NUM_INTEROP_THREADS": "1"}
+    return {
+        **pools,
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'false' if threads == 1 else 'true'}",
+        "KERAS_BACKEND": "tensorflow",
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+
+
+def unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    model, strategy = request.model, request.strategy
+    if request.device != "cpu":
+        return f"the programs are placed on the CPU; there is none for '{request.device}' yet"
+    if request.precision.uniform not in ("float32", "float64"):
+        return "the programs are built in float32 and in float64, of one precision throughout"
+    if model.direction != "forward" and strategy.state != "none":
+        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
+    return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
+
+
+def _unsupported_by_cells(request: Request) -> str:
+    strategy = request.strategy
+    if strategy.time == "fused":
+        return "TensorFlow has no RNN operator of its own for the CPU; what Keras calls fused is on the route 'keras'"
+    k = copies(strategy.time)
+    if k and strategy.chunk % k:
+        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
+    return ""
+
+
+def _unsupported_by_keras(request: Request) -> str:
+    model, time = request.model, request.strategy.time
+    if model.cell == "counter":
+        return "Keras has no layer that counts"
+    if model.projection:
+        return "keras.layers.LSTM has no projection"
+    if model.clip is not None or model.cell_clip is not None:
+        return "the RNN layers of Keras clip nothing"
+    if time.startswith("unrolled:"):
+        return "a layer of Keras is looped or unrolled as a whole (unroll=True)"
+    if time == "fused" and model.cell == "rnn":
+        return "keras.layers.SimpleRNN has no fused form (use_cudnn)"
+    return ""

@@ -1,0 +1,128 @@
+"""XLA's compiled code: kept between processes, and read.
+
+XLA (TensorFlow 2.21) writes what it compiles to a folder, and finds it there again by the function's name and a
+fingerprint of its HLO. The folder is one for a process, so files go between it and the cache; the names are canonical.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.tensorflow.canonical import Library
+from rnnbench.backends.tensorflow.lowered import tags, told
+from rnnbench.rnn.spec import Cell
+
+VARIABLE = "TF_XLA_FLAGS"
+_NO_WORK = {"bitcast", "broadcast", "constant", "get-tuple-element", "parameter", "tuple"}
+_HLO_MODULE, _EXECUTABLE = 2, 3
+"""Fields of XlaSerializedCacheEntry, which the wheel has no class for. The optimised module is in the executable."""
+
+
+@cache
+def exchange() -> Path:
+    """The folder that XLA writes to and reads from in this process. Comes before TensorFlow's first operation."""
+    holder = tempfile.TemporaryDirectory(prefix="rnnbench-xla-")
+    _HOLDERS.append(holder)
+    flag = f"--tf_xla_persistent_cache_directory={holder.name}"
+    os.environ[VARIABLE] = " ".join(filter(None, [os.environ.get(VARIABLE), flag]))
+    return Path(holder.name)
+
+
+_HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def rename(function: Any, library: Library) -> None:
+    """Give a loaded ConcreteFunction the name that every other process gives it, too."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.eager.polymorphic_function import atomic_function
+
+    eager = context.context()
+    first, *called = library.functions
+    for each in called:
+        if not eager.has_function(each.signature.name):
+            eager.add_function_def(each)
+    name = first.signature.name
+    if eager.has_function(name):
+        function._inference_function = atomic_function.AtomicFunction(name, eager, function.function_type)
+    else:
+        function._inference_function = atomic_function.from_function_def(first, function.function_type)
+
+
+def offer(folder: Path) -> None:
+    """Lay what an earlier process compiled where XLA will look for it."""
+    for path in folder.glob("*.pb"):
+        shutil.copy(path, exchange())
+
+
+def collect(name: str, folder: Path) -> Path:
+    """Keep, in `folder`, what XLA compiled for the function of that name. Raises BuildError where it left nothing."""
+    module = f"{name}[".encode()
+    for path in exchange().glob("*.pb"):
+        (hlo,) = _field(path.read_bytes(), _HLO_MODULE)
+        if _field(hlo, 1)[0].startswith(module):
+            folder.mkdir(exist_ok=True)
+            return Path(shutil.copy(path, folder))
+    raise BuildError(
+        f"XLA left no compiled code for {name}: it reads {VARIABLE} at TensorFlow's first operation, and the first one "
+        "came before this build. Build in a process in which TensorFlow has run nothing yet"
+    )
+
+
+def compiled(entry: Path, cell: Cell) -> tuple[str, int, dict[str, int], str]:
+    """Digest, size and HLO operation counts of the executable in a cache entry, and what it turned out to be."""
+    from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
+
+    (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
+    (configured,) = _field(executable, 1)
+    (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
+    counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
+    digest = hashlib.sha256(executable).hexdigest()
+    return digest, len(executable), dict(sorted(counts.items())), lowered(module, cell)
+
+
+def lowered(module: Any, cell: Cell) -> str:
+    """What an optimised HLO module turned out to be: the copies of the cell under each of its whiles, and outside."""
+    computations = {each.id: each for each in module.computations}
+    bodies = [
+        each.called_computation_ids[0]
+        for computation in module.computations
+        for each in computation.instructions
+        if each.opcode == "while"
+    ]
+    inside = [_tags(_reached(computations, body, through_loops=True), cell) for body in bodies]
+    return told(inside, _tags(_reached(computations, module.entry_computation_id, through_loops=False), cell))
+
+
+def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> Iterator[Any]:
+    """A computation and all that it calls."""
+    waiting, seen = [start], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number not in seen:
+            seen.add(number)
+            yield computations[number]
+            for each in computations[number].instructions:
+                if through_loops or each.opcode != "while":
+                    waiting.extend(each.called_computation_ids)
+
+
+def _tags(computations: Iterable[Any], cell: Cell) -> set[str]:
+    working = (each for one in computations for each in one.instructions if each.opcode not in _NO_WORK)
+    return set().union(*(tags(each.metadata.op_name, cell) for each in working))
+
+
+def _field(message: bytes, number: int) -> list[bytes]:
+    """A field of a serialised message, by its number."""
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    return [field.data for field in UnknownFieldSet(Empty.FromString(message)) if field.field_number == number]

@@ -1,0 +1,49 @@
+"""TorchBackend: what is installed, what it can be asked for, and which route builds it."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
+from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.torch.support import COMPILED, TIMES, unsupported
+
+
+class TorchBackend:
+    name = "torch"
+
+    def probe(self) -> Probe:
+        try:
+            return Probe(tuple(TIMES), {"torch": version("torch")}, slow=COMPILED)
+        except PackageNotFoundError:
+            return Probe(tuple(TIMES), reason="torch is not installed", install="pip install torch")
+
+    def support(self, request: Request) -> Support:
+        reason = unsupported(request)
+        if reason:
+            return Support("unsupported", reason)
+        # A pool of compiling processes would outlive the build, and be counted in it.
+        environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
+        if request.strategy.time == "fused" and request.model.direction == "reverse":
+            return Support("emulated", "nn's RNNs run forward or both ways: x and y are flipped around the forward one")
+        return Support("native", environment=environment)
+
+    def load(self) -> None:
+        importlib.import_module("torch")
+
+    def build(self, request: Request, cache: Path) -> Program:
+        reason = unsupported(request)
+        if reason:
+            raise BuildError(reason)
+        import torch
+
+        from rnnbench.backends.torch.stream import TorchProgram
+
+        torch.set_num_threads(request.threads)
+        route = importlib.import_module(f"rnnbench.backends.torch.{request.route}")
+        built, open_stream = route.build(request, cache)
+        return TorchProgram(
+            request, built.artifact, built.cached, open_stream, lambda: self.build(of_one_step(request), cache)
+        )

@@ -1,0 +1,52 @@
+"""torch.nn's RNNs as pure functions for torch.export, by which they reach other compilers.
+
+Imports torch in `module` only. torch.export has no RNN operator: it writes an nn.LSTM out step by
+step, so every size is fixed in what it makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.torch.support import unsupported
+
+Shape = tuple[int, ...]
+
+
+def refusal(request: Request) -> str:
+    """Why torch has no module for a request; empty where it has one."""
+    if request.strategy.time != "fused":
+        return "the route imports torch.nn's own RNNs, which torch.export writes out step by step: ask for time fused"
+    if request.model.direction == "reverse":
+        return "torch.nn has no RNN that only runs backwards"
+    return unsupported(replace(request, route="eager"))
+
+
+def shapes(request: Request) -> tuple[Shape, ...]:
+    """Of the function's arguments: x and, where the state is carried, h (and c)."""
+    state = request.model.state_shapes(request.batch).values() if request.strategy.state != "none" else ()
+    return (request.strategy.chunk, request.batch, request.model.input), *state
+
+
+def module(request: Request) -> Any:
+    """step(x, h, c) → (y, h, c), or step(x) → (y,) from zeros, as an nn.Module."""
+    import torch
+
+    from rnnbench.backends.torch.library import library_module
+
+    weights = {name: torch.tensor(array) for name, array in request.weights.named(request.model)}
+
+    class Step(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = library_module(request.model, torch.float32, weights)
+
+        def forward(self, x: Any, *state: Any) -> Any:
+            y, after = self.rnn(x, state if len(state) == 2 else state[0] if state else None)
+            if not state:
+                return (y,)
+            return (y, *after) if len(state) == 2 else (y, after)
+
+    return Step().eval()

@@ -1,0 +1,111 @@
+"""Route eager, library: nn.LSTM, nn.GRU and nn.RNN as users call them, and the operators under them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
+from rnnbench.rnn.spec import Model
+
+
+class FusedStream:
+    """A library module with its state: zeros in every call, what the last call returned, or buffers written in place.
+
+    A prepared call goes to the operator straight: nn's own checks cost 14 µs, two thirds of an LSTM step of 128.
+    """
+
+    def __init__(self, request: Request, module: nn.RNNBase, dtype: torch.dtype) -> None:
+        model = request.model
+        shapes = model.state_shapes(request.batch)
+        self._names = list(shapes)
+        self._held = tuple(torch.zeros(shape, dtype=dtype) for shape in shapes.values())
+        self._module = module
+        self._keep = {"none": _forget, "stitched": self._replace, "stateful": self._overwrite}[request.strategy.state]
+        self._flips = model.direction == "reverse"
+        self._onednn = uses_onednn(request)
+        name = f"rnn_{model.activation}" if model.cell == "rnn" else model.cell
+        both_ways = model.direction == "bidirectional"
+        self._operator: Callable[..., tuple[Tensor, ...]] = getattr(torch, name)
+        self._settings = (list(module.parameters()), model.bias, model.layers, 0.0, False, both_ways, False)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        return dict(zip(self._names, self._held, strict=True))
+
+    def write(self, state: Mapping[str, Tensor]) -> None:
+        self._keep([state[name] for name in self._names])
+
+    def step(self, x: Tensor) -> Tensor:
+        return self._run(self._call_module, x)
+
+    def prepare(self, x: Tensor) -> Callable[[], Tensor]:
+        return partial(self._run, self._call_operator, x)
+
+    def _run(self, call: Callable[[Tensor], tuple[Tensor, ...]], x: Tensor) -> Tensor:
+        if self._flips:
+            x = x.flip(0)
+        if self._onednn:
+            y, *state = call(x)
+        else:
+            torch._C._set_mkldnn_enabled(False)
+            try:
+                y, *state = call(x)
+            finally:
+                torch._C._set_mkldnn_enabled(True)
+        self._keep(state)
+        return y.flip(0) if self._flips else y
+
+    def _call_module(self, x: Tensor) -> tuple[Tensor, ...]:
+        y, state = self._module(x, self._initial())
+        return (y, *state) if isinstance(state, tuple) else (y, state)
+
+    def _call_operator(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self._operator(x, self._initial(), *self._settings)
+
+    def _initial(self) -> Tensor | tuple[Tensor, ...]:
+        return self._held if len(self._held) > 1 else self._held[0]
+
+    def _replace(self, state: list[Tensor]) -> None:
+        self._held = tuple(state)
+
+    def _overwrite(self, state: list[Tensor]) -> None:
+        for held, new in zip(self._held, state, strict=True):
+            held.copy_(new)
+
+
+def _forget(state: list[Tensor]) -> None:
+    """Every call starts from zeros."""
+
+
+class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the kernels that calls inside it come to."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kernels: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.kernels[func._schema.name.removeprefix("aten::")] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def dispatched(stream: FusedStream, x: Tensor) -> dict[str, int]:
+    """Kernels of one call, by name. Outside inference mode, in which the operator would be told of as a whole."""
+    with Dispatched() as mode, torch.no_grad():
+        stream.step(x)
+    return dict(sorted(mode.kernels.items()))
+
+
+def lowered(model: Model, kernels: Mapping[str, int]) -> str:
+    """oneDNN has a kernel for a layer's sequence; all else is a loop in C++ over the kernels of a step."""
+    if kernels.get(ONEDNN_KERNEL):
+        return "fused"
+    return f"looped {model.layers * model.directions}"

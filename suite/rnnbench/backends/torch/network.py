@@ -1,0 +1,123 @@
+"""A whole model as an nn.Module of the authored cell, for the routes that record programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.torch.operators import Operators
+from rnnbench.backends.torch.stream import DTYPES
+from rnnbench.rnn.cells import CellBody, cell_body
+
+State = tuple[Tensor, ...]
+MakeLoop = Callable[[CellBody[Tensor], bool, State], nn.Module]
+"""From a body, whether it runs backwards, and examples of one step's projection and state, to a module that takes it
+along projected inputs [steps, batch, gates·hidden] from a state: (projected, h, c) gives (y, h, c)."""
+
+
+class Network(nn.Module):
+    """forward(x, h, c) gives (y, h, c); where every call starts from zeros, forward(x) gives y."""
+
+    def __init__(self, request: Request, make_loop: MakeLoop) -> None:
+        super().__init__()
+        model = request.model
+        dtype = DTYPES[request.precision.compute]
+        self._layers, self._directions = model.layers, model.directions
+        self._steps, self._batch = request.strategy.chunk, request.batch
+        self._from_zeros = request.strategy.state == "none"
+        self._shapes = list(model.state_shapes(request.batch).values())
+        state = [torch.zeros(shape[1:], dtype=dtype) for shape in self._shapes]
+        self._bodies, loops = [], []
+        for row in range(self._layers * self._directions):
+            body = cell_body(Operators(dtype), model, request.weights.row(row))
+            x = torch.zeros(self._batch, model.layer_input(row // self._directions), dtype=dtype)
+            backward = model.direction == "reverse" or row % self._directions == 1
+            self._bodies.append(body)
+            loops.append(make_loop(body, backward, (body.project(x), *state)))
+        self._loops = nn.ModuleList(loops)
+
+    def forward(self, x: Tensor, *state: Tensor) -> Tensor | State:
+        if self._from_zeros:
+            y, _ = self._run(x, tuple(x.new_zeros(shape) for shape in self._shapes))
+            return y
+        y, final = self._run(x, state)
+        return (y, *final)
+
+    def _run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        final: list[State] = []
+        for _ in range(self._layers):
+            flat = x.reshape(self._steps * self._batch, -1)
+            sides = []
+            for _ in range(self._directions):
+                row = len(final)
+                projected = self._bodies[row].project(flat).view(self._steps, self._batch, -1)
+                side, *last = self._loops[row](projected, *[tensor[row] for tensor in state])
+                sides.append(side)
+                final.append(tuple(last))
+            x = sides[0] if len(sides) == 1 else torch.cat(sides, dim=2)
+        return x, tuple(torch.stack(rows) for rows in zip(*final, strict=True))
+
+
+class Stateful(nn.Module):
+    """A network with its state in buffers, which forward(x) writes in place; it gives y."""
+
+    def __init__(self, network: nn.Module, state: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._network = network
+        self._names = list(state)
+        for name, tensor in state.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        held = [self.get_buffer(name) for name in self._names]
+        y: Tensor
+        y, *final = self._network(x, *held)
+        for buffer, new in zip(held, final, strict=True):
+            buffer.copy_(new)
+        return y
+
+
+class Unrolled(nn.Module):
+    """A copy of the body for each step."""
+
+    def __init__(self, body: CellBody[Tensor], backward: bool, example: State) -> None:
+        super().__init__()
+        self.body = body
+        self.backward = backward
+
+    def forward(self, projected: Tensor, *state: Tensor) -> State:
+        outputs = []
+        for step in projected.unbind()[:: -1 if self.backward else 1]:
+            state = self.body.advance(step, state)
+            outputs.append(state[0])
+        return (torch.stack(outputs[::-1] if self.backward else outputs), *state)
+
+
+def recorded_module(request: Request, network: nn.Module) -> nn.Module:
+    """What a route records: the network; with buffers of its own for the state where the strategy is stateful."""
+    module = Stateful(network, zero_state(request)) if request.strategy.state == "stateful" else network
+    return module.eval()
+
+
+def held_state(request: Request, module: nn.Module) -> dict[str, Tensor]:
+    """What a stream over `module` holds: nothing, zeros to pass in, or the buffers that the module writes."""
+    if request.strategy.state == "none":
+        return {}
+    buffers = dict(module.named_buffers())
+    zeros = zero_state(request)
+    return zeros if request.strategy.state == "stitched" else {name: buffers[name] for name in zeros}
+
+
+def zero_state(request: Request) -> dict[str, Tensor]:
+    dtype = DTYPES[request.precision.compute]
+    return {name: torch.zeros(shape, dtype=dtype) for name, shape in request.model.state_shapes(request.batch).items()}
+
+
+def example_inputs(request: Request) -> State:
+    """Arguments of the recorded module, zeros all: x, or x and the state where that is stitched."""
+    dtype = DTYPES[request.precision.compute]
+    x = torch.zeros(request.strategy.chunk, request.batch, request.model.input, dtype=dtype)
+    return (x, *zero_state(request).values()) if request.strategy.state == "stitched" else (x,)

@@ -1,0 +1,45 @@
+"""The cell's primitives as torch's operators, each with a result of its own: for programs that torch itself records."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Operators:
+    """Constants are handed out by a module that owns them, so that they are its buffers and no inputs."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+
+    def constant(self, array: np.ndarray) -> Tensor:
+        """Contiguous, as the products want it."""
+        return torch.tensor(np.ascontiguousarray(array), dtype=self.dtype)
+
+    def matmul(self, x: Tensor, weight: Tensor) -> Tensor:
+        return torch.mm(x, weight)
+
+    def add(self, a: Tensor, b: Tensor) -> Tensor:
+        return a + b
+
+    def sub(self, a: Tensor, b: Tensor) -> Tensor:
+        return a - b
+
+    def mul(self, a: Tensor, b: Tensor) -> Tensor:
+        return a * b
+
+    def sigmoid(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(x)
+
+    def tanh(self, x: Tensor) -> Tensor:
+        return torch.tanh(x)
+
+    def relu(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+    def clip(self, x: Tensor, bound: float) -> Tensor:
+        return torch.clamp(x, -bound, bound)
+
+    def split(self, x: Tensor, parts: int) -> list[Tensor]:
+        return list(x.chunk(parts, dim=1))

@@ -1,0 +1,66 @@
+"""What the routes can be asked for, and why not; without torch, which is not imported here."""
+
+from __future__ import annotations
+
+from rnnbench.backends.base import Request
+
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+TIMES = {
+    "eager": ("fused", "looped"),
+    "script": ("looped", "unrolled", "unrolled:k"),
+    "compile": ("fused", "looped", "unrolled", "unrolled:k"),
+    "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
+}
+"""Values of `time` by route; the default route first."""
+COMPILED = ("compile", "aoti")
+"""Routes that go through Inductor."""
+
+
+def copies(time: str) -> int | None:
+    """Copies of the cell in one pass of the loop; None for no loop."""
+    if time == "looped":
+        return 1
+    _, _, k = time.partition(":")
+    return int(k) if k else None
+
+
+def unsupported(request: Request) -> str:
+    """Why a request cannot be met; empty where it can."""
+    strategy = request.strategy
+    if request.route not in TIMES:
+        return f"torch's routes are {', '.join(TIMES)}, and not {request.route}"
+    if request.device != "cpu":
+        return f"this is torch for the CPU; nothing is built for '{request.device}' yet"
+    if request.precision.uniform not in DTYPES:
+        return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}"
+    k = copies(strategy.time)
+    if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
+        return _no_time(request)
+    if k and strategy.chunk % k:
+        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
+    if strategy.time == "fused":
+        return _not_fused(request)
+    return _cannot_stream(request)
+
+
+def _cannot_stream(request: Request) -> str:
+    if request.model.direction != "forward" and request.strategy.state != "none":
+        return f"a stream cannot run backwards: '{request.model.direction}' needs the whole sequence (state none)"
+    return ""
+
+
+def _not_fused(request: Request) -> str:
+    model = request.model
+    if model.cell == "counter":
+        return "torch.nn has no operator that counts"
+    if not model.reset_after:
+        return "nn.GRU applies its reset gate after the recurrent product, and this model before it"
+    if model.clip is not None or model.cell_clip is not None:
+        return f"nn.{model.cell.upper()} clips nothing"
+    return _cannot_stream(request)
+
+
+def _no_time(request: Request) -> str:
+    if request.route == "eager":
+        return "operators run one by one as Python calls them: there is no program in which to unroll a loop"
+    return f"a traced nn.{request.model.cell.upper()} is the eager operator again: ask torch:eager for it"

@@ -1,0 +1,135 @@
+"""What TVM can be asked for: versions, support, and the way from a request to a program of either route."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rnnbench.backends.base import BuildError, Lack, Probe, Program, Request, Support
+from rnnbench.backends.tvm import imported
+from rnnbench.backends.tvm.packing import layout, size
+from rnnbench.backends.tvm.unrolling import copies
+from rnnbench.cases.trial import Strategy
+from rnnbench.rnn.spec import GATES
+
+ROUTES = ("tir", "relax", *imported.PACKAGES)
+MAX_ELEMENTS = 2**31 - 1
+"""Kernels count elements in 32 bits."""
+WIDEST = 16
+"""Lanes of the widest vectors there are."""
+MAX_DEPTH = 1000
+"""How deep a Relax function may call itself: each level takes some of the C stack, and 3,000 overflow one of 8 MiB."""
+MAX_COPIES = 512
+"""Copies of the body in one program: beyond, a build takes minutes (docs/backends/tvm.md has the figures)."""
+
+
+class TvmBackend:
+    """TVM on the CPU, in float32."""
+
+    name = "tvm"
+
+    def probe(self) -> Probe:
+        try:
+            versions = {name: version(name) for name in ("apache-tvm", "apache-tvm-ffi")}
+        except PackageNotFoundError as missing:
+            return Probe(ROUTES, reason=f"{missing.name} is not installed", install="pip install 'rnnbench[tvm]'")
+        lacking = {}
+        for route, (package,) in imported.PACKAGES.items():
+            try:
+                versions[package] = version(package)
+            except PackageNotFoundError:
+                lacking[route] = Lack(f"{package} is not installed", f"pip install {package}")
+        return Probe(ROUTES, versions, lacking=lacking)
+
+    def support(self, request: Request) -> Support:
+        reason, upstream = _refusal(request)
+        if reason:
+            return Support("unsupported", reason, upstream)
+        environment = {"TVM_NUM_THREADS": str(request.threads)}
+        if request.route in imported.PACKAGES:
+            reason = imported.stand_ins(request)
+            return Support("emulated" if reason else "native", reason, environment=environment)
+        if request.strategy.state == "stateful":
+            return Support("emulated", "buffers that the session owns, mutated in place", environment=environment)
+        return Support("native", environment=environment)
+
+    def load(self) -> None:
+        from rnnbench.backends.tvm.framework import import_tvm
+
+        import_tvm()
+
+    def build(self, request: Request, cache: Path) -> Program:
+        """Compile for this machine's processor, or load what an earlier build left under `cache`."""
+        reason, _ = _refusal(request)
+        if reason:
+            raise BuildError(reason)
+        self.load()
+        if request.route == "tir":
+            from rnnbench.backends.tvm.tir_program import build_tir
+
+            return build_tir(request, cache)
+        if request.route in imported.PACKAGES:
+            from rnnbench.backends.tvm.imported_program import build_imported
+
+            return build_imported(request, cache)
+        from rnnbench.backends.tvm.relax_program import build_relax
+
+        return build_relax(request, cache)
+
+
+def _refusal(request: Request) -> tuple[str, str]:
+    """Why a request cannot be met, and the upstream issue, if there is one; empty where it can."""
+    reason = _refusal_of_all(request) or _refusal_of_size(request)
+    if not reason and request.route in imported.PACKAGES:
+        return imported.refusal(request)
+    return reason, ""
+
+
+def _refusal_of_all(request: Request) -> str:
+    """What no program here can be, whatever its route."""
+    model, strategy = request.model, request.strategy
+    if request.route not in ROUTES:
+        return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
+    if request.device != "cpu":
+        return f"Programs are compiled for the CPU here, and not for {request.device}."
+    if request.precision.uniform != "float32":
+        return "Programs compute in float32 here, in one dtype throughout."
+    if strategy.time == "fused" and request.route not in imported.PACKAGES:
+        return (
+            "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
+            "(Unsupported Operation: te.ScanOp)."
+        )
+    number = _copies(strategy)
+    if number is None:
+        return f"A program advances time looped or unrolled here, and not {strategy.time}."
+    if strategy.chunk % number:
+        return f"A loop over {number} copies of the step needs a chunk that is a multiple, and {strategy.chunk} is not."
+    if strategy.state != "none" and model.direction != "forward":
+        return "A direction that runs backwards needs the whole sequence, so its state is none."
+    if request.threads != 1:
+        return "The programs are serial: a step is one product, too short to share among threads."
+    return ""
+
+
+def _refusal_of_size(request: Request) -> str:
+    model, strategy = request.model, request.strategy
+    bodies = (_copies(strategy) or 1) * model.layers * model.directions
+    if bodies > MAX_COPIES:
+        return (
+            f"A program of {bodies} copies of a step takes minutes to compile; the most that is built is {MAX_COPIES}."
+        )
+    gates = max(1, GATES[model.cell])
+    depth = strategy.chunk // (_copies(strategy) or 1)
+    if request.route == "relax" and depth > MAX_DEPTH:
+        return f"Relax loops by recursion, and {depth} levels could overflow the stack; the most is {MAX_DEPTH}."
+    elements = max(
+        size(layout(model, WIDEST)), (strategy.chunk + 1) * request.batch * (model.width + model.input + gates * WIDEST)
+    )
+    if elements > MAX_ELEMENTS:
+        return f"An array of {elements} elements is beyond the 32-bit offsets of a kernel."
+    return ""
+
+
+def _copies(strategy: Strategy) -> int | None:
+    """Copies of the step in one pass of a loop; an imported operator has one for each step; None for other times."""
+    return strategy.chunk if strategy.time == "fused" else copies(strategy)

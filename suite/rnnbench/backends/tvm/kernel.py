@@ -1,0 +1,228 @@
+"""The kernel of a model: one PrimFunc that runs every layer over one chunk, generated from the spec.
+
+For each layer and direction, for each tile of time: the projection of x for all steps of the tile (a matrix product
+that reads w_ih once), then the steps one after the other, each of which reads w_hh once. States, projections and the
+outputs of a layer lie in scratch, in rows padded to whole vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T
+
+from rnnbench.backends.tvm.activations import Expr
+from rnnbench.backends.tvm.machine import MARK
+from rnnbench.backends.tvm.packing import PackedLayer, layout, size
+from rnnbench.backends.tvm.product import Emitter, Rows
+from rnnbench.backends.tvm.step import CellStep, StepRows
+from rnnbench.backends.tvm.unrolling import copies
+from rnnbench.cases.trial import Strategy
+from rnnbench.rnn.spec import GATES, Model
+
+TILE = 16
+"""Steps whose projections are computed together: enough to read w_ih rarely, few enough for the caches."""
+
+
+def tile(strategy: Strategy) -> int:
+    """Steps that are projected together: TILE, or as many as the copies of a loop's body make of it."""
+    number = copies(strategy) or 1
+    return min(strategy.chunk, max(TILE // number, 1) * number)
+
+
+def kernel(model: Model, strategy: Strategy, batch: int, lanes: int) -> Any:
+    """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
+
+    The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
+    one `state` that changes in place where it is stateful. Its last element is 0 or 1: which way the first step shall
+    go through the blocks of weights. No result depends on it.
+    """
+    return _Kernel(model, strategy, batch, lanes).build()
+
+
+class _Kernel:
+    def __init__(self, model: Model, strategy: Strategy, batch: int, lanes: int) -> None:
+        self.model = model
+        self.strategy = strategy
+        self.batch = batch
+        self.chunk = strategy.chunk
+        self.copies = copies(strategy) or 1
+        self.tile = tile(strategy)
+        self.emit = Emitter(lanes)
+        self.layers = layout(model, lanes)
+        self.states: dict[str, int] = {}
+        end = 0
+        for name, shape in model.state_shapes(batch).items():
+            self.states[name] = end
+            end += shape[0] * shape[1] * shape[2]
+        self.turn = end
+
+    def build(self) -> Any:
+        model, batch = self.model, self.batch
+        with IRBuilder() as builder, T.prim_func(s_tir=True):
+            T.func_name("main")
+            T.func_attr({"global_symbol": "main", "tirx.noalias": True})
+            self.params = self._argument("params", max(1, size(self.layers)))
+            self.x = self._argument("x", self.chunk * batch * model.input)
+            self._arguments_of_state()
+            self.y = self._argument("y", self.chunk * batch * model.width)
+            self._allocate()
+            turn = self._read_turn()
+            for layer in range(model.layers):
+                for direction in range(model.directions):
+                    self._layer(layer, direction, turn)
+            self._write_y()
+            if self.after is not None:
+                following = tirx.Cast("float32", tirx.floormod(turn + self.chunk, 2))
+                T.buffer_store(self.after, following, [self.turn])
+        return builder.get()
+
+    def _argument(self, name: str, elements: int) -> Expr:
+        return T.arg(name, T.buffer((elements,), "float32"))
+
+    def _arguments_of_state(self) -> None:
+        state = self.strategy.state
+        self.before = self.after = None
+        if state == "stateful":
+            self.before = self.after = self._argument("state", self.turn + 1)
+        elif state == "stitched":
+            self.before = self._argument("state_in", self.turn + 1)
+            self.after = self._argument("state_out", self.turn + 1)
+
+    def _read_turn(self) -> Expr:
+        turn = T.alloc_buffer((1,), "int32")
+        T.buffer_store(turn, 0 if self.before is None else tirx.Cast("int32", self.before[self.turn]), [0])
+        return turn[0]
+
+    def _allocate(self) -> None:
+        """Scratch, in one piece: outputs of two layers, projections of a tile, a state, and two spare vectors."""
+        model, batch = self.model, self.batch
+        gates = max(1, GATES[model.cell])
+        shapes = [((self.chunk + 1) * batch, model.output)] * (min(model.layers, 2) * model.directions)
+        shapes += [(self.tile * batch, gates * self.emit.padded(model.hidden))]
+        shapes += [(batch, model.hidden)] * 3
+        total = sum(count * self.emit.padded(width) for count, width in shapes)
+        scratch, rows, start = T.alloc_buffer((total,), "float32"), [], 0
+        for count, width in shapes:
+            rows.append(Rows(scratch, start, self.emit.padded(width), width))
+            start += count * self.emit.padded(width)
+        *self.outputs, self.projected, self.cell, spare, another = rows
+        self.spare = (spare, another)
+
+    def _output(self, layer: int, direction: int) -> Rows:
+        """chunk + 1 rows of batch: going forward, row 0 is the initial state; going backward, the last one is."""
+        return self.outputs[(layer % 2) * self.model.directions + direction]
+
+    def _backward(self, direction: int) -> bool:
+        return direction == 1 or self.model.direction == "reverse"
+
+    def _layer(self, layer: int, direction: int, turn: Expr) -> None:
+        index = layer * self.model.directions + direction
+        reverse = self._backward(direction)
+        output = self._output(layer, direction)
+        first, last = (self.chunk, 0) if reverse else (0, self.chunk)
+        self._read_state("h", index, output.since(first * self.batch))
+        self._read_state("c", index, self.cell)
+        packed = self.layers[index] if self.layers else None
+        step = CellStep(self.emit, self.params, self.model, packed, self.batch)
+        sources = self._sources(layer)
+
+        def tile(number: Expr) -> None:
+            done = number * self.tile
+            steps = self._steps_left(done)
+            start = self.chunk - done - steps if reverse else done
+            self._project(packed, [rows.since(start * self.batch) for rows in sources], steps)
+
+            def advance(time: Expr) -> None:
+                at = steps - 1 - time if reverse else time
+                before, after = (start + at + 1, start + at) if reverse else (start + at, start + at + 1)
+                rows = StepRows(
+                    projected=self.projected.since(at * self.batch),
+                    before=output.since(before * self.batch),
+                    after=output.since(after * self.batch),
+                    cell=self.cell,
+                    spare=self.spare,
+                )
+                T.evaluate(tirx.call_llvm_intrin("void", MARK))
+                step(rows, tirx.floormod(turn + time, 2))
+
+            self._over_time(steps, advance)
+
+        tiles = -(-self.chunk // self.tile)
+        if self.copies == self.chunk:
+            for number in range(tiles):
+                tile(number)
+        else:
+            self.emit.each(tiles, tile)
+        self._write_state("h", index, output.since(last * self.batch))
+        self._write_state("c", index, self.cell)
+
+    def _steps_left(self, done: Expr) -> Expr:
+        """Steps of a tile that starts after `done` steps."""
+        if isinstance(done, int):
+            return min(self.tile, self.chunk - done)
+        return self.tile if self.chunk % self.tile == 0 else T.Bind(T.min(self.tile, self.chunk - done))
+
+    def _over_time(self, steps: Expr, advance: Callable[[Expr], None]) -> None:
+        """A loop over copies of the body; where every step is a copy, no loop."""
+        if self.copies == self.chunk:
+            for time in range(steps):
+                advance(time)
+            return
+        with T.serial(
+            tirx.floordiv(steps, self.copies) if not isinstance(steps, int) else steps // self.copies
+        ) as turn:
+            IRBuilder.name("time", turn)
+            for copy in range(self.copies):
+                advance(turn * self.copies + copy)
+
+    def _sources(self, layer: int) -> list[Rows]:
+        """What a layer reads, a row for each step and sequence: x, or the outputs of the layer below side by side."""
+        model = self.model
+        if layer == 0:
+            return [Rows(self.x, 0, model.input, model.input)]
+        below = [self._output(layer - 1, direction) for direction in range(model.directions)]
+        return [rows if self._backward(direction) else rows.since(self.batch) for direction, rows in enumerate(below)]
+
+    def _project(self, packed: PackedLayer | None, sources: list[Rows], steps: Expr) -> None:
+        """w_ih·x and its bias, for all steps of a tile."""
+        count, most = steps * self.batch, self.tile * self.batch
+        if packed is None:
+            self.emit.copy(self.projected, sources[0], count)
+            return
+        emit, bias, padded = self.emit, packed.b_x, packed.w_ih.padded
+
+        def initial(row: Expr, unit: Expr, gate: int) -> Expr:
+            return emit.constant(0.0) if bias is None else emit.load(self.params, bias.offset + gate * padded + unit)
+
+        def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
+            for gate, value in enumerate(gates):
+                emit.store(self.projected.buffer, self.projected.at(row) + gate * padded + unit, value)
+
+        emit.product(self.params, packed.w_ih, sources, count, most, initial, finish)
+
+    def _state_rows(self, buffer: Expr, name: str, index: int) -> Rows:
+        _, batch, width = self.model.state_shapes(self.batch)[name]
+        return Rows(buffer, self.states[name] + index * batch * width, width, width)
+
+    def _read_state(self, name: str, index: int, rows: Rows) -> None:
+        if name not in self.states:
+            return
+        self.emit.clear(rows, self.batch)
+        if self.before is not None:
+            self.emit.copy(rows, self._state_rows(self.before, name, index), self.batch)
+
+    def _write_state(self, name: str, index: int, rows: Rows) -> None:
+        if name in self.states and self.after is not None:
+            self.emit.copy(self._state_rows(self.after, name, index), rows, self.batch)
+
+    def _write_y(self) -> None:
+        model = self.model
+        for direction in range(model.directions):
+            source = self._output(model.layers - 1, direction)
+            source = source if self._backward(direction) else source.since(self.batch)
+            target = Rows(self.y, direction * model.output, model.width, model.output)
+            self.emit.copy(target, source, self.chunk * self.batch)

@@ -1,0 +1,155 @@
+"""What every kernel is made of: copies of rows, and the product of rows by a packed matrix, kept in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.tirx.script import builder as T
+
+from rnnbench.backends.tvm.activations import Expr, VectorMath
+from rnnbench.backends.tvm.packing import Matrix
+
+MAX_ACCUMULATORS = 24
+"""Vectors of accumulators in one product: a register file of 32 keeps 8 for weights and inputs."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a buffer: row r starts at element `start + r·stride`, and `width` of its elements count."""
+
+    buffer: Expr
+    start: Expr
+    stride: int
+    width: int
+
+    def at(self, row: Expr) -> Expr:
+        return self.start + row * self.stride
+
+    def since(self, row: Expr) -> Rows:
+        """The same rows, counted from `row`."""
+        return Rows(self.buffer, self.at(row), self.stride, self.width)
+
+
+class Emitter(VectorMath):
+    """Emits loops, copies and products into the PrimFunc that is being built."""
+
+    def padded(self, width: int) -> int:
+        """`width`, rounded up to whole vectors."""
+        return -(-width // self.lanes) * self.lanes
+
+    def each(self, count: Expr, body: Callable[[Expr], None]) -> None:
+        """A serial loop, or none where there is one iteration."""
+        if isinstance(count, int) and count == 1:
+            body(0)
+            return
+        with T.serial(count) as index:
+            body(index)
+
+    def load(self, buffer: Expr, start: Expr) -> Expr:
+        return buffer[tirx.Ramp(start, 1, self.lanes)]
+
+    def store(self, buffer: Expr, start: Expr, value: Expr) -> None:
+        T.buffer_store(buffer, value, [tirx.Ramp(start, 1, self.lanes)])
+
+    def copy(self, target: Rows, source: Rows, rows: Expr) -> None:
+        """The elements that count, of each row."""
+        vectors, lanes = source.width // self.lanes, self.lanes
+
+        def row(index: Expr) -> None:
+            to, start = target.at(index), source.at(index)
+            if vectors:
+                self.each(
+                    vectors,
+                    lambda v: self.store(target.buffer, to + v * lanes, self.load(source.buffer, start + v * lanes)),
+                )
+            for i in range(vectors * lanes, source.width):
+                T.buffer_store(target.buffer, source.buffer[start + i], [to + i])
+
+        self.each(rows, row)
+
+    def clear(self, target: Rows, rows: int) -> None:
+        """Zeros, in the padding too."""
+        vectors = self.padded(target.width) // self.lanes
+
+        def row(index: Expr) -> None:
+            to = target.at(index)
+            self.each(vectors, lambda v: self.store(target.buffer, to + v * self.lanes, self.constant(0.0)))
+
+        self.each(rows, row)
+
+    def product(
+        self,
+        params: Expr,
+        matrix: Matrix,
+        sources: Sequence[Rows],
+        count: Expr,
+        most: int,
+        initial: Callable[[Expr, Expr, int], Expr],
+        finish: Callable[[Expr, Expr, Sequence[Expr]], None],
+        flipped: Expr = 0,
+    ) -> None:
+        """`count` rows of `sources`, side by side, by a packed matrix. `count` may vary and is `most` at most.
+
+        An output starts from `initial(row, unit, gate)` and goes to `finish(row, unit, gates)`, where `unit` is the
+        first of a vector of units. Blocks run from the last to the first where `flipped` is 1, and not 0.
+        """
+
+        def block(index: Expr) -> None:
+            index = index + flipped * (matrix.blocks - 1 - 2 * index)
+
+            def tile(rows: Sequence[Expr]) -> None:
+                self._tile(params, matrix, index, sources, rows, initial, finish)
+
+            self._in_tiles(count, most, matrix.vectors, tile)
+
+        self.each(matrix.blocks, block)
+
+    def _tile(
+        self,
+        params: Expr,
+        matrix: Matrix,
+        block: Expr,
+        sources: Sequence[Rows],
+        rows: Sequence[Expr],
+        initial: Callable[[Expr, Expr, int], Expr],
+        finish: Callable[[Expr, Expr, Sequence[Expr]], None],
+    ) -> None:
+        vectors, lanes = matrix.vectors, self.lanes
+        sums = [T.alloc_buffer((vectors * lanes,), "float32") for _ in rows]
+        units = [(block * matrix.columns + column) * lanes for column in range(matrix.columns)]
+        for r, row in enumerate(rows):
+            for v in range(vectors):
+                gate, column = divmod(v, matrix.columns)
+                self.store(sums[r], v * lanes, initial(row, units[column], gate))
+        start = matrix.offset + block * matrix.block_size
+        for source in sources:
+            with T.serial(source.width) as k:
+                inputs = [self.broadcast(source.buffer[source.at(row) + k]) for row in rows]
+                for v in range(vectors):
+                    weight = self.load(params, start + (k * vectors + v) * lanes)
+                    for total, value in zip(sums, inputs, strict=True):
+                        self.store(total, v * lanes, self.load(total, v * lanes) + weight * value)
+            start = start + source.width * vectors * lanes
+        for total, row in zip(sums, rows, strict=True):
+            for column, unit in enumerate(units):
+                gates = [self.load(total, (gate * matrix.columns + column) * lanes) for gate in range(matrix.gates)]
+                finish(row, unit, gates)
+
+    def _in_tiles(self, count: Expr, most: int, vectors: int, body: Callable[[Sequence[Expr]], None]) -> None:
+        """`body` with a few rows at a time.
+
+        Where `count` varies, a last tile that is not full repeats the last row: `body` must bear that.
+        """
+        limit = min(most, max(1, MAX_ACCUMULATORS // vectors))
+        size = next((s for s in range(limit, limit // 2, -1) if most % s == 0), limit)
+        if isinstance(count, int):
+            whole, rest = divmod(count, size)
+            if whole:
+                self.each(whole, lambda tile: body([tile * size + i for i in range(size)]))
+            if rest:
+                body([whole * size + i for i in range(rest)])
+            return
+        tiles = tirx.floordiv(count + size - 1, size)
+        self.each(tiles, lambda tile: body([T.min(tile * size + i, count - 1) for i in range(size)]))

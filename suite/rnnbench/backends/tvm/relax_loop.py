@@ -1,0 +1,99 @@
+"""A loop over time in Relax: a function that does one step, or k of them, and calls itself while steps are left.
+
+It takes the number of the step, what the steps read, the outputs so far and the state. Outputs are written in place, a
+row for each step, into memory that the caller allocated for this call alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import relax
+from tvm.relax import BlockBuilder, op
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T
+
+from rnnbench.backends.tvm.relax_ops import RelaxOps, Value
+from rnnbench.rnn.cells import CellBody
+
+State = tuple[Value, ...]
+"""h, or h and c, of one layer in one direction: [batch, size] each."""
+
+
+class Loop:
+    """The function of one layer in one direction, added to the module of `builder`.
+
+    `projected` is the shape of what the steps read, [steps, batch, width]; `shapes` are those of the state, h first.
+    """
+
+    def __init__(
+        self,
+        builder: BlockBuilder,
+        name: str,
+        cell: Callable[[RelaxOps], CellBody[Value]],
+        projected: tuple[int, int, int],
+        shapes: list[tuple[int, int]],
+        backward: bool,
+        copies: int,
+    ) -> None:
+        self._backward = backward
+        self._copies = copies
+        self._steps = projected[0]
+        self._outputs = (self._steps, *shapes[0])
+        self._cell = cell
+        self._row = builder.add_func(_write_row(self._outputs), "write_row")
+        types = [relax.TensorType((), "int64")]
+        types += [relax.TensorType(shape, "float32") for shape in (projected, self._outputs, *shapes)]
+        names = ["step", "projected", "outputs", *(f"state_{index}" for index in range(len(shapes)))]
+        self._arguments = [relax.Var(name, type_) for name, type_ in zip(names, types, strict=True)]
+        forward = relax.Tuple(self._arguments[2:])
+        self._itself = builder.add_func(relax.Function(self._arguments, forward, relax.TupleType(types[2:])), name)
+        builder.update_func(self._itself, self._function())
+
+    def _function(self) -> Any:
+        builder = BlockBuilder()
+        ops = RelaxOps(builder)
+        step, projected, outputs, *state = self._arguments
+        with builder.function("steps", self._arguments):
+            with builder.dataflow():
+                cell, direction = self._cell(ops), relax.const(-1 if self._backward else 1, "int64")
+                for _ in range(self._copies):
+                    row = builder.emit(op.take(projected, step, axis=0, mode="clip"))
+                    state = list(cell.advance(row, tuple(state)))
+                    written = op.call_tir_inplace(self._row, [state[0], step, outputs], [2], [outputs.ty])
+                    outputs = builder.emit(written)
+                    step = builder.emit(op.add(step, direction))
+                bound = relax.const(-1 if self._backward else self._steps, "int64")
+                left = builder.emit(op.not_equal(step, bound))
+                outputs, *state, step, left = (builder.emit_output(value) for value in (outputs, *state, step, left))
+            again = relax.Call(self._itself, [step, projected, outputs, *state])
+            builder.emit_func_output(builder.emit(relax.If(left, again, relax.Tuple([outputs, *state]))))
+        return builder.get()["steps"].without_attr("global_symbol")
+
+    def run(self, ops: RelaxOps, projected: Value, state: State) -> tuple[Value, State]:
+        """All steps, from `state`: outputs [steps·batch, size] and the final state."""
+        steps, batch, size = self._outputs
+        shaped = ops.reshaped(projected, steps, batch, -1)
+        empty = ops.builder.emit(op.builtin.alloc_tensor(relax.ShapeExpr(self._outputs), "float32", 0))
+        first = relax.const(steps - 1 if self._backward else 0, "int64")
+        result = ops.builder.emit(relax.Call(self._itself, [first, shaped, empty, *state]))
+        outputs, *final = (ops.builder.emit(result[index]) for index in range(1 + len(state)))
+        return ops.reshaped(outputs, steps * batch, size), tuple(final)
+
+
+def _write_row(shape: tuple[int, int, int]) -> Any:
+    """A PrimFunc (row, step, outputs) that writes outputs[step] = row."""
+    _, batch, size = shape
+    with IRBuilder() as builder, T.prim_func(s_tir=True, private=True):
+        T.func_name("write_row")
+        T.func_attr({"tirx.noalias": True})
+        row = T.arg("row", T.buffer((T.int64(batch), T.int64(size)), "float32"))
+        step = T.arg("step", T.buffer((), "int64"))
+        outputs = T.arg("outputs", T.buffer(tuple(T.int64(extent) for extent in shape), "float32"))
+        with T.grid(T.int64(batch), T.int64(size)) as (b, i), T.sblock("row"):
+            at_b, at_i = T.axis.spatial(T.int64(batch), b), T.axis.spatial(T.int64(size), i)
+            T.reads(row[at_b, at_i], step[()])
+            T.writes(outputs[step[()], at_b, at_i])
+            T.buffer_store(outputs, row[at_b, at_i], [step[()], at_b, at_i])
+    return builder.get()

@@ -1,0 +1,107 @@
+"""Streams through Relax's virtual machine. Every argument is a ready tensor: raw NumPy would crash the process."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays, Bound
+from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.tvm.buffers import Buffer
+
+
+class RelaxSession(ChunkedSession):
+    """A stitched state is what the last call returned, (y, (h, c)). A stateful one is buffers that calls write into."""
+
+    def __init__(self, program: ChunkedProgram, machine: Any) -> None:
+        super().__init__(program)
+        request = program.request
+        self._machine = machine
+        self._saved = 0
+        self._stitched = request.strategy.state == "stitched"
+        self._shape_y = (self._chunk, request.batch, request.model.width)
+        self.main = machine["main"]
+        self._buffers = self._new_buffers()
+        self.last = self._as_returned()
+        shape = (self._chunk, request.batch, request.model.input)
+        self._in = Buffer(int(np.prod(shape)), shape)
+        self._call = None if self._stitched else self.saved(self._in)
+
+    def saved(self, x: Buffer) -> Any:
+        """A function of no arguments: `main` on x and, where the session keeps a state, on its buffers."""
+        name = f"saved_{self._saved}"
+        self._saved += 1
+        state = tuple(buffer.tensor for buffer in self._buffers)
+        self._machine.save_function("main", name, x.tensor, *([state] if state else []))
+        return self._machine[name]
+
+    def _new_buffers(self) -> list[Buffer]:
+        return [Buffer(int(np.prod(self._shape(spec))), self._shape(spec)) for spec in self._states]
+
+    def _as_returned(self) -> Any:
+        """The buffers, in the form in which `main` returns its results and a stitched `main` takes them back."""
+        y = Buffer(int(np.prod(self._shape_y)), self._shape_y)
+        return y.tensor, tuple(buffer.tensor for buffer in self._buffers)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        self._in.array[:] = x.ravel()
+        if self._call is None:
+            self.last = self.main(self._in.tensor, self.last)
+            return as_numpy(self.last[0])
+        return as_numpy(self._call()[0])
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {spec.name: as_numpy(tensor) for spec, tensor in zip(self._states, self.last[1], strict=True)}
+
+    def _write_state(self, state: Arrays) -> None:
+        if self._stitched:
+            # What the last call returned may share memory with its y.
+            self._buffers = self._new_buffers()
+            self.last = self._as_returned()
+        for spec, buffer in zip(self._states, self._buffers, strict=True):
+            buffer.array[:] = state[spec.name].ravel()
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        chunks = [Buffer(x.size, x.shape) for x in ring]
+        for chunk, x in zip(chunks, ring, strict=True):
+            chunk.array[:] = x.ravel()
+        if self._stitched:
+            return StitchedBound(self, [chunk.tensor for chunk in chunks])
+        return SavedBound([self.saved(chunk) for chunk in chunks])
+
+
+class SavedBound:
+    """Functions of no arguments in a ring; a state is in the buffers that they hold."""
+
+    def __init__(self, ring: list[Any]) -> None:
+        self._next = cycle(ring).__next__
+        self._result: Any = None
+
+    def __call__(self) -> None:
+        self._result = self._next()()
+
+    def sync(self) -> None:
+        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
+
+    def output(self) -> Arrays:
+        return {"y": as_numpy(self._result[0])}
+
+
+class StitchedBound(SavedBound):
+    """`main` on each chunk in turn, and on what the last call returned."""
+
+    def __init__(self, session: RelaxSession, ring: list[Any]) -> None:
+        super().__init__(ring)
+        self._session = session
+        self._main = session.main
+
+    def __call__(self) -> None:
+        session = self._session
+        self._result = session.last = self._main(self._next(), session.last)
+
+
+def as_numpy(tensor: Any) -> np.ndarray:
+    """A copy that the caller owns."""
+    return np.array(np.from_dlpack(tensor))

@@ -1,0 +1,119 @@
+"""Route `tir`: the kernel of a request, compiled to a shared library, and the program that its sessions share."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.chunked import ChunkedProgram, of_one_step
+from rnnbench.backends.tvm import machine, store
+from rnnbench.backends.tvm.activations import MAX_ERROR
+from rnnbench.backends.tvm.buffers import Buffer
+from rnnbench.backends.tvm.framework import import_tvm, lanes, target
+from rnnbench.backends.tvm.kernel import TILE, kernel, tile
+from rnnbench.backends.tvm.packing import layout, pack, size
+from rnnbench.backends.tvm.tir_session import TirSession
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+CONFIG = {"tirx.disable_cse_tir": True}
+"""TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same after it."""
+
+
+class TirProgram(ChunkedProgram):
+    """A loaded kernel, and the weights in the layout that it reads: `params`, with `layers` saying where what lies."""
+
+    def __init__(self, request: Request, artifact: Artifact, cached: bool, folder: Path, params: Buffer) -> None:
+        super().__init__(request, artifact, cached, lambda: build_tir(of_one_step(request), folder.parent))
+        self.library = folder / store.LIBRARY
+        self.module = import_tvm().runtime.load_module(str(self.library))
+        self.params = params
+        self.layers = layout(request.model, lanes())
+
+    def open(self) -> TirSession:
+        return TirSession(self, self.module["main"], self.params)
+
+
+def build_tir(request: Request, cache: Path) -> TirProgram:
+    """The program of a request that `support` takes. Raises BuildError."""
+    params = packed(request.model, request.weights)
+    digest = hashlib.sha256(params.array.tobytes()).hexdigest()
+    folder = cache / f"tvm-{store.key(request, str(target()), '')}"
+    artifact = store.find(folder)
+    cached = artifact is not None
+    if artifact is None:
+        artifact = _compile(request, folder)
+    artifact = dataclasses.replace(
+        artifact,
+        digest=hashlib.sha256(f"{artifact.digest} {digest}".encode()).hexdigest(),
+        nbytes=artifact.nbytes + params.array.nbytes,
+    )
+    return TirProgram(request, artifact, cached, folder, params)
+
+
+def packed(model: Model, weights: Weights) -> Buffer:
+    """The weights, as the kernel reads them."""
+    layers = layout(model, lanes())
+    buffer = Buffer(max(1, size(layers)))
+    pack(layers, model, weights, buffer.array)
+    return buffer
+
+
+def _compile(request: Request, folder: Path) -> Artifact:
+    tvm = import_tvm()
+    function = kernel(request.model, request.strategy, request.batch, lanes())
+    with tvm.transform.PassContext(config=CONFIG):
+        executable = tvm.compile(tvm.IRModule({"main": function}), target=target())
+    ir = executable.mod.inspect_source("ll")
+
+    def describe(library: bytes) -> Artifact:
+        return Artifact(
+            source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
+            digest=hashlib.sha256(library).hexdigest(),
+            nbytes=len(library),
+            operations={"input": _statements(function), "compiled": machine.operations(ir)},
+            lowered=machine.strategy(ir),
+            origin="authored",
+            math="approximate" if _approximates(request.model) else "exact",
+            flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
+            notes=_notes(request.model),
+            hoisted=tile(request.strategy),
+        )
+
+    return store.keep(folder, lambda path: store.export(executable, path), describe)
+
+
+def _statements(function: Any) -> dict[str, int]:
+    """Statements of a PrimFunc by kind."""
+    counts: Counter[str] = Counter()
+    waiting = [function.body]
+    while waiting:
+        statement = waiting.pop()
+        parts = getattr(statement, "seq", None)
+        if parts is None:
+            counts[f"tirx.{type(statement).__name__}"] += 1
+            parts = [statement.body] if hasattr(statement, "body") else []
+        waiting.extend(parts)
+    return dict(sorted(counts.items()))
+
+
+def _approximates(model: Model) -> bool:
+    return model.cell in ("lstm", "gru") or (model.cell == "rnn" and model.activation == "tanh")
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    if model.cell == "counter":
+        return ()
+    notes = [
+        f"The weights are packed in blocks of {lanes()} lanes, with the biases that can be added up added up.",
+        f"The projection of x is hoisted out of the loop, {TILE} steps at a time; a step reads the other weights.",
+        "Steps go through the blocks of weights forwards and backwards in turn, so that a step begins with what the "
+        "last one left in the cache.",
+    ]
+    if _approximates(model):
+        notes.append(f"tanh and sigmoid are rational functions, within {MAX_ERROR:g} of the exact ones.")
+    return tuple(notes)

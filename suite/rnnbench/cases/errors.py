@@ -1,0 +1,58 @@
+"""What is wrong with a case: problems, each with its place, what was expected and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+SHOWN = 20
+"""Problems that the text of a CaseError lists; beyond, it says how many were found."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a problem is: a file's line and column (both from 1), or a whole file, or an option as it was typed."""
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong. Written `file:line:column: message`."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}".encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class CaseError(ValueError):
+    """A case, an override or a selection cannot be used. Its text is one problem a line, in the file's order."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        in_order = sorted(problems, key=lambda problem: (problem.place.line or 0, problem.place.column or 0))
+        self.problems = tuple(dict.fromkeys(in_order))
+        super().__init__(self.problems)
+
+    @classmethod
+    def at(cls, place: Place, message: str) -> CaseError:
+        return cls([Problem(place, message)])
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems[:SHOWN]]
+        if len(self.problems) > SHOWN:
+            lines.append(f"… and others: {SHOWN} of {len(self.problems)} problems are shown")
+        return "\n".join(lines)
+
+
+def hint(word: str, names: Sequence[str]) -> str:
+    """`did you mean 'hidden'?`, or the names themselves where none is near."""
+    near = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(names)}"

@@ -1,0 +1,69 @@
+"""Durations, sizes and shares as people write them: `120s`, `4GiB`, `1%`; a plain number is seconds, bytes, the share.
+
+pydantic's own ByteSize takes `True`, drops fractions and knows no bounds, so both kinds are read here in one way.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+SECONDS: Mapping[str, float] = {"ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+BYTES: Mapping[str, float] = {
+    "B": 1,
+    **{f"{p}B": 1000**n for n, p in enumerate("kMGT", 1)},
+    **{f"{p}iB": 1024**n for n, p in enumerate("KMGT", 1)},
+}
+SHARE: Mapping[str, float] = {"%": 1e-2}
+_WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]+|%)\Z")
+
+
+def parse(value: object, units: Mapping[str, float]) -> float | None:
+    """`value` in the base unit; None where it is neither a finite number nor a number with one of `units`."""
+    if isinstance(value, str):
+        written = _WRITTEN.match(value)
+        return float(written[1]) * units[written[2]] if written and written[2] in units else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An annotation: a float (durations, shares) or an int (sizes) between two bounds, with a unit or without."""
+
+    noun: str
+    units: Mapping[str, float] = field(hash=False)
+    least: str
+    most: str
+    example: str
+    base: str
+    """What a plain number counts; empty where it is a bare ratio."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        low, high = self._bounds()
+
+        def validate(value: object) -> float:
+            number = parse(value, self.units)
+            if number is None or not low <= number <= high:
+                raise ValueError("not such a quantity")
+            return source(number)  # type: ignore[no-any-return]
+
+        return core_schema.no_info_plain_validator_function(validate)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        pattern = f"^[0-9]+(\\.[0-9]+)? ?({'|'.join(self.units)})$"
+        plain = f"a plain number of {self.base}" if self.base else "a plain number"
+        title = f"a {self.noun} from {self.least} to {self.most}, such as {self.example}, or {plain}"
+        low, high = self._bounds()
+        number = {"type": "number", "minimum": low, "maximum": high}
+        return {"title": title, "anyOf": [{"type": "string", "pattern": pattern}, number]}
+
+    def _bounds(self) -> tuple[float, float]:
+        return parse(self.least, self.units) or 0, parse(self.most, self.units) or 0

@@ -1,0 +1,267 @@
+"""What may stand in a case file: its sections and keys, their types, bounds and defaults.
+
+Strict: a text is no number, `true` is no 1, and every key that is not here is refused. The model's keys are those of
+`rnn.spec.Model`. In the sections that make trials a list is an axis.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    create_model,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from rnnbench.cases.matrix import Axes, Value
+from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
+from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
+from rnnbench.rnn.dtypes import DTYPES
+from rnnbench.rnn.spec import Model, Size
+
+T = TypeVar("T")
+
+MAX_PATTERNS = 1_000
+"""Entries of `matrix.exclude`, and of `matrix.include`."""
+MAX_VALUES = 1_000
+"""Of one axis."""
+MAX_STEPS = 1_000_000
+
+
+class _AxisMarker:
+    """Reads a scalar as a list of one, and shows editors both."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def listed(value: object) -> object:
+            return tuple(value) if isinstance(value, list) else (value,)
+
+        return core_schema.no_info_before_validator_function(listed, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        array = handler(schema)
+        return {"anyOf": [array["items"], {**array, "minItems": 1, "uniqueItems": True}]}
+
+
+Axis = Annotated[tuple[T, ...], Field(max_length=MAX_VALUES), _AxisMarker()]
+
+
+def axis_of(kind: Any) -> Any:
+    """Axis[kind] for a kind that is only known as the module runs."""
+    return Annotated[tuple[kind, ...], Field(max_length=MAX_VALUES), _AxisMarker()]
+
+
+_NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
+_COPIES = r"^unrolled:([2-9]|[1-9][0-9]{1,5})$"
+
+Name = Annotated[
+    str,
+    Field(pattern=_NAME),
+    WithJsonSchema(
+        {"type": "string", "pattern": _NAME, "title": "a name of 1 to 64 lower-case letters, digits, '_', '-' and '.'"}
+    ),
+]
+Steps = Annotated[int, Field(ge=1, le=MAX_STEPS)]
+Chunk = Steps | Literal["all"]
+Copies = Annotated[
+    str,
+    Field(pattern=_COPIES),
+    WithJsonSchema({"type": "string", "pattern": _COPIES, "title": "unrolled:k with k from 2"}),
+]
+Time = Literal["fused", "looped", "unrolled"] | Copies
+Dtype = Literal["float16", "bfloat16", "float32", "float64"]
+"""Those that `rnn.dtypes` knows."""
+ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
+"""Bytes of one element."""
+Device = Literal["cpu", "cuda"]
+BuildTime = Annotated[float, Quantity("duration", SECONDS, "100ms", "24h", "120s or 5min", "seconds")]
+Endurance = Annotated[float, Quantity("duration", SECONDS, "1ms", "1h", "50ms or 10s", "seconds")]
+Budget = Annotated[float, Quantity("duration", SECONDS, "10ms", "1h", "500ms or 2s", "seconds")]
+Period = Annotated[float, Quantity("duration", SECONDS, "0.1ms", "60s", "10ms or 1s", "seconds")]
+Precision = Annotated[float, Quantity("share", SHARE, "0.1%", "50%", "1% or 2.5%", "")]
+Memory = Annotated[int, Quantity("size", BYTES, "64MiB", "1TiB", "4GiB or 512MiB", "bytes")]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Pattern(Section):
+    """A mapping of bare leaf names; what was not written is told by `model_fields_set`."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+
+class WorkloadSection(Section):
+    steps: Axis[Steps] = Field(description="Time steps of the whole stream.")
+    batch: Axis[Size] = Field(default=(1,), description="Streams that advance together in one call.")
+    chunk: Axis[Chunk] = Field(default=("all",), description="Time steps of one call; `all` is the workload's steps.")
+    dtype: Axis[Dtype] = Field(default=("float32",), description="Type of weights, arithmetic and state.")
+    seed: Axis[Annotated[int, Field(ge=0, lt=2**32)]] = Field(default=(0,), description="Seed of weights and inputs.")
+    lengths: Axis[Lengths] = Field(
+        default=("full",),
+        description="Whether all rows of a batch are as long as a call, or each has a length of its own (state none).",
+    )
+
+
+class StrategySection(Section):
+    time: Axis[Time] = Field(
+        description="How time advances inside one call: the runtime's own operator (fused), a loop (looped), "
+        "a copy of the body per step (unrolled), a loop over k copies (unrolled:k)."
+    )
+    state: Axis[State] = Field(
+        description="Who carries the state between calls: nobody (none: each call is a whole sequence), "
+        "the caller (stitched), the program (stateful)."
+    )
+
+
+class TargetSection(Section):
+    device: Axis[Device] = Field(default=("cpu",), description="Where the program runs.")
+    threads: Axis[Annotated[int, Field(ge=1, le=1024)]] = Field(
+        default=(1,), description="Threads the runtime may use."
+    )
+
+
+class LimitsSection(Section):
+    build: BuildTime = Field(default=Limits.build, description="What one build may take.")
+    trial: BuildTime = Field(default=Limits.trial, description="What one trial may take in all, its build included.")
+    memory: Memory = Field(default=Limits.memory, description="Resident memory of one trial's processes.")
+    endurance: Endurance = Field(
+        default=ENDURANCE_S, description="What each check that goes on for long may take in `rnnbench check`."
+    )
+
+
+class MeasureSection(Section):
+    budget: Budget = Field(
+        default=Measure.budget, description="Sampling time of one trial: all processes, rounds and latencies."
+    )
+    processes: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=Measure.processes,
+        description="Fresh processes that sample one trial; up to twice as many where the precision asks for them.",
+    )
+    precision: Precision = Field(
+        default=Measure.precision,
+        description="Half the 95 % interval of a median, relative to it, at which sampling stops before its budget.",
+    )
+    cold: bool = Field(default=Measure.cold, description="Whether to time calls with evicted caches too.")
+    period: Period | None = Field(
+        default=Measure.period,
+        description="Time between the beginnings of a stream's calls, which is then timed too; null for none.",
+    )
+
+
+_MODEL_KEYS = {
+    "cell": "The recurrent cell.",
+    "input": "Size of x at each step.",
+    "hidden": "Units of each layer.",
+    "layers": "Layers, one on top of the other.",
+    "projection": "Size an LSTM's h is projected to (LSTMP); 0 for none.",
+    "direction": "Which way time runs; `reverse` and `bidirectional` need state none.",
+    "bias": "Whether there are bias vectors.",
+    "reset_after": "GRU: whether the reset gate scales the recurrent product (true) or the state before it (false).",
+    "activation": "Activation of the cell: of an LSTM's or GRU's candidate, of an LSTM's output, of an `rnn`.",
+    "recurrent_activation": "Activation of an LSTM's or GRU's gates; `hard_sigmoid` is max(0, min(1, 0.2·x + 0.5)).",
+    "clip": "Bound on the inputs of activations, as ONNX means it; null for none.",
+    "cell_clip": "Bound on an LSTM's cell state, as TFLite means it; null for none.",
+    "gain": "Factor on the weights, uniform in ±gain/√hidden; past about 2 an RNN is chaotic.",
+}
+
+
+def _model_section() -> type[Section]:
+    fields: dict[str, Any] = {}
+    for name, field in Model.model_fields.items():
+        kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+        default = ... if field.is_required() else (field.default,)
+        fields[name] = (axis_of(kind), Field(default, description=_MODEL_KEYS[name]))
+    return create_model("ModelSection", __base__=Section, **fields)
+
+
+ModelSection = _model_section()
+SECTIONS: dict[str, type[Section]] = {
+    "model": ModelSection,
+    "workload": WorkloadSection,
+    "strategy": StrategySection,
+    "target": TargetSection,
+}
+"""The sections that make trials, in order."""
+LEAVES: dict[str, str] = {leaf: name for name, section in SECTIONS.items() for leaf in section.model_fields}
+"""Every leaf with its section. Leaf names are unique over the sections."""
+
+
+def _pattern(title: str, doc: str) -> type[Section]:
+    """A mapping of bare leaf names, none of them required, each with a value or a list of them."""
+    fields: dict[str, Any] = {}
+    for leaf, section in LEAVES.items():
+        field = SECTIONS[section].model_fields[leaf]
+        kind = axis_of(get_args(field.annotation)[0])
+        fields[leaf] = (kind, Field(default_factory=tuple, description=field.description))
+    return create_model(title, __base__=_Pattern, __doc__=doc, **fields)
+
+
+Exclude = _pattern("Exclude", "Drops the points that have, for each key, that value or one of those values.")
+Include = _pattern(
+    "Include", "Adds the product of its values. Keys that are axes must be given; others are the case's."
+)
+
+
+class MatrixSection(Section):
+    exclude: Annotated[list[Exclude], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
+        default=[], description="Points that are left out."
+    )
+    include: Annotated[list[Include], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
+        default=[], description="Points that are added, whatever `exclude` says."
+    )
+
+
+class CaseFile(Section):
+    """A case file of rnnbench."""
+
+    schema_: Annotated[int, Field(ge=1, le=1), WithJsonSchema({"const": 1})] = Field(
+        alias="schema", description="Version of this format."
+    )
+    name: Name = Field(description="First part of every trial's id.")
+    description: Annotated[str, Field(max_length=1_000)] = Field(default="", description="What the case is for.")
+    model: ModelSection = Field(description="What is computed.")  # type: ignore[valid-type]
+    workload: WorkloadSection = Field(description="How much of it, in which pieces.")
+    strategy: StrategySection = Field(description="How time advances and who carries the state.")
+    target: TargetSection = Field(default=TargetSection(), description="What it runs on.")
+    matrix: MatrixSection = Field(
+        default=MatrixSection(), description="Points dropped from the product of the axes or added."
+    )
+    limits: LimitsSection = Field(default=LimitsSection(), description="What one trial may take.")
+    measure: MeasureSection = Field(default=MeasureSection(), description="How one trial is sampled.")
+
+    def axes(self) -> Axes:
+        """Every leaf with its values, in the order of the sections."""
+        values: dict[str, tuple[Value, ...]] = {}
+        for section in SECTIONS:
+            values.update(getattr(self, section).__dict__)
+        return values
+
+
+class Generator(GenerateJsonSchema):
+    """Titles only where this module sets them: there they are the words of an error message."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+
+    def encode_default(self, dft: Any) -> Any:
+        """A default axis of one value as that value."""
+        return super().encode_default(dft[0] if isinstance(dft, tuple) and dft else dft)
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of case files: for editors, and for the words of error messages."""
+    schema = CaseFile.model_json_schema(schema_generator=Generator)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **schema}

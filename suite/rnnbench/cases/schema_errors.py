@@ -1,0 +1,150 @@
+"""What pydantic refuses, said in the words of a file's author: where, what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from rnnbench.cases.errors import Problem, hint
+from rnnbench.cases.schema import json_schema
+from rnnbench.cases.yaml_source import KeyPath, Source, dotted
+
+Schema = dict[str, Any]
+
+MAX_PROBLEMS = 100
+"""A file with more is no case file; each costs a search for the nearest name."""
+
+
+def problems(error: ValidationError, source: Source, schema: Schema | None = None) -> Iterator[Problem]:
+    """One problem for each key or value that is wrong, in the order of the schema, up to MAX_PROBLEMS.
+
+    `schema` is the JSON Schema of the file, a case file's where there is none.
+    """
+    schema = schema or json_schema()
+    for path, details in itertools.islice(_by_path(error, source).items(), MAX_PROBLEMS):
+        if details["type"] == "extra_forbidden":
+            yield Problem(source.key_place(path), _unknown(path, schema))
+        elif details["type"] == "missing":
+            yield Problem(source.key_place(path[:-1]), f"{_missing(path)}; add it: {expected(path, schema)}")
+        elif details["type"] == "too_long":
+            most = details["ctx"]["max_length"]
+            yield Problem(
+                source.place(path),
+                f"{dotted(path)}: expected at most {most:,} values, got {_got(path, source, schema)}",
+            )
+        else:
+            wanted, got = expected(path, schema), _got(path, source, schema)
+            yield Problem(source.place(path), f"{dotted(path)}: expected {wanted}, got {got}")
+
+
+def expected(path: KeyPath, schema: Schema) -> str:
+    """What the schema wants at `path`, in words."""
+    return _phrase(_descend(path, schema))
+
+
+def _by_path(error: ValidationError, source: Source) -> dict[KeyPath, ErrorDetails]:
+    """The first complaint about each part of the file. A union complains once for each of its kinds."""
+    found: dict[KeyPath, ErrorDetails] = {}
+    for details in error.errors(include_url=False, include_input=False):
+        path = details["loc"]
+        if details["type"] != "missing":
+            while path and path not in source.values:
+                path = path[:-1]
+        found.setdefault(path, details)
+    return found
+
+
+def _unknown(path: KeyPath, schema: Schema) -> str:
+    names = list(_descend(path[:-1], schema).get("properties", {}))
+    return f"unknown key '{path[-1]}'{_within(path)}; {hint(str(path[-1]), names)}"
+
+
+def _missing(path: KeyPath) -> str:
+    return f"the key '{path[-1]}' is missing{_within(path)}"
+
+
+def _within(path: KeyPath) -> str:
+    return f" in {dotted(path[:-1])}" if len(path) > 1 else ""
+
+
+def _got(path: KeyPath, source: Source, schema: Schema) -> str:
+    value = source.at(path)
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, str):
+        shown = repr(value if len(value) <= 60 else value[:60] + "…")
+        names = _choices(_descend(path, schema))
+        near = hint(value, names) if names else ""
+        return f"the text {shown}" + (f"; {near}" if near.startswith("did") else "")
+    return str(value)
+
+
+def _descend(path: KeyPath, schema: Schema) -> dict[str, Any]:
+    """The part of the JSON Schema that speaks of `path`."""
+    node = schema
+    for part in path:
+        node = _resolve(node, schema)
+        if isinstance(part, int):
+            lists = [kind for kind in (node, *node.get("anyOf", ())) if kind.get("type") == "array"]
+            node = lists[0]["items"] if lists else {}
+        else:
+            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+    return _resolve(node, schema)
+
+
+def _resolve(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    reference = node.get("$ref", "")
+    resolved: dict[str, Any] = schema["$defs"][reference.rpartition("/")[2]] if reference else node
+    return resolved
+
+
+def _choices(node: dict[str, Any]) -> list[str]:
+    nested = [name for kind in node.get("anyOf", ()) for name in _choices(kind)]
+    own = [node["const"]] if isinstance(node.get("const"), str) else node.get("enum", [])
+    return [*own, *nested]
+
+
+def _phrase(node: dict[str, Any]) -> str:
+    if "title" in node:
+        return str(node["title"])
+    if "const" in node:
+        return str(node["const"])
+    if "enum" in node:
+        return "one of " + ", ".join(node["enum"])
+    if "anyOf" in node:
+        return _either(node["anyOf"])
+    kind = node.get("type")
+    if kind in ("integer", "number"):
+        return _number(node)
+    if kind == "array":
+        return f"a list of at most {node['maxItems']:,} mappings" if "maxItems" in node else "a list"
+    if kind == "string":
+        return f"a text of at most {node['maxLength']:,} characters"
+    if kind == "object":
+        return "a mapping" + (f" with {', '.join(node['required'])}" if "required" in node else "")
+    return {"boolean": "true or false", "null": "null"}[str(kind)]
+
+
+def _either(kinds: list[dict[str, Any]]) -> str:
+    """An axis is its value or a list of them; anything else is one of several kinds."""
+    if len(kinds) == 2 and kinds[1].get("items") == kinds[0]:
+        return f"{_phrase(kinds[0])}, or a list of such"
+    return " or ".join(_phrase(kind) for kind in kinds)
+
+
+def _number(node: dict[str, Any]) -> str:
+    noun = "a whole number" if node["type"] == "integer" else "a number"
+    if "exclusiveMinimum" in node:
+        return f"{noun} above {node['exclusiveMinimum']:,}"
+    most = node["maximum"] if "maximum" in node else node["exclusiveMaximum"] - 1
+    return f"{noun} from {node['minimum']:,} to {most:,}"

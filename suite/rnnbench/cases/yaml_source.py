@@ -1,0 +1,202 @@
+"""YAML text to plain data, with the line and column of every key and value.
+
+Built on PyYAML's events, so that what a case has no use for (anchors, aliases, tags, several documents) is refused
+where it stands and nothing is ever expanded. Plain scalars are read as YAML 1.2's core schema has them: `no` is a text,
+`010` is ten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from rnnbench.cases.errors import CaseError, Place
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indices from the root: ("model", "hidden", 1)."""
+Locate = Callable[[int, int], Place]
+"""From a line and a column, both from 0, to a place."""
+
+MAX_BYTES = 256 * 1024
+"""A case file is a few kilobytes; 1,000 exclusions are 60."""
+MAX_DEPTH = 12
+"""The format needs 5."""
+MAX_DIGITS = 40
+"""Of a number: more than any bound has."""
+
+_NULL = re.compile(r"(|~|null|Null|NULL)\Z")
+_BOOL = re.compile(r"(true|True|TRUE|false|False|FALSE)\Z")
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+
+def dotted(path: KeyPath) -> str:
+    """`model.hidden[1]`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "the file"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Plain data (dict, list, str, int, float, bool, None) and where each part of it stands."""
+
+    name: str
+    data: object
+    values: Mapping[KeyPath, Place] = field(default_factory=dict)
+    keys: Mapping[KeyPath, Place] = field(default_factory=dict)
+
+    def place(self, path: KeyPath) -> Place:
+        """Of the value at `path`; of what is nearest around it, by its key, where it is not written."""
+        if path in self.values:
+            return self.values[path]
+        while path:
+            path = path[:-1]
+            if path in self.keys:
+                return self.keys[path]
+            if path in self.values:
+                return self.values[path]
+        return Place(self.name)
+
+    def key_place(self, path: KeyPath) -> Place:
+        return self.keys[path] if path in self.keys else self.place(path)
+
+    def at(self, path: KeyPath) -> object:
+        """The value at `path`; None where there is none."""
+        node = self.data
+        for part in path:
+            if isinstance(node, dict) or (isinstance(node, list) and isinstance(part, int) and part < len(node)):
+                node = node.get(part) if isinstance(node, dict) else node[part]  # type: ignore[index]
+            else:
+                return None
+        return node
+
+
+def read_source(path: Path) -> Source:
+    """The one document of a file. Raises CaseError, with line and column wherever there are any."""
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CaseError.at(Place(name), f"cannot be read: {error.strerror or error}") from error
+    if len(raw) > MAX_BYTES:
+        raise CaseError.at(Place(name), f"expected a case file of at most {MAX_BYTES // 1024} KiB, and this is larger")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8-sig", "replace")
+        place = _file_place(name)(*_line_and_column(before, len(before)))
+        raise CaseError.at(place, f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}") from error
+    return parse(text, name, _file_place(name))
+
+
+def parse(text: str, name: str, locate: Locate) -> Source:
+    """The one document of `text`. `locate` says where a line and a column (from 0) of it are, for people."""
+    builder = _Builder(text, locate)
+    try:
+        data = builder.document()
+    except yaml.reader.ReaderError as error:
+        place = locate(*_line_and_column(text, error.position))
+        raise CaseError.at(place, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = locate(mark.line, mark.column) if mark else Place(name)
+        context = f" ({error.context})" if error.context else ""
+        raise CaseError.at(place, f"not YAML: {error.problem}{context}") from error
+    return Source(name, data, builder.values, builder.keys)
+
+
+def _file_place(name: str) -> Locate:
+    return lambda line, column: Place(name, line + 1, column + 1)
+
+
+def _line_and_column(text: str, position: int) -> tuple[int, int]:
+    return text.count("\n", 0, position), position - (text.rfind("\n", 0, position) + 1)
+
+
+class _Builder:
+    """Data from events. Recursion is bounded by MAX_DEPTH."""
+
+    def __init__(self, text: str, locate: Locate) -> None:
+        self.values: dict[KeyPath, Place] = {}
+        self.keys: dict[KeyPath, Place] = {}
+        self._locate = locate
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
+
+    def document(self) -> object:
+        next(self._events)
+        start = next(self._events)
+        if not isinstance(start, yaml.DocumentStartEvent):
+            raise CaseError.at(self._place(start), "expected one YAML document, got an empty file")
+        data = self._node(next(self._events), ())
+        next(self._events)
+        end = next(self._events)
+        if isinstance(end, yaml.DocumentStartEvent):
+            raise CaseError.at(self._place(end), "expected one YAML document, and here a second begins; split the file")
+        return data
+
+    def _place(self, event: yaml.Event) -> Place:
+        mark = event.start_mark
+        return self._locate(mark.line, mark.column) if mark else self._locate(0, 0)
+
+    def _node(self, event: yaml.Event, path: KeyPath) -> object:
+        place = self._place(event)
+        self._refuse_magic(event, place)
+        if len(path) > MAX_DEPTH:
+            raise CaseError.at(place, f"nested more than {MAX_DEPTH} deep; a case needs 5")
+        self.values[path] = place
+        if isinstance(event, yaml.ScalarEvent):
+            return _scalar(event, place)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._mapping(path)
+
+    def _refuse_magic(self, event: yaml.Event, place: Place) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise CaseError.at(place, f"the alias *{event.anchor} is not allowed in a case; write the value out")
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            raise CaseError.at(place, f"the anchor &{event.anchor} is not allowed in a case; write each value out")
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
+            raise CaseError.at(place, f"the tag {event.tag} is not allowed in a case; leave it out")
+
+    def _sequence(self, path: KeyPath) -> list[object]:
+        items: list[object] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(event, (*path, len(items))))
+        return items
+
+    def _mapping(self, path: KeyPath) -> dict[str, object]:
+        mapping: dict[str, object] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            place = self._place(event)
+            self._refuse_magic(event, place)
+            key = _scalar(event, place) if isinstance(event, yaml.ScalarEvent) else None
+            if not isinstance(key, str):
+                raise CaseError.at(place, "expected the name of a key")
+            if key in mapping:
+                raise CaseError.at(place, f"the key '{key}' is here twice; the first is at {self.keys[*path, key]}")
+            self.keys[*path, key] = place
+            mapping[key] = self._node(next(self._events), (*path, key))
+        return mapping
+
+
+def _scalar(event: yaml.ScalarEvent, place: Place) -> object:
+    text = event.value
+    if event.style is not None:
+        return text
+    if _NULL.match(text):
+        return None
+    if _BOOL.match(text):
+        return text.lower() == "true"
+    if _INT.match(text) or _FLOAT.match(text):
+        if len(text) > MAX_DIGITS:
+            raise CaseError.at(place, f"expected a number of at most {MAX_DIGITS} characters, got {len(text)}")
+        return int(text) if _INT.match(text) else float(text)
+    if _SPECIAL.match(text):
+        return float(text.replace(".", "", 1))
+    return text

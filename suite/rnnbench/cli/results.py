@@ -1,0 +1,41 @@
+"""`rnnbench report` and `rnnbench compare`: what runs that are over say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rnnbench.cli.options import REPORTS, RESULTS, console
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@RESULTS
+@REPORTS
+def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
+    """Write Markdown and plots for RUN…: folders, names, or 'latest'."""
+    from rnnbench.reports import write_report
+    from rnnbench.results.store import Store
+
+    store = Store(results)
+    read = [store.read(name) for name in runs]
+    click.echo(write_report(read, reports / "+".join(item.name for item in read)))
+
+
+@click.command()
+@click.argument("base")
+@click.argument("new")
+@RESULTS
+@click.option("--threshold", default=0.03, show_default=True, help="Smallest change of latency that matters.")
+def compare(base: str, new: str, results: Path, threshold: float) -> None:
+    """Compare two runs, trial by trial; exit with 1 where NEW is slower or no longer conforms."""
+    from rnnbench.reports import print_comparison
+    from rnnbench.results.compare import compare_runs
+    from rnnbench.results.store import Store
+
+    store = Store(results)
+    comparison = compare_runs(store.read(base), store.read(new), threshold)
+    print_comparison(comparison, console())
+    sys.exit(1 if comparison.regressed else 0)

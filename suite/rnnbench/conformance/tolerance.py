@@ -1,0 +1,85 @@
+"""How far from the oracle a result may be, and the figures that say how far it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnbench.results.record import CheckFigure, Verdict
+
+FACTOR = 16.0
+"""Times the rounding that the computation is expected to suffer in its dtype. Room for fused multiply-add and the
+few-ULP activations of vector libraries; a wrong gate, bias or state is off by thousands."""
+CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
+
+
+@dataclass
+class Errors:
+    """Gathers the errors of one check, each beside the rounding expected at its step."""
+
+    max_abs: float = 0.0
+    max_ulp: float = 0.0
+    rounding: float = 0.0
+    detail: str = ""
+    beyond: str = ""
+    """The first of what could not be compared, since the rounding expected there is infinite."""
+
+    def add(self, what: str, got: np.ndarray, exact: np.ndarray, expected: float) -> None:
+        """Compare `got` with the oracle's float64 `exact`, where rounding of `expected` is in order.
+
+        Where it is infinite only the shape is looked at: the reference itself gives any numbers there.
+        """
+        if got.shape != exact.shape:
+            self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
+            return
+        if np.isinf(expected):
+            self.beyond = self.beyond or what
+            return
+        error = np.abs(got.astype(np.float64) - exact)
+        largest = float(error.max()) if np.isfinite(error).all() else float("inf")
+        ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
+        where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
+        self.max_abs = max(self.max_abs, largest)
+        self.max_ulp = max(self.max_ulp, _ulps(got, exact))
+        message = f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, got {got[where]:.6g}, expected "
+        self._worse(ratio, f"{message}{exact[where]:.6g}")
+
+    def verdict(self) -> CheckFigure:
+        verdict, detail = self._judged()
+        return CheckFigure(
+            verdict=verdict,
+            detail=detail,
+            max_abs=self.max_abs if np.isfinite(self.max_abs) else None,
+            max_ulp=self.max_ulp if np.isfinite(self.max_ulp) else None,
+            rounding=self.rounding if np.isfinite(self.rounding) else None,
+        )
+
+    def _judged(self) -> tuple[Verdict, str]:
+        if self.rounding > FACTOR:
+            return "fail", self.detail
+        if self.beyond:
+            return "chaotic", f"not compared from {self.beyond} on: there the reference itself, {CHAOS}"
+        return "pass", ""
+
+    def _worse(self, ratio: float, detail: str) -> None:
+        if ratio > self.rounding:
+            self.rounding, self.detail = ratio, detail
+
+
+def _ulps(got: np.ndarray, exact: np.ndarray) -> float:
+    """Largest error in units of the last place of the array's largest value: beside a zero any error is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.spacing(np.abs(exact).max().astype(got.dtype))
+        error = np.abs(got.astype(np.float64) - exact).max()
+        return float(error / scale)
+
+
+def same_bits(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> CheckFigure:
+    """Passes where every pair of arrays is equal to the bit."""
+    for what, got, expected in pairs:
+        if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
+            differing = int(np.sum(got != expected)) if got.shape == expected.shape else got.size
+            return CheckFigure(verdict="fail", detail=f"{what}: {differing} of {got.size} elements differ")
+    return CheckFigure(verdict="pass")

@@ -1,0 +1,83 @@
+"""The machine a run was made on, as far as it can be read without privileges."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+import psutil
+
+from rnnbench.measure.caches import CPU, cache_sizes
+from rnnbench.measure.sampling import measure_clock
+from rnnbench.results.record import Conditions
+
+_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
+"""Names that Linux's drivers give to processors' temperature sensors."""
+
+
+def describe_machine() -> dict[str, object]:
+    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock; what cannot be read is left out."""
+    clock = measure_clock()
+    found: dict[str, object] = {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)),
+        "caches": cache_sizes(),
+        "governor": _read(CPU / "cpufreq/scaling_governor"),
+        "memory": psutil.virtual_memory().total,
+        "kernel": platform.release(),
+        "system": _system(),
+        "python": sys.version.split()[0],
+        "clock_resolution_s": clock.resolution,
+        "clock_cost_s": clock.cost,
+        "load": os.getloadavg()[0],
+        "temperature": temperature(),
+    }
+    return {key: value for key, value in found.items() if value not in (None, "", {})}
+
+
+class Watch:
+    """Notes what else the machine is doing, from now until it is asked."""
+
+    def __init__(self) -> None:
+        self._load = os.getloadavg()[0]
+        self._temperature = temperature()
+        self._times = psutil.cpu_times()
+
+    def conditions(self) -> Conditions:
+        now, load = temperature(), (self._load, os.getloadavg()[0])
+        heat = None if self._temperature is None or now is None else (self._temperature, now)
+        return Conditions(steal=self._steal(), load=load, temperature=heat)
+
+    def _steal(self) -> float | None:
+        now = psutil.cpu_times()
+        if not hasattr(now, "steal"):
+            return None
+        total = sum(now) - sum(self._times)
+        return (now.steal - self._times.steal) / total if total > 0 else 0.0
+
+
+def temperature() -> float | None:
+    """The hottest sensor of the processor, in °C; None where none can be read, as in most virtual machines."""
+    sensors = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
+    return max((sensor.current for name in _SENSORS for sensor in sensors.get(name, ())), default=None)
+
+
+def _cpu_model() -> str | None:
+    match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return match[1] if match else platform.processor() or None
+
+
+def _system() -> str | None:
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read(Path("/etc/os-release")) or "", re.MULTILINE)
+    return match[1] if match else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

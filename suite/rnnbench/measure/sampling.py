@@ -1,0 +1,192 @@
+"""Timing calls one by one, in short blocks: warm, cold, and at the pace of a stream. Knows callables, not backends."""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise, repeat
+
+import numpy as np
+
+from rnnbench.measure.disturbance import Disturbance, disturbance_since, disturbance_so_far
+
+WARM_SHARE = 0.2
+"""Share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
+WARM_LIMIT_S = 0.005
+"""Longest such spell, in seconds: a cache is warm after that, however long the block."""
+MIN_WARM_CALLS = 1
+NEAR_CLOCK = 50
+"""Calls shorter than so many times what the clock costs, or can tell apart, are timed several at once: what reading it
+adds stays within 2 % of what is read."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of calls that are timed one by one, or `calls_per_sample` at once."""
+
+    start: float
+    """Seconds since the epoch at the first counted call."""
+    warm_calls: int
+    """Calls that were not counted."""
+    seconds: np.ndarray
+    """Of each sample: seconds per call."""
+    calls_per_sample: int = 1
+    elapsed: float = 0.0
+    """Seconds of the whole block, with all that is not counted."""
+    disturbance: Disturbance | None = None
+    missed: int = 0
+    """Calls of a paced block that were not complete when the next one was due."""
+
+    @property
+    def calls(self) -> int:
+        return self.warm_calls + self.calls_per_sample * len(self.seconds)
+
+    @property
+    def disturbed(self) -> bool:
+        return self.disturbance is not None and self.disturbance.disturbs(self.elapsed)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the clock that times calls can tell apart, and what reading it costs, in seconds."""
+
+    resolution: float
+    cost: float
+
+    def calls_per_sample(self, seconds: float) -> int:
+        """How many calls of `seconds` are timed at once, so that the clock's cost need not be subtracted."""
+        return max(1, math.ceil(NEAR_CLOCK * max(self.resolution, self.cost) / seconds))
+
+
+def sample_block(
+    call: Callable[[], object],
+    sync: Callable[[], object],
+    seconds: float,
+    *,
+    calls_per_sample: int = 1,
+    rewarm: bool = True,
+) -> Block:
+    """Time calls, each completed by `sync`, for about `seconds`; at least one sample is taken.
+
+    Unless `rewarm` is false the first calls, MIN_WARM_CALLS or more, are not counted.
+    """
+    clock = time.perf_counter_ns
+    times: list[int] = []
+    append = times.append
+    warm_calls = 0
+    with _undisturbed() as before:
+        begun = clock()
+        warm_until = begun + int(min(seconds * WARM_SHARE, WARM_LIMIT_S) * 1e9)
+        end = begun + int(seconds * 1e9)
+        while rewarm and (warm_calls < MIN_WARM_CALLS or clock() < warm_until):
+            call()
+            sync()
+            warm_calls += 1
+        start = time.time()
+        after = 0
+        if calls_per_sample == 1:
+            while after < end:
+                earlier = clock()
+                call()
+                sync()
+                after = clock()
+                append(after - earlier)
+        else:
+            while after < end:
+                earlier = clock()
+                for _ in repeat(None, calls_per_sample):
+                    call()
+                    sync()
+                after = clock()
+                append(after - earlier)
+    return Block(
+        start,
+        warm_calls,
+        np.array(times) * (1e-9 / calls_per_sample),
+        calls_per_sample,
+        elapsed=(after - begun) * 1e-9,
+        disturbance=disturbance_since(before),
+    )
+
+
+def sample_cold(
+    call: Callable[[], object], sync: Callable[[], object], evict: Callable[[], object], seconds: float
+) -> Block:
+    """Time calls that each come after `evict`, for about `seconds` with the evictions; at least one."""
+    clock = time.perf_counter_ns
+    times: list[int] = []
+    with _undisturbed() as before:
+        begun, start = clock(), time.time()
+        end = begun + int(seconds * 1e9)
+        after = 0
+        while after < end:
+            evict()
+            earlier = clock()
+            call()
+            sync()
+            after = clock()
+            times.append(after - earlier)
+    return Block(
+        start, 0, np.array(times) * 1e-9, elapsed=(after - begun) * 1e-9, disturbance=disturbance_since(before)
+    )
+
+
+def sample_paced(call: Callable[[], object], sync: Callable[[], object], period: float, seconds: float) -> Block:
+    """Time calls that begin `period` apart, as a stream's do, for about `seconds`; the first is not counted.
+
+    Due times are absolute: a call that comes late, or wakes late, has less time left; one that is not complete when the
+    next is due has missed its deadline, and the next begins at once.
+    """
+    clock = time.perf_counter_ns
+    times: list[int] = []
+    missed = 0
+    with _undisturbed() as before:
+        begun = clock()
+        call()
+        sync()
+        start, step = time.time(), int(period * 1e9)
+        due, end = clock() + step, begun + int(seconds * 1e9)
+        after = 0
+        while after < end:
+            time.sleep(max(0, due - clock()) * 1e-9)
+            earlier = clock()
+            call()
+            sync()
+            after = clock()
+            times.append(after - earlier)
+            due += step
+            missed += after > due
+    return Block(
+        start,
+        1,
+        np.array(times) * 1e-9,
+        elapsed=(after - begun) * 1e-9,
+        disturbance=disturbance_since(before),
+        missed=missed,
+    )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[Disturbance]:
+    """Python's collector rests; gives the accounts of the core as they stand before."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield disturbance_so_far()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@cache
+def measure_clock() -> Clock:
+    """The smallest step between two readings, and the median cost of one, over some thousands of readings."""
+    readings = [time.perf_counter_ns() for _ in range(10_000)]
+    steps = [after - before for before, after in pairwise(readings)]
+    return Clock(resolution=min(s for s in steps if s) * 1e-9, cost=statistics.median(steps) * 1e-9)

@@ -1,0 +1,51 @@
+"""Which threads of this process worked: their CPU time, as the Linux kernel counts it (proc(5))."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BUSY_SHARE = 0.05
+"""Share of the busiest thread's CPU time from which another one counts as busy: less is housekeeping."""
+_TASKS = Path("/proc/self/task")
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds() -> dict[int, float]:
+    """CPU time so far of every thread, by its number."""
+    return {int(task.name): seconds for task in _TASKS.iterdir() if (seconds := _cpu_seconds(task)) is not None}
+
+
+def _cpu_seconds(task: Path) -> float | None:
+    """None for a thread that has ended. A kernel without scheduler statistics counts in ticks of 10 ms."""
+    try:
+        try:
+            return int((task / "schedstat").read_text().split()[0]) * 1e-9
+        except FileNotFoundError:
+            user, system = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
+            return (int(user) + int(system)) * _TICK_S
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+class ThreadTimes:
+    """CPU time by thread over the stretches that were watched."""
+
+    def __init__(self) -> None:
+        self._used: defaultdict[int, float] = defaultdict(float)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        before = cpu_seconds()
+        yield
+        for thread, seconds in cpu_seconds().items():
+            self._used[thread] += seconds - before.get(thread, 0.0)
+
+    @property
+    def busy(self) -> int:
+        """How many threads worked; 0 where none was seen to."""
+        busiest = max(self._used.values(), default=0)
+        return sum(used > BUSY_SHARE * busiest for used in self._used.values())

@@ -1,0 +1,117 @@
+"""From what was found out about a trial to what pytest says of it: outcome, properties, a text for who must mend it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rnnbench.cases.expectations import expected
+from rnnbench.reports.units import count, multiple
+from rnnbench.results.record import CheckFigure, Record
+from rnnbench.run.compose import compose
+
+if TYPE_CHECKING:
+    from rnnbench.pytest_plugin.item import TrialItem
+
+
+def conclude(item: TrialItem, log: Path) -> None:
+    """Note the record as the item's properties, and fail where the trial did. What is known to fail must."""
+    record = compose(item.findings, known=item.known)
+    item.user_properties += properties(record)
+    told: list[str] = []
+    if record.passes_unexpectedly and not item.config.getoption("runxfail"):
+        told = _fixed(item, record)
+    elif record.fails_as_expected:
+        pytest.xfail("; ".join(dict.fromkeys(f"{figure.reason} {figure.upstream}" for figure in record.expected)))
+    if record.outcome != "ok" and not (record.fails_as_expected and told):
+        told += _told(item, record, log)
+    if told:
+        pytest.fail("\n".join(told), pytrace=False)
+
+
+def properties(record: Record) -> list[tuple[str, object]]:
+    """What a JUnit file keeps of a record, as texts by name."""
+    params = {key: value for key, value in record.params.model_dump().items() if key != "model"}
+    known = {
+        "trial": record.trial,
+        "outcome": record.outcome,
+        "stage": record.stage,
+        "backend": record.backend,
+        "route": record.route,
+        **record.params.model,
+        **params,
+        "support": record.support.level,
+        "support.reason": record.support.reason,
+        "lowered": record.artifact.lowered if record.artifact else "",
+        "origin": record.artifact.origin if record.artifact else "",
+        "rnnbench": record.rnnbench,
+    }
+    known |= {f"version.{name}": version for name, version in record.version.items()}
+    for name, figure in record.conformance.items():
+        known[f"check.{name}"] = figure.verdict
+        if figure.rounding is not None:
+            known[f"check.{name}.rounding"] = f"{figure.rounding:.3g}"
+    for expectation in record.expected:
+        known[f"expected.{expectation.what}"] = f"{expectation.verdict}: {expectation.reason} {expectation.upstream}"
+    return [(name, str(value)) for name, value in known.items() if value not in ("", None)]
+
+
+def _told(item: TrialItem, record: Record, log: Path) -> list[str]:
+    lines = _failed_checks(record) if record.outcome == "nonconforming" else [_ended(record)]
+    lines += ["", "program    " + _program(record)]
+    if record.outcome != "nonconforming" and log.exists() and log.stat().st_size:
+        lines.append(f"log        {log}")
+    return [*lines, f"reproduce  {reproduce(item)}"]
+
+
+def _fixed(item: TrialItem, record: Record) -> list[str]:
+    """What was known to fail and does not, under the name that pytest has for that."""
+    entries = expected(item.trial, item.findings.probe.versions, item.known)
+    lines = ["[XPASS(strict)] fixed upstream? What is known to fail did not:", ""]
+    for figure in record.expected:
+        if figure.verdict == "passed":
+            places = [entry.place for entry in entries if figure.what in (*entry.check, entry.outcome)]
+            lines.append(f"{figure.what}  {figure.reason} {figure.upstream} ({', '.join(places)})")
+    return [*lines, "", "Take it out of the expectations, or end its range of versions.", ""]
+
+
+def _ended(record: Record) -> str:
+    return f"{record.outcome}, at {record.stage}: {record.reason}"
+
+
+def _failed_checks(record: Record) -> list[str]:
+    failed = {name: figure for name, figure in record.conformance.items() if figure.verdict == "fail"}
+    ran = [figure for figure in record.conformance.values() if figure.verdict != "not-applicable"]
+    width = max(map(len, failed), default=0)
+    head = f"nonconforming: {len(failed)} of {count(len(ran), 'check')} failed: {', '.join(failed)}"
+    return [head, "", *(f"{name:<{width}}  {_figures(figure)}" for name, figure in failed.items())]
+
+
+def _figures(figure: CheckFigure) -> str:
+    if figure.rounding is None:
+        return figure.detail
+    return f"{figure.detail} ({multiple(figure.rounding)} × expected rounding)"
+
+
+def _program(record: Record) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
+    params = record.params
+    asked = f"{params.time}, {params.state}, {count(params.chunk, 'step')} a call"
+    became = f"; it became: {record.artifact.lowered}" if record.artifact else ""
+    emulated = f"; emulated: {record.support.reason}" if record.support.level == "emulated" else ""
+    return f"{record.target} ({versions}), asked to be {asked}{became}{emulated}"
+
+
+def reproduce(item: TrialItem) -> str:
+    """The command that checks this trial alone, and looks for the smallest that fails alike; or that times it, too."""
+    command = ["run", "--no-baseline"] if item.findings.stage == "sample" else ["check"]
+    words = ["rnnbench", *command, item.case_path, f"--backend={item.trial.target}"]
+    for setting in item.config.getoption("rnnbench_set"):
+        words += ["--set", setting]
+    endurance = item.config.getoption("rnnbench_endurance")
+    if command == ["check"] and endurance is not None:
+        words.append(f"--endurance={endurance:g}")
+    return shlex.join([*words, "--only", item.trial.digest])

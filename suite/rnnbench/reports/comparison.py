@@ -1,0 +1,149 @@
+"""Two runs compared, for the terminal and as Markdown: warnings first, then what regressed, then the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from rnnbench.reports import markdown, units
+from rnnbench.reports.entries import short_names
+from rnnbench.reports.tables import Table
+from rnnbench.results.compare import BuildChange, Comparison, LatencyChange
+from rnnbench.results.verdict import ERROR_RATE, Verdict
+
+VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "UNDECIDED", "SAME")
+MOST_ROWS = 40
+"""Rows of one table in the terminal; the Markdown has all."""
+PAIRED = (
+    "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict; the interval has what "
+    "several looks at it cost."
+)
+APART = (
+    "The runs were not sampled in turn: a drift of the machine between them is in the ratio. `rnnbench ab` has none."
+)
+STYLES = {"SLOWER": "bold red", "FASTER": "green", "UNDECIDED": "yellow", "SAME": "dim"}
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """What `rnnbench compare` and `ab` print: short names, and the first without what stayed the same."""
+    for warning in comparison.warnings:
+        console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
+    names = short_names(_trials(comparison))
+    for content in _tables(comparison):
+        grid = Grid(
+            title=content.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+        )
+        for index, name in enumerate(content.columns):
+            text = index < content.text
+            grid.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
+        rows = [row for row in content.rows if comparison.paired or row[0] != "SAME"]
+        for row in rows[:MOST_ROWS]:
+            grid.add_row(*(escape(names.get(cell, cell)) for cell in row), style=STYLES.get(row[0]))
+        if rows:
+            console.print(grid)
+        if len(rows) > MOST_ROWS:
+            console.print(f"… and {len(rows) - MOST_ROWS} more", highlight=False)
+    console.print(
+        f"[{'bold red' if comparison.regressed else 'green'}]{escape(summary(comparison))}[/]", highlight=False
+    )
+    if comparison.latencies:
+        console.print(PAIRED if comparison.paired else APART, style="dim", highlight=False)
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """The comparison as a page, with every trial."""
+    parts = [f"# {comparison.new} against {comparison.base}", f"**{summary(comparison)}**"]
+    parts += comparison.about
+    parts += [f"> **Warning:** {warning}" for warning in comparison.warnings]
+    for content in _tables(comparison):
+        parts += [f"## {content.title}", markdown.table(content)]
+        if content.note:
+            parts.append(content.note)
+    return "\n\n".join(parts) + "\n"
+
+
+def _trials(comparison: Comparison) -> Iterator[str]:
+    for changes in (comparison.latencies, comparison.outcomes, comparison.builds):
+        yield from (change.trial for change in changes)
+    yield from comparison.only_base
+    yield from comparison.only_new
+
+
+def summary(comparison: Comparison) -> str:
+    """One sentence: how many of each verdict, and whether anything regressed."""
+    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
+    broken = sum(change.regressed for change in comparison.outcomes)
+    no_longer = f"; {units.count(broken, 'trial')} no longer ok" if broken else ""
+    verdict = "REGRESSED" if comparison.regressed else "no regression"
+    return f"{verdict}: of {units.count(len(comparison.latencies), 'comparison')} {counts}{no_longer}"
+
+
+def _tables(comparison: Comparison) -> Iterator[Table]:
+    contents = (
+        _outcome_table(comparison),
+        _latency_table(comparison),
+        _build_table(comparison),
+        _only_table(comparison),
+    )
+    yield from (content for content in contents if content.rows)
+
+
+def _outcome_table(comparison: Comparison) -> Table:
+    rows = [
+        ("REGRESSED" if c.regressed else "changed", c.trial, f"{c.base} → {c.new}", c.reason)
+        for c in comparison.outcomes
+    ]
+    return Table("Outcomes that changed", ("", "trial", "outcome", "reason"), tuple(sorted(rows)), text=4)
+
+
+def _latency_table(comparison: Comparison) -> Table:
+    def order(change: LatencyChange) -> tuple[int, float, str, str]:
+        return VERDICTS.index(change.verdict), -abs(change.ratio - 1), change.trial, change.kind
+
+    rows = [
+        (c.verdict, c.trial, c.kind, units.seconds(c.base), units.seconds(c.new), f"{c.ratio:.3f}", *_evidence(c))
+        for c in sorted(comparison.latencies, key=order)
+    ]
+    return Table(
+        f"Latency per call, {comparison.new} against {comparison.base}",
+        ("verdict", "trial", "path", "base", "new", "ratio", f"{1 - ERROR_RATE:.0%}", "a side"),
+        tuple(rows),
+        text=3,
+        note=f"The smallest change that matters is {comparison.threshold:.1%}. The ratio is new over base, with its "
+        f"{1 - ERROR_RATE:.0%} interval over processes, of which each side had so many. "
+        + (PAIRED if comparison.paired else APART),
+    )
+
+
+def _evidence(change: LatencyChange) -> tuple[str, str]:
+    """The interval, and how many processes of each side it rests on."""
+    interval = change.judged.interval
+    shown = "one process" if interval is None else f"{interval[0]:.3f}–{interval[1]:.3f}"
+    return shown, str(change.judged.observations)
+
+
+def _build_table(comparison: Comparison) -> Table:
+    rows = [(c.what, c.trial, _built(c, c.base), _built(c, c.new)) for c in comparison.builds]
+    return Table(
+        "What the compiler made",
+        ("what", "trial", "base", "new"),
+        tuple(rows),
+        text=2,
+        note="For information: a build is timed once, so it has no verdict.",
+    )
+
+
+def _built(change: BuildChange, value: float | int | str) -> str:
+    if isinstance(value, str):
+        return value
+    return units.seconds(value) if change.what == "build" else units.nbytes(value)
+
+
+def _only_table(comparison: Comparison) -> Table:
+    rows = [("base only", trial) for trial in comparison.only_base]
+    rows += [("new only", trial) for trial in comparison.only_new]
+    return Table("Trials of one run only", ("where", "trial"), tuple(rows), text=2)

@@ -1,0 +1,65 @@
+"""`rnnbench check` in the terminal: a line for each program and strategy, and every check that one of them fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from rnnbench.reports import units
+from rnnbench.reports.coverage import coverage, sentences
+from rnnbench.reports.entries import Entry, view
+from rnnbench.reports.tables import program
+from rnnbench.reports.terminal import print_outcomes
+from rnnbench.results.store import Run
+
+
+def print_conformance(run: Run, console: Console) -> None:
+    """Backend × strategy × check, folded to what the reader must know; the report has the whole matrix."""
+    shown = view([run])
+    grid = Grid(title="Conformance", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("program", "strategy", "trials", "worst error", "checks"):
+        grid.add_column(name, justify="right" if name in ("trials", "worst error") else "left", overflow="fold")
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in shown.entries:
+        if entry.record.conformance:
+            groups.setdefault((program(entry), entry.strategy), []).append(entry)
+    for (target, strategy), entries in sorted(groups.items()):
+        grid.add_row(escape(target), strategy, str(len(entries)), _worst(entries), _checks(entries))
+    if groups:
+        console.print(grid)
+        console.print("Worst error: as a multiple of the rounding expected.", style="dim", highlight=False)
+    for found in coverage(run.records):
+        for sentence in sentences(found):
+            console.print(sentence, highlight=False)
+    print_outcomes(shown, console)
+
+
+def _worst(entries: Sequence[Entry]) -> str:
+    figures = (figure for entry in entries for figure in entry.record.conformance.values())
+    worst = max((figure.rounding for figure in figures if figure.rounding is not None), default=None)
+    return units.MISSING if worst is None else f"{units.multiple(worst)}×"
+
+
+def _checks(entries: Sequence[Entry]) -> str:
+    failed: dict[str, int] = {}
+    ran: set[str] = set()
+    chaotic: set[str] = set()
+    for entry in entries:
+        for name, figure in entry.record.conformance.items():
+            if figure.verdict != "not-applicable":
+                ran.add(name)
+                failed[name] = failed.get(name, 0) + (figure.verdict == "fail")
+                chaotic |= {name} if figure.verdict == "chaotic" else set()
+    known = Counter(f.what for entry in entries for f in entry.record.expected if f.verdict == "failed")
+    broken = [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count > known[name]]
+    if broken:
+        return f"[bold red]✗ {', '.join(broken)}[/]"
+    if expected := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
+        return f"[yellow]xfail {', '.join(expected)}[/]"
+    diverging = ", of them until chaos " + ", ".join(sorted(chaotic)) if chaotic else ""
+    return f"[green]✓ all {len(ran)}{diverging}[/]"

@@ -1,0 +1,172 @@
+"""Tables of what a compiler engineer looks for: tricks, what stands in, threads, what did not run, what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rnnbench.reports import units
+from rnnbench.reports.entries import Entry, View
+from rnnbench.reports.expected import outcome_of
+from rnnbench.reports.lowered import sizes, strategies
+from rnnbench.reports.tables import Table
+
+NO_FIGURE = "its record has none"
+
+
+def notes_table(view: View) -> Table:
+    """Tricks that a reader should know of when he compares programs."""
+    notes = {
+        (entry.target, entry.record.params.time, note)
+        for entry in view.entries
+        if entry.artifact
+        for note in entry.artifact.notes
+    }
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for target, time, note in sorted(notes):
+        grouped.setdefault((target, note), []).append(time)
+    rows = [(target, ", ".join(times), note) for (target, note), times in grouped.items()]
+    return Table("What the programs do to be fast", ("program", "time", "note"), tuple(rows), text=3)
+
+
+def emulated_table(view: View) -> Table:
+    """What stands in where a runtime has no notion of what was asked."""
+    rows = {
+        (entry.target, entry.strategy, entry.record.support.reason, _issue(entry.record.support.upstream))
+        for entry in view.entries
+        if entry.record.support.level == "emulated"
+    }
+    return Table("Emulated", ("program", "strategy", "what stands in", "upstream"), tuple(sorted(rows)), text=4)
+
+
+def threads_table(view: View) -> Table:
+    """Where other threads worked than were asked for: a runtime that does not share the work, or that takes more."""
+    groups: dict[tuple[str, int, int], list[Entry]] = {}
+    for entry in view.entries:
+        environment = entry.record.environment
+        if not entry.shares and environment.threads_busy not in (None, environment.threads_asked):
+            key = (entry.target, environment.threads_asked, environment.threads_busy or 0)
+            groups.setdefault(key, []).append(entry)
+    rows = [
+        (target, str(asked), str(busy), strategies(entries), sizes(entries), str(len(entries)))
+        for (target, asked, busy), entries in sorted(groups.items())
+    ]
+    return Table(
+        "Other threads worked than were asked for",
+        ("program", "asked", "worked", "strategies", "where", "trials"),
+        tuple(rows),
+        text=5,
+        note="Threads that took CPU time while bound calls were sampled, by the kernel's account. Fewer: nothing in "
+        "the program was shared out, which may be wise. More: a pool works beside what it was allowed.",
+    )
+
+
+def not_run_table(view: View) -> Table:
+    """Every trial that is not `ok`, those alike together."""
+    groups: dict[tuple[str, str, str, str, str], list[Entry]] = {}
+    for entry in view.entries:
+        record = entry.record
+        if record.outcome != "ok":
+            reason = record.reason or record.support.reason or "no reason was recorded"
+            issue = _issue(record.support.upstream)
+            key = (outcome_of(record), record.stage or units.MISSING, entry.target, reason, issue)
+            groups.setdefault(key, []).append(entry)
+    rows = [
+        (outcome, stage, target, strategies(entries), sizes(entries), str(len(entries)), reason, issue)
+        for (outcome, stage, target, reason, issue), entries in sorted(groups.items())
+    ]
+    columns = ("outcome", "stage", "program", "strategies", "where", "trials", "reason", "upstream")
+    return Table("Not in the ranking, and why", columns, tuple(rows), text=len(columns))
+
+
+def missing_table(view: View) -> Table:
+    """Why a trial that is `ok` has a dash in a table."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    for entry in view.entries:
+        if entry.record.outcome == "ok":
+            reasons.update(_missing(entry))
+    rows = [(figure, reason, str(trials)) for (figure, reason), trials in sorted(reasons.items())]
+    return Table("Dashes in the tables, and why", ("figure", "reason", "trials"), tuple(rows), text=2)
+
+
+def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
+    if entry.measured is None:
+        yield "all", f"the same program as {entry.record.same_as}, which is not in this report"
+        return
+    if entry.shares:
+        return
+    timing, memory = entry.record.timing, entry.record.memory
+    unbuilt = "its artifact was found in the cache" if timing.build_origin == "cached" else NO_FIGURE
+    if timing.build_s is None:
+        yield "cold build", unbuilt
+    for name, latency in (("bound", timing.bound), ("public", timing.public)):
+        if latency is None:
+            yield name, entry.record.reason or NO_FIGURE
+        elif len(latency.process_medians) < 2:
+            yield f"{name} ± processes", "one process was sampled"
+    for name in ("run_peak", "steady", "build_peak", "imported"):
+        if getattr(memory, name) is None:
+            yield f"memory, {name.replace('_', ' ')}", unbuilt if name == "build_peak" else NO_FIGURE
+    if entry.record.artifact is None:
+        yield "artifact", NO_FIGURE
+    floor = entry.record.floor
+    if floor is None or floor.ratio is None:
+        yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
+
+
+def outcome_counts(view: View) -> list[tuple[str, int]]:
+    """Trials by outcome, the commonest first."""
+    counts = Counter(outcome_of(entry.record) for entry in view.entries)
+    return sorted(counts.items(), key=lambda item: (item[0] != "ok", -item[1], item[0]))
+
+
+def machine_table(view: View) -> Table:
+    machine = view.runs[0].info.machine
+    rows = tuple((key.removesuffix("_s").replace("_", " "), _shown(key, value)) for key, value in _flat(machine))
+    return Table("Machine", ("what", "value"), rows, text=2)
+
+
+def version_table(view: View) -> Table:
+    rows = {
+        (backend, package, version)
+        for run in view.runs
+        for backend, packages in run.info.versions.items()
+        for package, version in packages.items()
+    }
+    rows |= {("rnnbench", "rnnbench", run.info.rnnbench) for run in view.runs}
+    return Table("Versions", ("backend", "package", "version"), tuple(sorted(rows)), text=3)
+
+
+def run_table(view: View) -> Table:
+    """Each run, and where its wall time went."""
+    rows = [
+        (
+            run.name,
+            " ".join(run.info.command),
+            str(run.info.seed),
+            ", ".join(f"{name} {units.seconds(value)}" for name, value in run.info.seconds.items()) or units.MISSING,
+        )
+        for run in view.runs
+    ]
+    return Table("Runs", ("run", "command", "seed", "wall time"), tuple(rows), text=4)
+
+
+def _issue(upstream: str) -> str:
+    return upstream or units.MISSING
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key} ")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "memory" or key.startswith("caches "):
+        return units.nbytes(value)
+    if key.endswith("_s"):
+        return units.seconds(value)
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

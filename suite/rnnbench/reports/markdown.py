@@ -1,0 +1,214 @@
+"""The page of a report: the answer first, then ranking, pictures, conformance, costs, findings and the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rnnbench.reports import findings, lowered, units
+from rnnbench.reports.anatomy import anatomy_table, state_table
+from rnnbench.reports.entries import Entry, View, Workload
+from rnnbench.reports.expected import expected_table
+from rnnbench.reports.plots import Picture
+from rnnbench.reports.ranking import Place, Ranking, rank
+from rnnbench.reports.sampling import parts_table, sampling_table, stream_table
+from rnnbench.reports.scaling import payoff_table, scaling_table
+from rnnbench.reports.tables import (
+    APPROXIMATE,
+    MARKS,
+    Table,
+    build_table,
+    conformance_table,
+    duel_table,
+    memory_table,
+    ranking_tables,
+    size_table,
+    struck_table,
+)
+from rnnbench.reports.trust import disturbance_warning, trust
+
+ANATOMY = (anatomy_table, state_table)
+HOW_TO_READ = (
+    "A **program** is written backend:route. Its **origin** says what was compiled: *library* is the runtime's own RNN "
+    "operator, *imported* a framework's model through an importer, *authored* IR or a kernel written in this suite. A "
+    "kernel tuned by hand is not a compiled user model, so origins are ranked apart.",
+    "A **strategy** is *time-state*. Time, inside one call: *fused* is the runtime's operator, *looped* one body under "
+    "control flow, *unrolled* a copy of the body per step, *unrolled:k* a loop over k copies. State, between calls: "
+    "*stitched* is carried by the caller, *stateful* kept inside the program; with *none* each call is a whole "
+    "sequence, and no stream can be fed that way. The **chunk** is the time steps per call: the first sample of a "
+    "chunk waits for its last, so different chunks are ranked apart too.",
+    "**Bound** latency is the least that the runtime needs from Python, everything having been prepared; **public** is "
+    "NumPy in, NumPy out. Both are medians of single calls. Per step is per call divided by the chunk. **± processes** "
+    "is half the range of the medians of the sampled processes: a difference within it is none.",
+    "A dash (—) is a figure that was not measured, or that has no meaning there; *Findings* lists the reasons.",
+)
+
+
+def page(view: View, pictures: Sequence[Picture], without_pictures: str = "") -> str:
+    """The report as Markdown. Where there are no pictures, `without_pictures` says why."""
+    return "\n\n".join(_parts(view, pictures, without_pictures)) + "\n"
+
+
+def table(content: Table) -> str:
+    """A table in GitHub's Markdown."""
+    rules = ["---" if index < content.text else "---:" for index in range(len(content.columns))]
+    rows = [content.columns, rules, *content.rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> Iterator[str]:
+    yield f"# {', '.join(dict.fromkeys(entry.record.case for entry in view.entries)) or 'No trials'}"
+    for warning in (*view.warnings, disturbance_warning(view)):
+        if warning:
+            yield f"> **Warning:** {warning}"
+    yield "## The answer"
+    yield _outcomes(view)
+    for workload, entries in view.workloads.items():
+        yield from _answer(workload, entries)
+    if sentences := trust(view):
+        yield " ".join(sentences)
+    yield "## Ranking"
+    yield f"By bound latency, within an origin and a chunk. {MARKS}"
+    for workload, entries in view.workloads.items():
+        yield f"### {workload}"
+        yield from _ranking(entries)
+    yield from _titled(struck_table(view), "###")
+    yield "## Pictures"
+    if not pictures:
+        yield without_pictures or "Nothing was measured that could be drawn."
+    for picture in pictures:
+        yield f"### {picture.title}"
+        yield f"![{picture.title}]({picture.stem}.png)"
+        yield f"{picture.caption} [SVG]({picture.stem}.svg)"
+    yield from _titled(conformance_table(view), "##", "No trial got as far as a conformance check.")
+    yield from _anatomy(view)
+    yield from _costs(view)
+    yield from _sampling(view)
+    yield from _findings(view)
+    yield "## Machine and versions"
+    for content in (findings.machine_table(view), findings.version_table(view), findings.run_table(view)):
+        yield from _titled(content, "###")
+    yield "## How to read this"
+    yield from HOW_TO_READ
+
+
+def _outcomes(view: View) -> str:
+    counts = findings.outcome_counts(view)
+    listed = ", ".join(f"{number} {outcome}" for outcome, number in counts)
+    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}."
+
+
+def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
+    """A paragraph a workload: the fastest of each origin, chunk by chunk."""
+    yield f"**{workload}**"
+    rankings = rank(entries)
+    if not rankings:
+        yield "Nothing was measured: see *Findings*."
+        return
+    lines = []
+    for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
+        steps = units.count(chunk, "step")
+        lines.append(f"- **{steps} a call**" if streams else f"- **whole sequences of {steps}**, without state")
+        lines += [f"  - {_fastest(r)}" for r in rankings if (r.chunk, r.streams) == (chunk, streams)]
+    yield "The fastest by bound latency:\n\n" + "\n".join(lines)
+
+
+def _by_chunk(ranking: Ranking) -> tuple[int, bool]:
+    return ranking.chunk, not ranking.streams
+
+
+def _fastest(ranking: Ranking) -> str:
+    first, *level = ranking.leaders
+    text = f"{ranking.origin}: {_named(first)}, **{_latency(first.entry)}**"
+    if level:
+        text += f"; level with {', '.join(_named(place) for place in level)}"
+    if others := ranking.places[1 + len(level) :]:
+        behind = _median(others[0].entry) / _median(first.entry)
+        return f"{text}; next {_named(others[0])}, {units.ratio(behind)} that"
+    return text if level else f"{text}; the only one"
+
+
+def _named(place: Place) -> str:
+    strategies = " = ".join(entry.strategy for entry in (place.entry, *place.sharing))
+    return f"`{place.entry.target}`{' ' + APPROXIMATE if place.entry.approximate else ''} {strategies}"
+
+
+def _latency(entry: Entry) -> str:
+    call, step = units.seconds(_median(entry)), units.seconds(_median(entry) / entry.chunk)
+    return f"{step} a step" if entry.chunk == 1 else f"{step} a step, {call} a call"
+
+
+def _median(entry: Entry) -> float:
+    assert entry.bound is not None, "ranked entries have a bound latency"
+    return entry.bound.median
+
+
+def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
+    contents = list(ranking_tables(entries))
+    if not contents:
+        yield "Nothing was measured."
+    for content in contents:
+        yield from _titled(content, "####")
+    yield from _titled(stream_table(entries), "####")
+    yield from _titled(duel_table(entries), "####")
+
+
+def _costs(view: View) -> Iterator[str]:
+    yield "## Compile time, size and memory"
+    for workload, entries in view.workloads.items():
+        yield from _tables(workload, entries, build_table, size_table, scaling_table, payoff_table, memory_table)
+
+
+def _anatomy(view: View) -> Iterator[str]:
+    made = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *ANATOMY)]
+    if made:
+        yield "## Anatomy of a call"
+        yield from made
+
+
+def _tables(workload: Workload, entries: Sequence[Entry], *makers: Callable[[Sequence[Entry]], Table]) -> Iterator[str]:
+    """The tables of one workload that have rows, under its name."""
+    contents = [make(entries) for make in makers]
+    if any(content.rows for content in contents):
+        yield f"### {workload}"
+    for content in contents:
+        yield from _titled(content, "####")
+
+
+def _sampling(view: View) -> Iterator[str]:
+    by_workload = {workload: sampling_table(entries) for workload, entries in view.workloads.items()}
+    if any(content.rows for content in by_workload.values()):
+        yield "## Sampling"
+    for workload, content in by_workload.items():
+        if content.rows:
+            yield f"### {workload}"
+            yield from _titled(content, "####")
+            yield from _titled(parts_table(view.workloads[workload]), "####")
+
+
+def _findings(view: View) -> Iterator[str]:
+    yield "## Findings"
+    for content in (
+        expected_table(view),
+        findings.not_run_table(view),
+        lowered.lowered_table(view),
+        lowered.kept_loops_table(view),
+        findings.threads_table(view),
+        findings.emulated_table(view),
+        findings.notes_table(view),
+        findings.missing_table(view),
+    ):
+        yield from _titled(content, "###")
+
+
+def _titled(content: Table, level: str, otherwise: str = "") -> Iterator[str]:
+    """A table under its title; where it has no rows, nothing, or what to say instead."""
+    if not content.rows and not otherwise:
+        return
+    yield f"{level} {content.title}"
+    yield table(content) if content.rows else otherwise
+    if content.note:
+        yield content.note

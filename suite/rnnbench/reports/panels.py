@@ -1,0 +1,64 @@
+"""What the pictures show, apart from how: lines of trials by origin and hidden size, and the fastest of any origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rnnbench.reports.entries import Entry
+from rnnbench.results.compare import Kind
+from rnnbench.results.record import Latency
+
+
+@dataclass(frozen=True)
+class Line:
+    """One program with one strategy in one panel, its points by chunk."""
+
+    target: str
+    time: str
+    state: str
+    points: tuple[Entry, ...]
+
+
+Panels = Mapping[tuple[str, int], Sequence[Line]]
+"""Lines by origin and hidden size."""
+
+
+def arrange(sizes: Mapping[int, Sequence[Entry]]) -> dict[tuple[str, int], list[Line]]:
+    """Lines by origin and hidden size; only what may be ranked is drawn."""
+    panels: dict[tuple[str, int], list[Line]] = {}
+    for hidden, entries in sizes.items():
+        groups: dict[tuple[str, str, str, str], list[Entry]] = {}
+        for entry in entries:
+            if entry.ranked and entry.origin:
+                params = entry.record.params
+                groups.setdefault((entry.origin, entry.target, params.time, params.state), []).append(entry)
+        for (origin, target, time, state), points in sorted(groups.items()):
+            ordered = tuple(sorted(points, key=lambda e: e.chunk))
+            panels.setdefault((origin, hidden), []).append(Line(target, time, state, ordered))
+    return panels
+
+
+def fastest(panels: Panels, kind: Kind) -> dict[int, dict[int, float]]:
+    """By hidden size and chunk, the fewest seconds per step of any origin, of programs that a stream can be fed to."""
+    best: dict[int, dict[int, float]] = {}
+    for (_, hidden), lines in panels.items():
+        found = best.setdefault(hidden, {})
+        for entry in (e for line in lines for e in line.points if e.streams):
+            if latency := latency_of(entry, kind):
+                seconds = latency.median / entry.chunk
+                found[entry.chunk] = min(seconds, found.get(entry.chunk, seconds))
+    return {hidden: dict(sorted(found.items())) for hidden, found in best.items()}
+
+
+def built(line: Line) -> list[tuple[Entry, float, Latency]]:
+    """The points of a line that were built cold, with seconds of the build and bound latency."""
+    return [
+        (entry, entry.measured.timing.build_s, entry.bound)
+        for entry in line.points
+        if entry.measured and entry.measured.timing.build_s and entry.bound
+    ]
+
+
+def latency_of(entry: Entry, kind: Kind) -> Latency | None:
+    return entry.bound if kind == "bound" else entry.public

@@ -1,0 +1,134 @@
+"""The tables of how latencies were sampled, and of those that only some cases ask for: cold, paced, batched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rnnbench.reports import units
+from rnnbench.reports.entries import Entry
+from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.reports.trust import half_width
+from rnnbench.results.record import Latency, Timing
+
+
+def sampling_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: for each latency its interval, why sampling stopped, and from what it comes."""
+    rows = [
+        (program(entry), strategy(entry), path, entry.chunk_label, *_sampled(latency))
+        for entry in entries
+        for path, latency in _latencies(entry)
+        if latency.blocks
+    ]
+    return Table(
+        "How it was sampled",
+        (
+            "program",
+            "strategy",
+            "latency",
+            "chunk",
+            "median/call",
+            "95 %",
+            "stopped by",
+            "processes",
+            "samples",
+            "calls/sample",
+            "warm-up",
+            "at rest",
+            "disturbed",
+            "drift",
+        ),
+        tuple(rows),
+        text=3,
+        note="95 %: half the interval of the median between processes. At rest: processes whose calls were seen to "
+        "have come to rest before warm-up's share of time was spent. Disturbed: blocks during which another process, "
+        "or the machine's host, had the core. Drift: from the first block to the last.",
+    )
+
+
+def _latencies(entry: Entry) -> Iterator[tuple[str, Latency]]:
+    if entry.measured is None or entry.shares or not entry.conforming:
+        return
+    timing = entry.measured.timing
+    for path, latency in (
+        ("bound", timing.bound),
+        ("public", timing.public),
+        ("cold", timing.cold),
+        ("paced", timing.paced),
+    ):
+        if latency is not None:
+            yield path, latency
+
+
+def _sampled(latency: Latency) -> Iterator[str]:
+    processes, warmup = len(latency.process_medians), latency.warmup
+    yield units.seconds(latency.median)
+    yield units.percent(half_width(latency))
+    yield latency.stopped_by or units.MISSING
+    yield str(processes)
+    yield str(latency.count)
+    yield str(latency.calls_per_sample)
+    yield units.seconds(warmup.seconds) if warmup else units.MISSING
+    yield f"{warmup.stationary} of {processes}" if warmup else units.MISSING
+    yield units.MISSING if latency.disturbed_blocks is None else f"{latency.disturbed_blocks} of {latency.blocks}"
+    yield units.MISSING if latency.drift is None else f"{latency.drift:+.1%}"
+
+
+def parts_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload whose trials did not fit in memory together: bound latencies as ratios to the common anchor's."""
+    rows = [
+        (
+            program(entry),
+            strategy(entry),
+            entry.chunk_label,
+            f"{anchor.part + 1} of {anchor.parts}",
+            units.seconds(bound.median),
+            units.seconds(anchor.bound),
+            units.ratio(bound.median / anchor.bound if anchor.bound else None),
+        )
+        for entry in entries
+        if entry.measured and not entry.shares and (anchor := entry.measured.anchor) and (bound := entry.bound)
+    ]
+    anchors = {entry.measured.anchor.trial for entry in entries if entry.measured and entry.measured.anchor}
+    return Table(
+        "Sampled in parts",
+        ("program", "strategy", "chunk", "part", "bound/call", "anchor's", "÷ anchor"),
+        tuple(rows),
+        text=2,
+        note=f"Memory did not hold all of these at once. Each part had the same anchor in it, {', '.join(anchors)}: "
+        "trials of different parts compare by their last column.",
+    )
+
+
+def stream_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: cold calls, calls at a stream's pace, and steps in a second of a batch; empty where none are."""
+    columns: dict[str, Callable[[Timing], str]] = {
+        "cold/call": lambda t: units.seconds(t.cold.median) if t.cold else "",
+        "cold ÷ warm": lambda t: units.ratio(t.cold.median / t.bound.median) if t.cold and t.bound else "",
+        "paced/call": lambda t: units.seconds(t.paced.median) if t.paced else "",
+        "paced p99": lambda t: units.seconds(t.paced.p99) if t.paced else "",
+        "period": lambda t: units.seconds(t.paced.period) if t.paced else "",
+        "real-time factor": lambda t: units.digits(t.paced.real_time_factor) if t.paced else "",
+        "deadline misses": lambda t: f"{t.paced.deadline_misses} of {t.paced.count}" if t.paced else "",
+        "steps/s": lambda t: f"{t.bound.steps_per_s:,.0f}" if t.bound and t.bound.steps_per_s else "",
+    }
+    timings = [(entry, entry.measured.timing) for entry in entries if entry.measured and entry.conforming]
+    cells = {name: [shown(timing) for _, timing in timings] for name, shown in columns.items()}
+    present = {name: column for name, column in cells.items() if any(column)}
+    rows = [
+        (
+            program(entry),
+            strategy(entry),
+            entry.chunk_label,
+            *(column[row] or units.MISSING for column in present.values()),
+        )
+        for row, (entry, _) in enumerate(timings)
+    ]
+    return Table(
+        "Cold, paced and batched",
+        ("program", "strategy", "chunk", *present),
+        tuple(rows) if present else (),
+        text=2,
+        note="All bound. Cold: every cache was evicted before each call. Paced: calls begin one period apart. "
+        "Real-time factor: the paced median over the period; below 1 the program keeps up. A deadline is missed where "
+        "a call is not complete as the next is due. Steps/s: of all streams of the batch.",
+    )

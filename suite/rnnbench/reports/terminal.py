@@ -1,0 +1,126 @@
+"""The end of a run in the terminal, in 100 columns: latencies by origin and chunk, outcomes, what failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from rnnbench.reports import findings, units
+from rnnbench.reports.entries import Entry, View, Workload, view
+from rnnbench.reports.expected import XPASS, expected_table
+from rnnbench.reports.ranking import rank
+from rnnbench.reports.sampling import stream_table
+from rnnbench.reports.tables import MARKS, SHARED, Table, per_call_and_step, program, strategy
+from rnnbench.reports.trust import disturbance_warning, trust
+from rnnbench.results.record import FAILURES
+from rnnbench.results.store import Run
+
+STYLES = {"ok": "green", "nonconforming": "bold red", "unsupported": "dim", "unavailable": "dim"}
+WIDE = 96
+"""Columns of a terminal from which on the public latencies are shown too; the report always has them."""
+WIDEST_REASON = 200
+"""Characters of a reason; compilers say much more, and the record has it all."""
+
+
+def print_summary(run: Run, console: Console) -> None:
+    """What `rnnbench run` prints at its end."""
+    shown = view([run])
+    wide = console.width >= WIDE
+    for workload, entries in shown.workloads.items():
+        if grid := _latencies(workload, entries, wide):
+            console.print(grid)
+        if (asked := stream_table(entries)).rows:
+            console.print(_grid(asked))
+    if any(entry.ranked for entry in shown.entries):
+        console.print(f"Medians, ranked by bound latency. {MARKS}", style="dim", highlight=False)
+    print_outcomes(shown, console)
+    for sentence in trust(shown):
+        console.print(sentence, highlight=False)
+    for warning in (*shown.warnings, disturbance_warning(shown)):
+        if warning:
+            console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
+
+
+def print_outcomes(shown: View, console: Console) -> None:
+    """Why trials are not `ok`, and how many ended how."""
+    for line in (*_reasons(shown), *_expected(shown)):
+        console.print(line, highlight=False)
+    console.print(_outcomes(shown), highlight=False)
+
+
+def _grid(content: Table) -> Grid:
+    grid = Grid(title=content.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for index, name in enumerate(content.columns):
+        grid.add_column(name, justify="left" if index < content.text else "right")
+    for row in content.rows:
+        grid.add_row(*map(escape, row))
+    return grid
+
+
+def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid | None:
+    rankings = rank(entries)
+    if not rankings:
+        return None
+    grid = Grid(title=str(workload), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_column("program", overflow="fold")
+    grid.add_column("strategy", no_wrap=True)
+    public = ("public\n/call", "\n/step") if wide else ()
+    for name in ("chunk", "place", "bound\n/call", "\n/step", *public, "build"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    previous = ""
+    for ranking in rankings:
+        if ranking.origin != previous:
+            grid.add_section()
+            grid.add_row(f"[bold]{ranking.origin}[/bold]")
+            previous = ranking.origin
+        for place in ranking.places:
+            grid.add_row(*_row(place.entry, f"{place.number}{'=' if place.tied else ''}", wide))
+            for entry in place.sharing:
+                grid.add_row(*_row(entry, SHARED, wide), style="dim")
+    return grid
+
+
+def _row(entry: Entry, place: str, wide: bool) -> Iterator[str]:
+    yield escape(program(entry))
+    yield escape(strategy(entry))
+    yield entry.chunk_label
+    yield place
+    yield from per_call_and_step(entry.bound, entry.chunk)
+    if wide:
+        yield from per_call_and_step(entry.public, entry.chunk)
+    yield units.seconds(entry.measured.timing.build_s if entry.measured else None)
+
+
+def _reasons(shown: View) -> Iterator[str]:
+    for outcome, stage, target, how, at, trials, reason, upstream in findings.not_run_table(shown).rows:
+        if outcome.endswith("as expected"):
+            continue
+        style = STYLES.get(outcome, "red")
+        issue = "" if upstream == units.MISSING else f" ({upstream})"
+        short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
+        where = f"{target} {how}, {at}" + (f", {trials} trials" if trials != "1" else "")
+        when = "" if stage == units.MISSING else f" at {stage}"
+        yield f"[{style}]{outcome}{when}[/{style}] {escape(where)}: {escape(' '.join(short.split()) + issue)}"
+
+
+def _expected(shown: View) -> Iterator[str]:
+    for verdict, target, how, what, trials, reason, upstream in expected_table(shown).rows:
+        style = "bold red" if verdict == XPASS else "dim"
+        where = f"{target} {how}, {what}" + (f", {trials} trials" if trials != "1" else "")
+        yield f"[{style}]{verdict}[/{style}] {escape(where)}: {escape(f'{reason} ({upstream})')}"
+
+
+def _outcomes(shown: View) -> str:
+    counts = findings.outcome_counts(shown)
+    parts = [f"[{_style(name)}]{number} {name}[/]" for name, number in counts]
+    failed = sum(number for name, number in counts if name in FAILURES)
+    text = f"{units.count(len(shown.entries), 'trial')}: {', '.join(parts)}" if parts else "no trial was recorded"
+    return text + (f"; [red]{failed} failed[/]" if failed else "")
+
+
+def _style(outcome: str) -> str:
+    return "dim" if outcome.endswith("as expected") else STYLES.get(outcome, "red")

@@ -1,0 +1,60 @@
+"""Figures for people: three significant digits, with a unit that fits; what was not measured is a dash."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "—"
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def seconds(value: float | None) -> str:
+    """`12.3 µs`, `1.24 ms`, `180 s`."""
+    if value is None:
+        return MISSING
+    for size, unit in _SECONDS:
+        if value >= size * 0.9995:
+            return f"{digits(value / size)} {unit}"
+    return f"{digits(value / 1e-9)} ns"
+
+
+def nbytes(value: float | None) -> str:
+    """`512 B`, `36.1 KiB`, `4.00 GiB`: powers of 1024."""
+    if value is None:
+        return MISSING
+    power = 0
+    while value >= 1024 and power < len(_BYTES) - 1:
+        value, power = value / 1024, power + 1
+    return f"{round(value)} B" if power == 0 else f"{digits(value)} {_BYTES[power]}"
+
+
+def ratio(value: float | None) -> str:
+    """`0.70×`, `12.3×`."""
+    return MISSING if value is None else f"{digits(value)}×"
+
+
+def percent(value: float | None) -> str:
+    """`±1.2 %` from 0.012."""
+    return MISSING if value is None else f"±{100 * value:.1f} %"
+
+
+def multiple(value: float) -> str:
+    """A multiple that may be huge, infinite or no number at all, as errors are: `1.4`, `4e+05`, `∞`, `NaN`."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.1f}" if value < 1000 else f"{value:.0e}"
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent."""
+    if value == 0:
+        return "0"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value)) + 2e-4))}f}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,53 @@
+"""A report on disk: `report.md` with its pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnbench.reports import markdown, plots
+from rnnbench.reports.comparison import comparison_markdown
+from rnnbench.reports.entries import ReportError, view
+from rnnbench.results.compare import Comparison
+from rnnbench.results.extras import MissingExtraError
+from rnnbench.results.store import Run
+
+PAGE = "report.md"
+COMPARISON_PAGE = "comparison.md"
+
+
+def write_report(runs: Sequence[Run], folder: Path) -> Path:
+    """Write the report of `runs` into `folder` and return its page. Raises ReportError.
+
+    Without Matplotlib the page has no pictures, and says what to install.
+    """
+    shown = view(runs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            pictures, missing = plots.draw(shown, folder), ""
+        except MissingExtraError as error:
+            pictures, missing = [], f"There are none: {error}, then write the report again."
+        page = folder / PAGE
+        page.write_text(markdown.page(shown, pictures, missing), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return page
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> Path:
+    """Write a comparison into `folder` and return its page. Raises ReportError."""
+    page = folder / COMPARISON_PAGE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        page.write_text(comparison_markdown(comparison), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return page
+
+
+def _unwritable(folder: Path, error: OSError) -> ReportError:
+    return ReportError(
+        f"cannot write the report to {folder}: {error.strerror or error}; "
+        f"make it writable, or choose another folder with --reports"
+    )

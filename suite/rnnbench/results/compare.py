@@ -1,0 +1,196 @@
+"""Two runs, trial by trial: which are slower, faster or the same, and what else changed.
+
+The runs were not sampled in turn, and may be days apart: a latency is compared by the medians of its processes, side
+against side (`results.verdict`), and a drift of the machine between the runs is in the ratio. `rnnbench ab` has none.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rnnbench.results.record import Latency, Outcome, Record
+from rnnbench.results.store import Run
+from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
+
+Kind = Literal["bound", "public"]
+KINDS: tuple[Kind, ...] = ("bound", "public")
+MEASURED = frozenset({"load", "temperature", "clock_resolution_s", "clock_cost_s"})
+"""Entries of a machine's description that differ from run to run on one machine."""
+BUILD_FACTOR = 1.25
+BUILD_SECONDS = 0.1
+"""A build is timed once, so it gets no verdict; changes of time below this factor or these seconds are not shown."""
+
+
+@dataclass(frozen=True)
+class LatencyChange:
+    """One latency of one trial on both sides, in seconds per call, and what was judged of it."""
+
+    trial: str
+    kind: Kind
+    base: float
+    new: float
+    judged: Judgement
+    seconds: float | None = None
+    """Wall time that the pairs of processes took which it rests on; None where they were no pairs."""
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
+
+    @property
+    def ratio(self) -> float:
+        return self.judged.ratio
+
+
+@dataclass(frozen=True)
+class OutcomeChange:
+    trial: str
+    base: Outcome
+    new: Outcome
+    reason: str
+    """Why it is no longer `ok`, or why it was not."""
+
+    @property
+    def regressed(self) -> bool:
+        return self.base == "ok"
+
+
+@dataclass(frozen=True)
+class BuildChange:
+    """What came out of the compiler differs: seconds of a cold build, bytes, or the form it lowered to."""
+
+    trial: str
+    what: Literal["build", "bytes", "lowered"]
+    base: float | int | str
+    new: float | int | str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    base: str
+    new: str
+    threshold: float
+    warnings: tuple[str, ...]
+    """Differences of machine, versions and settings: reasons to distrust the rest."""
+    latencies: tuple[LatencyChange, ...]
+    outcomes: tuple[OutcomeChange, ...]
+    builds: tuple[BuildChange, ...]
+    only_base: tuple[str, ...]
+    only_new: tuple[str, ...]
+    shared: int
+    """Trials left out because in both runs they share the measurement of another."""
+    paired: bool = False
+    """Whether the two were sampled in turn, process by process (`rnnbench ab`)."""
+    about: tuple[str, ...] = ()
+    """What the two are, and what it took to compare them, a sentence each."""
+
+    @property
+    def regressed(self) -> bool:
+        """Whether something is slower, or was `ok` and is no longer."""
+        return any(c.verdict == "SLOWER" for c in self.latencies) or any(c.regressed for c in self.outcomes)
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(change.verdict == verdict for change in self.latencies)
+
+
+def compare_runs(base: Run, new: Run, threshold: float = SMALLEST) -> Comparison:
+    """Compare the trials that both runs have, matched by id. Needs SciPy, of the extra `report`."""
+    checked_smallest(threshold)
+    olds, news = base.by_trial, new.by_trial
+    common = [trial for trial in news if trial in olds]
+    compared = [trial for trial in common if not (olds[trial].same_as and news[trial].same_as)]
+    pairs = [(olds[trial], news[trial]) for trial in compared]
+    return Comparison(
+        base=base.name,
+        new=new.name,
+        threshold=threshold,
+        warnings=tuple(_differences(base, new, pairs)),
+        latencies=tuple(_latencies(base, new, pairs, threshold)),
+        outcomes=tuple(
+            OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)
+            for a, b in pairs
+            if a.outcome != b.outcome
+        ),
+        builds=tuple(change for a, b in pairs for change in _builds(a, b)),
+        only_base=tuple(trial for trial in olds if trial not in news),
+        only_new=tuple(trial for trial in news if trial not in olds),
+        shared=len(common) - len(compared),
+    )
+
+
+def _latencies(
+    base: Run, new: Run, pairs: Sequence[tuple[Record, Record]], threshold: float
+) -> Iterator[LatencyChange]:
+    for old_record, new_record in pairs:
+        old, young = base.measured(old_record), new.measured(new_record)
+        if old is None or young is None or old.outcome != "ok" or young.outcome != "ok":
+            continue
+        for kind in KINDS:
+            a, b = latency(old, kind), latency(young, kind)
+            if a is None or b is None:
+                continue
+            judged = judge_apart(a.process_medians, b.process_medians, threshold)
+            means = [math.exp(statistics.fmean([math.log(s) for s in figure.process_medians])) for figure in (a, b)]
+            yield LatencyChange(new_record.trial, kind, means[0], means[1], judged)
+
+
+def latency(record: Record, kind: Kind) -> Latency | None:
+    return record.timing.bound if kind == "bound" else record.timing.public
+
+
+def _builds(old: Record, new: Record) -> Iterator[BuildChange]:
+    before, after = old.timing.build_s, new.timing.build_s
+    if (
+        before
+        and after
+        and abs(after - before) >= BUILD_SECONDS
+        and not 1 / BUILD_FACTOR < after / before < BUILD_FACTOR
+    ):
+        yield BuildChange(new.trial, "build", before, after)
+    if old.artifact and new.artifact:
+        if old.artifact.nbytes != new.artifact.nbytes:
+            yield BuildChange(new.trial, "bytes", old.artifact.nbytes, new.artifact.nbytes)
+        if old.artifact.lowered != new.artifact.lowered:
+            yield BuildChange(new.trial, "lowered", old.artifact.lowered, new.artifact.lowered)
+
+
+def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[str]:
+    if not pairs:
+        yield "the runs have no trial in common: nothing was compared"
+    for what, old, young in (
+        ("machines", identity(base.info.machine), identity(new.info.machine)),
+        ("versions", base.info.versions, new.info.versions),
+    ):
+        for key, a, b in differing(old, young):
+            yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
+    if base.info.rnnbench != new.info.rnnbench:
+        yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
+    environments = [(a.environment, b.environment) for a, b in pairs]
+    for what, settings in (
+        ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
+        ("usable cores", [(len(a.affinity) or None, len(b.affinity) or None) for a, b in environments]),
+        ("environment variables", [(a.variables, b.variables) for a, b in environments]),
+    ):
+        unlike = [(a, b) for a, b in settings if a != b and a is not None and b is not None]
+        if unlike:
+            a, b = unlike[0]
+            yield f"{what} differ in {len(unlike)} trials, in the first of them {a} in {base.name}, {b} in {new.name}"
+
+
+def identity(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a machine the same machine: its description without what is measured anew for each run."""
+    return {key: value for key, value in machine.items() if key not in MEASURED}
+
+
+def differing(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Dotted keys whose values differ, with both values; one that is absent counts as `none`."""
+    for key in sorted({*old, *new}):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            yield from differing(a, b, f"{prefix}{key}.")
+        elif a != b:
+            yield f"{prefix}{key}", "none" if a is None else a, "none" if b is None else b

@@ -1,0 +1,120 @@
+"""Verdicts: from ratios of latencies to FASTER, SLOWER, SAME or UNDECIDED, each with an interval of the ratio.
+
+The unit of replication is the process: calls of one process share an address layout, which alone moves a latency by 1
+to 2 %, so that neither calls nor blocks are independent, and processes are. All is reckoned in logarithms. With m the
+smallest effect that matters, and the interval one of Student's t:
+
+    SLOWER     the interval lies above 1, and the ratio is nearer to 1 + m than to 1
+    FASTER     the interval lies below 1, and the ratio is nearer to 1 / (1 + m) than to 1
+    SAME       the whole interval lies within 1 / (1 + m) and 1 + m, and the ratio is nearer to 1 than to either
+    UNDECIDED  anything else: too few processes, or too much noise to tell
+
+So a SAME has shown that nothing as large as m is there, and a SLOWER that something is; between them the ratio decides
+at half of m. Were SLOWER to ask for a ratio of m itself, an effect of just m would be found half of the time.
+
+Pairs of processes, one of each side, sampled in turn, give one observation each: the drift of the machine hits both and
+goes out, and what is left from pair to pair has the variance between processes and that within them in it. Pairs are
+added until there is a verdict, and it is looked for only at the counts LOOKS. Each look spends an equal part of
+ERROR_RATE (Bonferroni), so that all intervals hold together with a chance of at least 1 - ERROR_RATE, whichever of
+them is the last.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rnnbench.results.extras import require
+
+Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
+SMALLEST = 0.03
+"""Smallest relative change that matters, where none is given."""
+ERROR_RATE = 0.01
+"""Chance that the interval of a verdict misses the truth, and so the most that a change is seen where none is."""
+LOOKS = (5, 8, 12, 18, 27, 40)
+"""Pairs of processes at which a verdict is looked for; the last is the most that one verdict may take. Half as many
+again each time: pairs whose ratios scatter by 1 % are mostly decided at the second, those by 3 % at the fourth."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The ratio new / base, its interval and the verdict on them."""
+
+    ratio: float
+    interval: tuple[float, float] | None
+    """None where there are too few processes for one."""
+    verdict: Verdict
+    observations: int
+    """Pairs of processes; or, where they are not paired, processes of the side that has fewer."""
+
+
+def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST) -> Judgement:
+    """The verdict on the ratios new / base of pairs of processes, by the paired t interval at the level of one look."""
+    logs = [math.log(ratio) for ratio in ratios]
+    if len(logs) < 2:
+        return Judgement(math.exp(statistics.fmean(logs)), None, "UNDECIDED", len(logs))
+    interval = _interval("ttest_1samp", logs, 0.0, confidence=1 - ERROR_RATE / len(LOOKS))
+    return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
+
+
+def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = SMALLEST) -> Judgement:
+    """The verdict on two sets of process medians that were not sampled in turn, by Welch's t interval (Welch, 1947).
+
+    A drift of the machine between the two sets is in the ratio, and nothing in them can tell it from a change.
+    """
+    log_base, log_new = ([math.log(seconds) for seconds in medians] for medians in (base, new))
+    difference = statistics.fmean(log_new) - statistics.fmean(log_base)
+    fewest = min(len(log_base), len(log_new))
+    if fewest < 2:
+        return Judgement(math.exp(difference), None, "UNDECIDED", fewest)
+    interval = _interval("ttest_ind", log_new, log_base, confidence=1 - ERROR_RATE, equal_var=False)
+    return _judgement(difference, interval, smallest, fewest)
+
+
+def pair_ratio(base: Sequence[float], new: Sequence[float]) -> float:
+    """One observation: the ratio new / base of the block medians of a pair of processes, round by round.
+
+    The median over the rounds, since a block that was disturbed shows in its own round only.
+    """
+    return math.exp(statistics.median(math.log(b / a) for a, b in zip(base, new, strict=True)))
+
+
+def checked_smallest(smallest: float) -> float:
+    """`smallest` where it is a fraction. Raises ValueError."""
+    if not 0 < smallest < 1:
+        raise ValueError(f"threshold is a relative change between 0 and 1 (0.03 for 3 %), not {smallest}")
+    return smallest
+
+
+def _interval(test: str, *samples: Any, confidence: float, **options: Any) -> tuple[float, float]:
+    stats = require("scipy.stats", "report", "judging a change")
+    with warnings.catch_warnings():
+        # Ratios that do not scatter at all: the interval is then the point that they agree on.
+        warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
+        interval = getattr(stats, test)(*samples, **options).confidence_interval(confidence)
+    return float(interval.low), float(interval.high)
+
+
+def _judgement(log_ratio: float, interval: tuple[float, float], smallest: float, observations: int) -> Judgement:
+    low, high = interval
+    limit = math.log1p(checked_smallest(smallest))
+    verdict: Verdict = "UNDECIDED"
+    if low > 0 and log_ratio >= limit / 2:
+        verdict = "SLOWER"
+    elif high < 0 and log_ratio <= -limit / 2:
+        verdict = "FASTER"
+    elif abs(log_ratio) < limit / 2 and -limit <= low and high <= limit:
+        verdict = "SAME"
+    return Judgement(math.exp(log_ratio), (_exp(low), _exp(high)), verdict, observations)
+
+
+def _exp(value: float) -> float:
+    """Infinity for what no float holds: an interval from two processes may reach there."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

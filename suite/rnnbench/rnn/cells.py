@@ -1,0 +1,178 @@
+"""Each cell, written once, over a vocabulary of primitives that a backend supplies.
+
+A backend that authors programs implements `Primitives` for its own values (an SSA name, a Relax expression, a NumPy
+array) and gets every cell and variant from here, looped and unrolled; how it loops, keeps state and compiles is its own
+affair. The part that does not depend on the state is apart (`project`), so a sequence can hoist it out of its loop.
+
+Equations: torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN; the ONNX operators LSTM, GRU, RNN for `clip` and for the GRU
+whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Layer
+
+V = TypeVar("V")
+
+
+class Primitives(Protocol[V]):
+    """What a backend must be able to say. Values are [rows, columns]; constants are [columns] or [rows, columns]."""
+
+    def constant(self, array: np.ndarray) -> V: ...
+    def matmul(self, x: V, weight: V) -> V:
+        """x [rows, k] by weight [k, n], giving [rows, n]."""
+        ...
+
+    def add(self, a: V, b: V) -> V:
+        """b is of a's shape, or a constant [columns] for every row; so it is of `mul`."""
+        ...
+
+    def sub(self, a: V, b: V) -> V: ...
+    def mul(self, a: V, b: V) -> V: ...
+    def sigmoid(self, x: V) -> V: ...
+    def tanh(self, x: V) -> V: ...
+    def relu(self, x: V) -> V: ...
+    def clip(self, x: V, bound: float) -> V: ...
+    def split(self, x: V, parts: int) -> list[V]:
+        """Equal parts along the columns."""
+        ...
+
+
+class CellBody(Protocol[V]):
+    """One layer in one direction. Its constants are made when it is made: outside any loop."""
+
+    def project(self, x: V) -> V:
+        """x [rows, input] to [rows, gates·hidden]: all that does not depend on the state. Rows may be steps·batch."""
+        ...
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        """The next state (h, or h and c) from one step's projection [batch, gates·hidden]; y is its h."""
+        ...
+
+
+def cell_body(ops: Primitives[V], model: Model, layer: Layer) -> CellBody[V]:
+    """The body of `model`'s cell with the weights of one layer and direction."""
+    if model.cell == "lstm":
+        return _Lstm(ops, model, layer)
+    if model.cell == "gru":
+        return _GruResetAfter(ops, model, layer) if model.reset_after else _GruResetBefore(ops, model, layer)
+    if model.cell == "rnn":
+        return _Rnn(ops, model, layer)
+    return _Counter(ops)
+
+
+class _Affine(CellBody[V]):
+    """What LSTM, GRU and RNN share: a projection of x with its bias, and the clip before an activation."""
+
+    def __init__(self, ops: Primitives[V], model: Model, layer: Layer, bias: np.ndarray | None) -> None:
+        self.ops = ops
+        self.model = model
+        self.w_ih = ops.constant(layer.w_ih.T)
+        self.bias = None if bias is None else ops.constant(bias)
+        self.hard: tuple[V, V] | None = None
+        if model.recurrent_activation == "hard_sigmoid":
+            slope, middle = (np.full(model.hidden, value, layer.w_ih.dtype) for value in (0.2, 0.5))
+            self.hard = ops.constant(slope), ops.constant(middle)
+
+    def project(self, x: V) -> V:
+        product = self.ops.matmul(x, self.w_ih)
+        return product if self.bias is None else self.ops.add(product, self.bias)
+
+    def clipped(self, x: V) -> V:
+        return x if self.model.clip is None else self.ops.clip(x, self.model.clip)
+
+    def gate(self, x: V) -> V:
+        """The recurrent activation: the sigmoid, or ONNX's HardSigmoid, max(0, min(1, 0.2·x + 0.5))."""
+        if self.hard is None:
+            return self.ops.sigmoid(x)
+        slope, middle = self.hard
+        return self.ops.add(self.ops.clip(self.ops.mul(x, slope), 0.5), middle)
+
+    def activated(self, x: V) -> V:
+        return self.ops.tanh(x) if self.model.activation == "tanh" else self.ops.relu(x)
+
+
+def _summed(layer: Layer) -> np.ndarray | None:
+    return None if layer.b_ih is None or layer.b_hh is None else layer.b_ih + layer.b_hh
+
+
+class _Lstm(_Affine[V]):
+    def __init__(self, ops: Primitives[V], model: Model, layer: Layer) -> None:
+        super().__init__(ops, model, layer, _summed(layer))
+        self.w_hh = ops.constant(layer.w_hh.T)
+        self.w_hr = None if layer.w_hr is None else ops.constant(layer.w_hr.T)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        ops, (h, c) = self.ops, state
+        i, f, g, o = ops.split(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected)), 4)
+        c = ops.add(ops.mul(self.gate(f), c), ops.mul(self.gate(i), self.activated(g)))
+        if self.model.cell_clip is not None:
+            c = ops.clip(c, self.model.cell_clip)
+        h = ops.mul(self.gate(o), self.activated(c))
+        return (h if self.w_hr is None else ops.matmul(h, self.w_hr)), c
+
+
+class _GruResetAfter(_Affine[V]):
+    """The reset gate scales the recurrent product (torch; Keras' `reset_after`; ONNX `linear_before_reset=1`)."""
+
+    def __init__(self, ops: Primitives[V], model: Model, layer: Layer) -> None:
+        super().__init__(ops, model, layer, layer.b_ih)
+        self.w_hh = ops.constant(layer.w_hh.T)
+        self.b_hh = None if layer.b_hh is None else ops.constant(layer.b_hh)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        ops, (h,) = self.ops, state
+        recurrent = ops.matmul(h, self.w_hh)
+        if self.b_hh is not None:
+            recurrent = ops.add(recurrent, self.b_hh)
+        x_r, x_z, x_n = ops.split(projected, 3)
+        h_r, h_z, h_n = ops.split(recurrent, 3)
+        r = self.gate(self.clipped(ops.add(x_r, h_r)))
+        z = self.gate(self.clipped(ops.add(x_z, h_z)))
+        n = self.activated(self.clipped(ops.add(x_n, ops.mul(r, h_n))))
+        return (ops.add(n, ops.mul(z, ops.sub(h, n))),)
+
+
+class _GruResetBefore(_Affine[V]):
+    """The reset gate scales the state before the product (Cho et al., 2014; ONNX `linear_before_reset=0`)."""
+
+    def __init__(self, ops: Primitives[V], model: Model, layer: Layer) -> None:
+        super().__init__(ops, model, layer, _summed(layer))
+        gates = 2 * model.hidden
+        self.w_rz = ops.constant(layer.w_hh[:gates].T)
+        self.w_n = ops.constant(layer.w_hh[gates:].T)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        ops, (h,) = self.ops, state
+        x_r, x_z, x_n = ops.split(projected, 3)
+        h_r, h_z = ops.split(ops.matmul(h, self.w_rz), 2)
+        r = self.gate(self.clipped(ops.add(x_r, h_r)))
+        z = self.gate(self.clipped(ops.add(x_z, h_z)))
+        n = self.activated(self.clipped(ops.add(ops.matmul(ops.mul(r, h), self.w_n), x_n)))
+        return (ops.add(n, ops.mul(z, ops.sub(h, n))),)
+
+
+class _Rnn(_Affine[V]):
+    def __init__(self, ops: Primitives[V], model: Model, layer: Layer) -> None:
+        super().__init__(ops, model, layer, _summed(layer))
+        self.w_hh = ops.constant(layer.w_hh.T)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        ops, (h,) = self.ops, state
+        return (self.activated(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected))),)
+
+
+class _Counter(CellBody[V]):
+    def __init__(self, ops: Primitives[V]) -> None:
+        self.ops = ops
+
+    def project(self, x: V) -> V:
+        return x
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+        return (self.ops.add(state[0], projected),)

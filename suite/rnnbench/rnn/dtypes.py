@@ -1,0 +1,63 @@
+"""The floating-point types that networks are computed in: how finely each rounds, and rounding to it.
+
+NumPy has no bfloat16 of its own: its values travel in float32 arrays, which hold each of them exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A binary floating-point type with `digits` significant bits, the hidden one included."""
+
+    name: str
+    digits: int
+    itemsize: int
+    stored: str
+    """NumPy's type for arrays of its values."""
+    accumulate: str
+    """The type in which products are summed. Instructions for bfloat16 (AVX512-BF16, AMX, BFMMLA) sum in float32."""
+
+    @property
+    def unit(self) -> float:
+        """Unit roundoff u: the largest relative error of rounding to nearest."""
+        return 2.0**-self.digits
+
+    @property
+    def tiny(self) -> float:
+        """The smallest normal number; bfloat16 has float32's exponents."""
+        return float(np.finfo(self.stored).tiny)
+
+
+DTYPES = {
+    dtype.name: dtype
+    for dtype in (
+        Dtype("float16", 11, 2, "float16", "float16"),
+        Dtype("bfloat16", 8, 2, "float32", "float32"),
+        Dtype("float32", 24, 4, "float32", "float32"),
+        Dtype("float64", 53, 8, "float64", "float64"),
+    )
+}
+
+
+def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The nearest values of `dtype` (ties to even, infinite beyond its range), in the type that stores them."""
+    with np.errstate(over="ignore"):
+        return nearest(array, dtype)
+
+
+def nearest(array: np.ndarray, dtype: str) -> np.ndarray:
+    """As `rounded`, but NumPy warns of what becomes infinite unless told not to."""
+    stored = array.astype(DTYPES[dtype].stored)
+    return _to_bfloat16(stored) if dtype == "bfloat16" else stored
+
+
+def _to_bfloat16(array: np.ndarray) -> np.ndarray:
+    """Rounds away the lower 16 bits of float32. A NaN is kept from carrying into infinity."""
+    bits = array.view(np.uint32)
+    upper = (bits + (0x7FFF + (bits >> 16 & 1))) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(array), array, upper.view(np.float32))

@@ -1,0 +1,32 @@
+"""Running a piece of work in a forked child, so that nothing it leaves behind stays in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+
+from rnnbench.run.messages import Failure, write_failure
+from rnnbench.run.wire import Message
+
+
+def run_forked(work: Callable[[], Message]) -> Message:
+    """What `work` returns in a child of this process; a failure where the child dies without returning anything."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(work(), pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return write_failure(Failure("crashed", f"died of {signal.Signals(os.WTERMSIG(status)).name}"))
+    if not text:
+        return write_failure(Failure("crashed", f"exited with status {os.waitstatus_to_exitcode(status)}"))
+    reply: Message = json.loads(text)
+    return reply

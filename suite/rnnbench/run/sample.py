@@ -1,0 +1,132 @@
+"""Sampling trials that are compared: all alive side by side, one at work at a time, in turn and in shuffled order.
+
+The machine's drift then hits all alike. The whole is done over in fresh processes, since layout in memory, which is
+drawn anew with each process, moves a latency by itself. One process holds all trials of one backend: their imports
+would cost more than their sampling. How long each goes on is for its course to say (`measure.course`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+
+from rnnbench.cases.trial import paths
+from rnnbench.measure.course import Course
+from rnnbench.measure.sampling import Block
+from rnnbench.run.account import Account
+from rnnbench.run.messages import read_block
+from rnnbench.run.prepare import Findings, Stage, variables
+from rnnbench.run.process import Workplace
+from rnnbench.run.roof import RoofSeat
+from rnnbench.run.seat import Seat, verify
+
+
+def sample(group: list[Findings], workplace: Workplace, account: Account, stage: Stage, seed: int) -> None:
+    """Sample every trial of a group, its order drawn from `seed`. All that comes of it is left in the findings."""
+    process = 0
+    while trials := [findings for findings in group if findings.failure is None and _unfinished(findings)]:
+        shuffled = random.Random(f"{seed}/{process}")
+        shuffled.shuffle(trials)
+        _sample_process(trials, process, workplace, account, stage, shuffled)
+        process += 1
+
+
+def by_worker(trials: Iterable[Findings]) -> list[list[Findings]]:
+    """Trials that may share a worker: one backend, one interpreter, one environment."""
+    shared: dict[object, list[Findings]] = {}
+    for findings in trials:
+        environment = tuple(sorted(variables(findings).items()))
+        key = (findings.trial.target.backend, findings.support.interpreter, findings.trial.threads, environment)
+        shared.setdefault(key, []).append(findings)
+    return list(shared.values())
+
+
+def _sample_process(
+    trials: Sequence[Findings],
+    process: int,
+    workplace: Workplace,
+    account: Account,
+    stage: Stage,
+    shuffled: random.Random,
+) -> None:
+    """One fresh process of every trial, from its warm-up to the check that follows."""
+    doing = f"sample, process {process + 1}"
+    with ExitStack() as open_seats:
+        seats = [Seat(held, workplace, account, f"sample-{process}.log") for held in by_worker(trials)]
+        for seat in seats:
+            open_seats.callback(seat.close)
+            seat.start()
+        roof = RoofSeat(trials, workplace, account, f"roof-{process}.log")
+        open_seats.callback(roof.close)
+        for seat in seats:
+            stage(seat.trials[0].trial, doing)
+            seat.prepare()
+        roof.ready()
+        for findings in trials:
+            for course in _unfinished(findings):
+                course.begin_process()
+        for seat, findings in _places(seats, shuffled):
+            stage(findings.trial, doing)
+            for course in _unfinished(findings):
+                _warm_up(seat, findings, course)
+        while turns := [place for place in _places(seats, shuffled) if _under_way(place[1])]:
+            roof.look()
+            for seat, findings in turns:
+                stage(findings.trial, doing)
+                for course in _under_way(findings):
+                    _take_turn(seat, findings, course)
+        for seat in seats:
+            for findings in list(seat.trials):
+                for course in _unfinished(findings):
+                    course.end_process()
+                verify(seat, findings)
+
+
+def _places(seats: Sequence[Seat], shuffled: random.Random) -> list[tuple[Seat, Findings]]:
+    """Each trial that is alive, with its seat, in an order drawn anew."""
+    places = [(seat, findings) for seat in seats for findings in seat.trials]
+    shuffled.shuffle(places)
+    return places
+
+
+def _unfinished(findings: Findings) -> list[Course]:
+    """The latencies of a trial that are not sampled to their end."""
+    measure = findings.trial.measure
+    if not findings.courses:
+        findings.courses = {path: Course(measure, path) for path in paths(measure)}
+        findings.blocks = {path: course.processes for path, course in findings.courses.items()}
+    return [course for course in findings.courses.values() if course.stopped_by is None]
+
+
+def _under_way(findings: Findings) -> list[Course]:
+    return [course for course in _unfinished(findings) if not course.process_is_done]
+
+
+def _warm_up(seat: Seat, findings: Findings, course: Course) -> None:
+    while not course.is_warm:
+        window = _ask(seat, findings, course, course.window_s, rewarm=False)
+        if window is None:
+            return
+        course.add_warmup(window)
+
+
+def _take_turn(seat: Seat, findings: Findings, course: Course) -> None:
+    if course.path == "cold":
+        block = _ask(seat, findings, course, course.block_s)
+    elif course.period is not None:
+        block = _ask(seat, findings, course, course.block_s, period=course.period)
+    else:
+        block = _ask(seat, findings, course, course.block_s, calls_per_sample=course.calls_per_sample)
+    if block is not None:
+        course.add(block)
+
+
+def _ask(seat: Seat, findings: Findings, course: Course, seconds: float, **how: float) -> Block | None:
+    """One block; None where the trial died of it, or has died before."""
+    reply = seat.ask(findings, f"sample_{course.path}", "sample", {"seconds": seconds, **how})
+    if reply is not None:
+        return read_block(reply)
+    if seat.vacant:
+        seat.prepare()
+    return None

@@ -1,0 +1,303 @@
+"""Which programs the common suite runs on, each built once for the whole session.
+
+Backends come from the registry. NumPy, which builds in a millisecond, has the whole product of models and strategies;
+the compilers a list that covers cells, shapes and strategies in a dozen builds a route. What a backend does not support
+is left out here, and `test_common_support.py` holds it to a reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnbench.backends import registry
+from rnnbench.backends.base import Arrays, Backend, Program, Request
+from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.rnn.reference import Trajectory, run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights, draw_inputs, draw_state, draw_weights
+
+LSTM = Model(cell="lstm", input=5, hidden=17)
+LSTM_STACK = Model(cell="lstm", input=5, hidden=33, layers=2)
+LSTM_CLIPPED = Model(cell="lstm", input=6, hidden=17, projection=9, bias=False, clip=0.4, cell_clip=0.3)
+LSTM_BOTH_WAYS = Model(cell="lstm", input=5, hidden=17, layers=2, direction="bidirectional")
+GRU_AFTER = Model(cell="gru", input=5, hidden=17)
+GRU_BEFORE = Model(cell="gru", input=4, hidden=33, reset_after=False)
+GRU_BACKWARDS = Model(cell="gru", input=4, hidden=17, direction="reverse")
+RNN = Model(cell="rnn", input=3, hidden=17)
+RNN_RELU = Model(cell="rnn", input=3, hidden=33, activation="relu", clip=0.5)
+COUNTER = Model(cell="counter", input=4, hidden=4)
+
+FOLDERS = {"onnx_graphs": "onnxruntime"}
+"""Whose tests those of a folder are, where it is not the backend's own."""
+
+FAKES = {"fake", "absent"}
+"""What tests of the harness register, to fail in ways that no backend may."""
+
+TOLERANCE = {"exact": 2e-5, "approximate": 1e-3}
+"""Absolute and relative, in float32 against float64, over a few dozen steps of small models, by an artifact's math."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One program to build. `tails`: also feed it ragged rests, which costs a second build."""
+
+    model: Model
+    strategy: Strategy
+    batch: int
+    tails: bool = True
+
+    def request(self, route: str, weights: Weights) -> Request:
+        return Request(route, self.model, weights, self.strategy, self.batch, Precision.of("float32"))
+
+    def __str__(self) -> str:
+        changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
+        model = "-".join([self.model.cell, *(f"{name}{value}" for name, value in changed.items())])
+        return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}"
+
+
+PRODUCT = [
+    Plan(model, Strategy("looped", state, chunk), batch)
+    for model, state, chunk, batch in itertools.product(
+        [
+            *(LSTM, LSTM_STACK, LSTM_CLIPPED, LSTM_BOTH_WAYS, GRU_AFTER),
+            *(GRU_BEFORE, GRU_BACKWARDS, RNN, RNN_RELU, COUNTER),
+        ],
+        ["none", "stitched", "stateful"],
+        [1, 4],
+        [1, 3],
+    )
+]
+
+COVERING = [
+    Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
+    Plan(LSTM, Strategy("looped", "stateful", 1), batch=1),
+    Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3),
+    Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(LSTM_CLIPPED, Strategy("looped", "stitched", 1), batch=1),
+    Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3),
+    Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
+    Plan(GRU_BEFORE, Strategy("looped", "stitched", 1), batch=3),
+    Plan(RNN, Strategy("looped", "none", 4), batch=1),
+    Plan(RNN, Strategy("unrolled", "stateful", 1), batch=1),
+    Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
+]
+
+IMPORTED = [
+    Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
+    Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
+    Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
+    Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
+]
+"""For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more."""
+
+IMPORTERS = {Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")}
+
+INDUCTOR = [
+    Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
+    Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
+]
+AHEAD_OF_TIME = [
+    Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
+]
+"""For programs that a C++ compiler makes of generated code: 5 to 20 s each."""
+
+PLANS = {
+    Target("torch", "compile"): INDUCTOR,
+    Target("torch", "aoti"): AHEAD_OF_TIME,
+}
+
+
+@dataclass
+class Subject:
+    """A built program under test, with its weights and the oracle to hold it against."""
+
+    backend: Backend
+    plan: Plan
+    request: Request
+    program: Program
+    cache: Path
+
+    @property
+    def chunk(self) -> int:
+        return self.plan.strategy.chunk
+
+    def inputs(self, steps: int, seed: int = 1) -> np.ndarray:
+        return draw_inputs(self.plan.model, steps, self.plan.batch, seed)
+
+    def state(self, seed: int = 1) -> dict[str, np.ndarray]:
+        return draw_state(self.plan.model, self.plan.batch, seed)
+
+    def oracle(self, x: np.ndarray, state: Arrays | None = None) -> Trajectory:
+        return run_reference(self.plan.model, self.request.weights, x, state)
+
+    def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
+        tolerance = 0.0 if self.plan.model.cell == "counter" else TOLERANCE[self.program.artifact.math]
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+    def assert_state(self, found: Arrays, expected: Arrays) -> None:
+        assert list(found) == list(expected)
+        for name, array in expected.items():
+            self.assert_close(found[name], array)
+
+
+@dataclass
+class Workshop:
+    """Builds every program once, under a folder that outlives it."""
+
+    folder: Path
+    built: dict[tuple[Target, Plan], Subject] = field(default_factory=dict)
+
+    def subject(self, target: Target, plan: Plan) -> Subject:
+        # Ragged rests are a matter of what is fed to a program, and not of the program.
+        key = target, replace(plan, tails=True)
+        if key not in self.built:
+            backend = registry.find(target.backend)
+            backend.load()
+            request = plan.request(target.route, draw_weights(plan.model, seed=1))
+            cache = self.folder / str(len(self.built))
+            self.built[key] = Subject(backend, plan, request, backend.build(request, cache), cache)
+        return self.built[key]
+
+    def close(self) -> None:
+        for subject in self.built.values():
+            subject.program.close()
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    workshop = Workshop(tmp_path_factory.mktemp("programs"))
+    yield workshop
+    workshop.close()
+
+
+@pytest.fixture
+def stream(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """A program whose state outlives a call."""
+    return workshop.subject(*request.param)
+
+
+@pytest.fixture
+def ragged_stream(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """A streaming program that is also fed what its chunk does not divide."""
+    return workshop.subject(*request.param)
+
+
+@pytest.fixture
+def whole(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """A program that starts from zeros at every call."""
+    return workshop.subject(*request.param)
+
+
+@pytest.fixture
+def program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """Any program."""
+    return workshop.subject(*request.param)
+
+
+@pytest.fixture
+def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject]:
+    """All programs of one target."""
+    return [workshop.subject(request.param, plan) for plan in _plans(request.param)]
+
+
+CHOICES = {
+    "stream": lambda plan: plan.strategy.state != "none",
+    "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
+    "whole": lambda plan: plan.strategy.state == "none",
+    "program": lambda plan: True,
+}
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Merely collecting a backend's folder imports its framework."""
+    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
+    if wanted is None or collection_path.parent != Path(__file__).parent or not collection_path.is_dir():
+        return None
+    folder = FOLDERS.get(collection_path.name, collection_path.name)
+    return True if folder != wanted.partition("-")[0] else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With RNNBENCH_TEST_BACKEND, that backend's tests alone: some frameworks abort where another one is loaded."""
+    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
+    if wanted is None:
+        return
+    others = [item for item in items if _backend_of(item.nodeid) != wanted]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if _backend_of(item.nodeid) == wanted]
+
+
+def _backend_of(test: str) -> str:
+    """By the target in a test's parameters, or else by its folder; what has neither is the suite's own.
+
+    IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR.
+    """
+    if "iree" in test and "torch" in test:
+        return "iree-torch"
+    if "iree/test_imported" in test:
+        return "iree-importers"
+    named = re.search(r"\[(\w+):", test) or re.search(r"backends/(\w+)/", test)
+    return FOLDERS.get(named[1], named[1]) if named else "numpy"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "target" in metafunc.fixturenames:
+        metafunc.parametrize("target", [_param(target, reason) for target, reason in _targets()])
+    if "programs" in metafunc.fixturenames:
+        metafunc.parametrize("programs", [_param(target, reason) for target, reason in _targets()], indirect=True)
+    for name in CHOICES.keys() & set(metafunc.fixturenames):
+        metafunc.parametrize(name, list(_subjects(name)), indirect=True)
+
+
+def _targets() -> Iterator[tuple[Target, str]]:
+    """Every route of every registered backend, with the reason why it cannot be run here, or none."""
+    for name in registry.names():
+        if name in FAKES:
+            continue
+        probe = registry.find(name).probe()
+        for route in probe.routes:
+            lack = probe.lack(route)
+            yield Target(name, route), f"{lack.reason}; {lack.install}" if lack else ""
+
+
+def _plans(target: Target) -> Iterator[Plan]:
+    backend = registry.find(target.backend)
+    shared = PRODUCT if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
+    for plan in PLANS.get(target, shared):
+        if backend.support(plan.request(target.route, Weights(()))).level != "unsupported":
+            yield plan
+
+
+def _subjects(name: str) -> Iterator[Any]:
+    for target, reason in _targets():
+        if reason:
+            yield _param(target, reason)
+        else:
+            chosen = filter(CHOICES[name], _plans(target))
+            yield from (pytest.param((target, plan), id=f"{target}-{plan}") for plan in chosen)
+
+
+def _param(target: Target, reason: str) -> Any:
+    marks = [pytest.mark.skip(reason=f"{target} {reason}")] if reason else []
+    return pytest.param(target, id=str(target), marks=marks)

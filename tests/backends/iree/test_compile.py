@@ -1,0 +1,100 @@
+"""The compiler runs apart; its errors, its results and its cache come back."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.iree import IreeBackend, compile
+from rnnbench.backends.iree.compile import compile_module
+from rnnbench.backends.iree.program import module
+
+pytest.importorskip("iree.compiler")
+
+
+def test_an_error_ends_with_what_the_compiler_said(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"exit status 1\n(.*\n)*.*tensor<not-a-type>") as caught:
+        compile_module("module @rnn {\n  func.func @step(%x: tensor<not-a-type>) { return }\n}\n", tmp_path)
+    assert "rnn.mlir:2:" in str(caught.value)
+
+
+def test_a_compiler_that_dies_is_an_error_that_names_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "compiler"
+    script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(compile, "compiler", lambda: script)
+    with pytest.raises(BuildError, match="SIGSEGV"):
+        compile_module("module @rnn {}", tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_the_compiler_dies_with_its_caller(tmp_path: Path) -> None:
+    script = tmp_path / "compiler"
+    script.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    script.chmod(0o755)
+    code = (
+        "import pathlib, rnnbench.backends.iree.compile as c\n"
+        f"c.compiler = lambda: pathlib.Path({str(script)!r})\n"
+        f"c.compile_module('module {{}}', pathlib.Path({str(tmp_path / 'cache')!r}))\n"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", code])
+    written = tmp_path / "pid"
+    _until(lambda: written.exists() and written.read_text().strip())
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    _until(lambda: not _alive(int(written.read_text())))
+
+
+def test_a_second_build_loads_the_first_ones_artifact(build: Any, request_of: Any, folder: Path) -> None:
+    first = build()
+    second = IreeBackend().build(request_of(), folder)
+    assert second.cached
+    assert second.artifact == first.artifact
+
+
+def test_other_weights_are_another_program(build: Any) -> None:
+    artifacts = [build(input=size).artifact for size in (5, 6)]
+    assert artifacts[0].digest != artifacts[1].digest
+
+
+def test_the_artifact_describes_the_file(build: Any, folder: Path) -> None:
+    artifact = build().artifact
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in folder.glob("*.vmfb")}
+    assert artifact.nbytes == digests[artifact.digest].stat().st_size
+    assert artifact.operations["input"]["linalg.matmul"] == 2
+    assert artifact.operations["compiled"]["dispatch"] >= 3
+    assert "--iree-llvmcpu-target-cpu=host" in artifact.flags
+    assert (artifact.origin, artifact.math) == ("authored", "exact")
+
+
+def test_looking_at_the_program_does_not_change_it(build: Any, request_of: Any, tmp_path: Path) -> None:
+    (tmp_path / "rnn.mlir").write_text(module(request_of()))
+    command = [str(compile.compiler()), "rnn.mlir", "-o", "rnn.vmfb", *compile.FLAGS]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    assert hashlib.sha256((tmp_path / "rnn.vmfb").read_bytes()).hexdigest() == build().artifact.digest
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def _until(condition: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

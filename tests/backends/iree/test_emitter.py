@@ -1,0 +1,90 @@
+"""The text that the emitter writes is MLIR that IREE's own parser takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.iree.compile import operations
+from rnnbench.backends.iree.emitter import Emitter, Resources, Value
+from rnnbench.backends.iree.program import module
+
+ir = pytest.importorskip("iree.compiler.ir")
+
+
+def parsed(text: str) -> Any:
+    with ir.Context():
+        result = ir.Module.parse(text)
+        assert result.operation.verify()
+        return result
+
+
+def walked(text: str) -> dict[str, int]:
+    """Operations that are written; what a named operation of linalg means, the parser adds by itself."""
+    names: Counter[str] = Counter()
+
+    def visit(operation: Any) -> Any:
+        names[operation.name] += 1
+        return ir.WalkResult.SKIP if operation.name in {"linalg.matmul", "linalg.fill"} else ir.WalkResult.ADVANCE
+
+    with ir.Context():
+        ir.Module.parse(text).operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return dict(names)
+
+
+def within_a_function(emitter: Emitter, resources: Resources) -> str:
+    body = "\n".join(emitter.lines)
+    x = "%x: tensor<2x6xf32>"
+    return f"module {{\n  func.func @f({x}) {{\n{body}\n    return\n  }}\n}}\n{resources.text()}"
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("time", ["looped", "unrolled", "unrolled:2"])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn", "counter"])
+def test_every_cell_and_strategy_parses(request_of: Any, cell: str, time: str, state: str) -> None:
+    sizes = {"input": 5, "hidden": 5} if cell == "counter" else {"layers": 2}
+    parsed(module(request_of(cell=cell, time=time, state=state, batch=3, **sizes)))
+
+
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_backward_directions_parse(request_of: Any, direction: str) -> None:
+    parsed(module(request_of(direction=direction, layers=2, state="none")))
+
+
+def test_operations_are_counted_as_the_parser_counts_them(request_of: Any) -> None:
+    text = module(request_of(state="stateful", layers=2, projection=9, clip=0.4, cell_clip=0.3))
+    assert operations(text) == walked(text)
+
+
+def test_elementwise_operations_become_one_when_a_value_is_needed() -> None:
+    resources = Resources()
+    e = Emitter(resources)
+    x = Value((2, 6), "%x")
+    shared = e.sigmoid(x)
+    values = (e.mul(shared, x), e.relu(e.sub(shared, e.constant(np.ones(6, np.float32)))))
+    e.compute(*values)
+    counts = walked(within_a_function(e, resources))
+    assert counts["linalg.generic"] == 1
+    assert counts["math.exp"] == 1
+
+
+def test_an_expression_is_split_before_it_is_computed() -> None:
+    resources = Resources()
+    e = Emitter(resources)
+    bias = e.constant(np.arange(6, dtype=np.float32))
+    parts = e.split(e.clip(e.add(Value((2, 6), "%x"), bias), 1e-3), 3)
+    e.compute(*parts)
+    counts = walked(within_a_function(e, resources))
+    assert counts["tensor.extract_slice"] == 6
+    assert [part.shape for part in parts] == [(2, 2)] * 3
+
+
+def test_equal_weights_are_stored_once() -> None:
+    resources = Resources()
+    e = Emitter(resources)
+    for _ in range(2):
+        e.constant(np.full((3, 2), 0.5, np.float32))
+    assert within_a_function(e, resources).count('"0x') == 1

@@ -1,0 +1,154 @@
+"""Programs that reach IREE through an importer: what they become, what is left out, and that this is still so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.iree import IreeBackend, imported
+from rnnbench.backends.iree.imported_program import build_imported
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Direction, Model
+from rnnbench.rnn.weights import Weights, draw_inputs, draw_weights
+
+pytest.importorskip("iree.runtime")
+
+LSTM = Model(cell="lstm", input=4, hidden=6)
+GRU = Model(cell="gru", input=4, hidden=6)
+RNN = Model(cell="rnn", input=4, hidden=6)
+
+
+def ask(route: str, model: Model = LSTM, time: str = "fused", state: State = "stitched", chunk: int = 3) -> Request:
+    strategy = Strategy(time, state, chunk)
+    return Request(route, model, draw_weights(model, 0), strategy, batch=1, precision=Precision.of("float32"))
+
+
+def needs(route: str) -> None:
+    for package in imported.PACKAGES[route]:
+        pytest.importorskip(package.replace("-", "_"))
+
+
+@pytest.mark.parametrize(
+    ("route", "time", "lowered"),
+    [
+        ("onnx", "fused", "looped 1"),
+        ("onnx", "looped", "looped 1"),
+        ("onnx", "unrolled", "unrolled 3"),
+        ("onnx", "unrolled:3", "unrolled 3"),
+        ("stablehlo", "looped", "looped 1"),
+        ("stablehlo", "unrolled", "unrolled 3"),
+        ("torch", "fused", "unrolled 3"),
+    ],
+)
+def test_what_an_import_becomes_is_read_off_the_compiled_form(
+    tmp_path: Path, route: str, time: str, lowered: str
+) -> None:
+    needs(route)
+    request = ask(route, time=time)
+    program = IreeBackend().build(request, tmp_path)
+    assert (program.artifact.lowered, program.artifact.origin) == (lowered, "imported")
+    x = draw_inputs(LSTM, 3, 1, seed=1)
+    expected = run_reference(LSTM, request.weights, x).y
+    np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+LOADED = """
+import pickle, sys
+from pathlib import Path
+from rnnbench.backends.iree import IreeBackend
+
+request, folder = pickle.loads(sys.stdin.buffer.read())
+print(IreeBackend().build(request, Path(folder)).cached, *({"torch", "torch_mlir", "jax", "onnx"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize(("route", "time"), [("onnx", "fused"), ("stablehlo", "looped"), ("torch", "fused")])
+def test_a_second_build_imports_no_other_framework(tmp_path: Path, route: str, time: str) -> None:
+    import pickle
+
+    needs(route)
+    request = ask(route, time=time)
+    IreeBackend().build(request, tmp_path)
+    answer = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        input=pickle.dumps((request, str(tmp_path))),
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    assert answer.stdout.decode().split() == ["True"]
+
+
+def test_what_stands_in_is_said() -> None:
+    support = IreeBackend().support(ask("onnx", state="stateful"))
+    assert support.level == "emulated"
+    assert "makes a loop over the cell of it" in support.reason
+    assert "the session holds the state's buffers" in support.reason
+    assert "a copy of the cell for each step" in IreeBackend().support(ask("torch")).reason
+    assert IreeBackend().support(ask("stablehlo", time="looped")).level == "native"
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (ask("stablehlo"), "StableHLO has no RNN operator"),
+        (ask("torch", time="looped"), "ask for time fused"),
+        (ask("torch", GRU.model_copy(update={"reset_after": False})), "reset gate"),
+        (ask("onnx", LSTM.model_copy(update={"projection": 3})), "no projection"),
+        (replace(ask("onnx"), device="cuda"), "for the CPU"),
+    ],
+    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection", "device"],
+)
+def test_what_no_importer_makes_is_refused(request_: Request, reason: str) -> None:
+    support = IreeBackend().support(request_)
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+LEFT_OUT = [
+    ask("onnx", LSTM.model_copy(update={"direction": "reverse"}), state="none"),
+    ask("onnx", GRU.model_copy(update={"direction": "bidirectional"}), state="none"),
+    ask("onnx", RNN.model_copy(update={"direction": "bidirectional"}), state="none"),
+    ask("onnx", LSTM.model_copy(update={"clip": 0.4})),
+    ask("onnx", GRU.model_copy(update={"clip": 0.4})),
+]
+
+
+@pytest.mark.parametrize("request_", LEFT_OUT, ids=lambda request: f"{request.model.cell}-{request.model.direction}")
+def test_operators_that_are_refused_are_still_not_lowered_upstream(tmp_path: Path, request_: Request) -> None:
+    needs("onnx")
+    assert IreeBackend().support(request_).level == "unsupported"
+    with pytest.raises(BuildError, match=r"failed to legalize operation 'torch\.operator'"):
+        build_imported(request_, tmp_path)
+
+
+def test_the_clip_of_an_rnn_is_still_ignored_upstream(tmp_path: Path) -> None:
+    needs("onnx")
+    request = ask("onnx", RNN.model_copy(update={"clip": 0.1}))
+    assert IreeBackend().support(request).level == "emulated", "what is accepted is run, and is a known failure"
+    x = draw_inputs(RNN, 3, 1, seed=1)
+    y = build_imported(request, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(RNN, request.weights, x).y, atol=1e-6)
+    assert np.abs(y - run_reference(request.model, request.weights, x).y).max() > 0.1
+
+
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_the_directions_of_a_scan_are_still_ignored_upstream(tmp_path: Path, direction: Direction) -> None:
+    """A backward Scan runs forwards, which shows from two passes on. What is accepted is run: a known failure."""
+    needs("onnx")
+    request = ask("onnx", RNN.model_copy(update={"direction": direction}), time="looped", state="none")
+    assert IreeBackend().support(request).level == "native"
+    x = draw_inputs(RNN, 3, 1, seed=1)
+    y = build_imported(request, tmp_path).open().step({"x": x})["y"]
+    backward = Weights((request.weights.row(request.model.directions - 1),))
+    np.testing.assert_allclose(y[..., -RNN.hidden :], run_reference(RNN, backward, x).y, atol=1e-6)
+    once = replace(request, strategy=replace(request.strategy, time="unrolled:3"))
+    y = build_imported(once, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=1e-6)

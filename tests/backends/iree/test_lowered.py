@@ -1,0 +1,68 @@
+"""What a program turned out to be is read off the compiler's IR and not off the request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.iree.lowered import lowered
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({}, "looped 1"),
+        ({"layers": 2, "state": "stateful"}, "looped 2"),
+        ({"time": "unrolled"}, "unrolled 4"),
+        ({"time": "unrolled", "layers": 2}, "unrolled 8"),
+        ({"time": "unrolled:2"}, "looped 1 of 2"),
+        ({"cell": "counter", "input": 5, "hidden": 5}, "looped 1"),
+        ({"cell": "counter", "input": 5, "hidden": 5, "time": "unrolled"}, "unrolled 4"),
+        ({"cell": "gru", "reset_after": False, "batch": 3}, "looped 1"),
+    ],
+)
+def test_loops_and_copies_are_found(build: Any, keywords: dict[str, Any], expected: str) -> None:
+    assert build(**keywords).artifact.lowered == expected
+
+
+def test_a_loop_of_one_is_folded(build: Any) -> None:
+    looped, unrolled = build(chunk=1).artifact, build(chunk=1, time="unrolled").artifact
+    assert looped.lowered == unrolled.lowered == "unrolled 1"
+    assert looped.source_digest != unrolled.source_digest
+    assert looped.digest == unrolled.digest
+
+
+STREAM = """#loc = loc("rnn.mlir":1:1)
+#loc1 = loc("copy 0")
+#loc2 = loc("copy 1")
+#loc3 = loc(callsite(#loc1 at #loc))
+#loc4 = loc(fused[#loc3, #loc2])
+module {
+  util.func public @other(%a: index) {
+      stream.cmd.dispatch @e::@f {
+      } loc(#loc4)
+  } loc(#loc)
+  util.func public @step(%a: index) {
+      stream.cmd.dispatch @e::@f {
+      } loc(#loc3)
+    cf.br ^bb1(%a : index) loc(#loc)
+  ^bb1(%b: index loc(#loc)):  // 2 preds: ^bb0, ^bb2
+    cf.cond_br %c, ^bb2, ^bb3 loc(#loc)
+  ^bb2:  // pred: ^bb1
+      stream.cmd.dispatch @e::@g {
+      } loc(#loc2)
+    cf.br ^bb1(%b : index) loc(#loc)
+  ^bb3:  // pred: ^bb1
+    util.return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""
+
+
+def test_a_mixture_is_named_in_full() -> None:
+    assert lowered(STREAM) == "looped 1 + unrolled 1"
+
+
+def test_fused_kernels_count_for_every_copy_in_them() -> None:
+    assert lowered(STREAM, "other") == "unrolled 2"

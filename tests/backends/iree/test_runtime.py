@@ -1,0 +1,153 @@
+"""Streams through a compiled program: against the oracle, again and again, and apart from one another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.iree.runtime import VARIABLE, environment
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.weights import draw_inputs, draw_state
+
+TOLERANCE = 2e-6
+"""Some 20 times what these models were seen to differ by; states and outputs are below 1."""
+STATES = ["stitched", "stateful"]
+
+
+def stream(program: Any, chunks: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    request = program.request
+    return (
+        draw_inputs(request.model, chunks * request.strategy.chunk, request.batch, 5),
+        draw_state(request.model, request.batch, 5),
+    )
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"state": "stitched"},
+        {"state": "stateful"},
+        {"state": "stitched", "batch": 4},
+        {"state": "stateful", "hidden": 33, "layers": 2, "batch": 3},
+        {"state": "stateful", "cell": "gru", "hidden": 33},
+        {"state": "stitched", "cell": "gru", "batch": 4},
+        {"state": "stitched", "cell": "gru", "reset_after": False, "batch": 3},
+        {"state": "stateful", "cell": "gru", "reset_after": False, "bias": False},
+        {"state": "stitched", "cell": "rnn", "activation": "relu"},
+        {"state": "stateful", "projection": 9, "clip": 0.4, "cell_clip": 0.3},
+        {"state": "stitched", "time": "unrolled"},
+        {"state": "stateful", "time": "unrolled:2", "hidden": 33},
+        {"state": "stitched", "input": 1, "hidden": 1, "time": "unrolled"},
+        {"state": "stateful", "cell": "rnn", "hidden": 1, "layers": 2, "chunk": 1},
+    ],
+    ids=str,
+)
+def test_calls_in_a_row_agree_with_the_oracle(build: Any, keywords: dict[str, Any]) -> None:
+    """Twice over: a program that writes over its own weights or biases is right the first time at most."""
+    program = build(**keywords)
+    session = program.open()
+    x, start = stream(program, 3)
+    expected = run_reference(program.request.model, program.request.weights, x, start)
+    before = x.copy()
+    for _ in range(2):
+        session.set_state(start)
+        y = session.step({"x": x})["y"]
+        np.testing.assert_allclose(y, expected.y, rtol=0, atol=TOLERANCE)
+        for name, array in session.get_state().items():
+            np.testing.assert_allclose(array, expected.final[name], rtol=0, atol=TOLERANCE)
+    np.testing.assert_array_equal(x, before)
+    session.close()
+
+
+@pytest.mark.parametrize("time", ["looped", "unrolled"])
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_whole_sequences_run_backwards(build: Any, direction: str, time: str) -> None:
+    program = build(direction=direction, layers=2, state="none", time=time, batch=3)
+    x, _ = stream(program, 1)
+    expected = run_reference(program.request.model, program.request.weights, x).y
+    session = program.open()
+    for _ in range(2):
+        np.testing.assert_allclose(session.step({"x": x})["y"], expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_two_streams_of_one_program_are_apart(build: Any, state: str) -> None:
+    program = build(state=state)
+    first, second = program.open(), program.open()
+    x, start = stream(program, 2)
+    alone = first.step({"x": x})["y"]
+    first.set_state(start)
+    np.testing.assert_array_equal(second.step({"x": x})["y"], alone)
+    for name, array in first.get_state().items():
+        np.testing.assert_array_equal(array, start[name])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_bound_is_the_same_stream_as_step(build: Any, state: str) -> None:
+    """It survives a state that is set, and steps may come between its calls."""
+    program = build(state=state)
+    session = program.open()
+    x, start = stream(program, 8)
+    chunks = np.split(x, 8)
+    bound = session.bind([{"x": chunk} for chunk in chunks])
+    session.set_state(start)
+    expected = [session.step({"x": chunk})["y"] for chunk in chunks]
+
+    session.set_state(start)
+    for y in expected:
+        bound()
+        np.testing.assert_array_equal(bound.output()["y"], y)
+
+    session.set_state(start)
+    bound()
+    np.testing.assert_array_equal(session.step({"x": chunks[1]})["y"], expected[1])
+    np.testing.assert_array_equal(bound.output()["y"], expected[0])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_was_returned_stays_as_it_was(build: Any, state: str) -> None:
+    """The runtime's own arrays are views of buffers that die or are used again."""
+    program = build(state=state)
+    session = program.open()
+    x, _ = stream(program, 8)
+    bound = session.bind([{"x": chunk} for chunk in np.split(x, 8)])
+    bound()
+    y, held = bound.output()["y"], session.get_state()
+    copies = y.copy(), {name: array.copy() for name, array in held.items()}
+    for _ in range(50):
+        bound()
+    session.close()
+    np.testing.assert_array_equal(y, copies[0])
+    for name, array in held.items():
+        np.testing.assert_array_equal(array, copies[1][name])
+
+
+def test_one_thread_is_the_callers_own() -> None:
+    """Running a program starts no thread."""
+    code = """
+import numpy, pathlib, psutil, tempfile
+from rnnbench.backends.base import Request
+from rnnbench.backends.iree import IreeBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+model = Model(cell="counter", input=2, hidden=2)
+request = Request("linalg", model, Weights(()), Strategy("looped", "stateful", 1), 1, Precision.of("float32"))
+before = psutil.Process().num_threads()
+with tempfile.TemporaryDirectory() as cache:
+    session = IreeBackend().build(request, pathlib.Path(cache)).open()
+    session.step({"x": numpy.ones((1, 1, 2), numpy.float32)})
+print(psutil.Process().num_threads() - before)
+"""
+    pytest.importorskip("iree.runtime")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "0"
+
+
+def test_more_threads_are_asked_for_through_the_environment() -> None:
+    assert environment(1) == {}
+    assert environment(2) == {VARIABLE: "--task_topology_group_count=2"}

@@ -1,0 +1,210 @@
+"""What is JAX's own: what XLA made of each strategy, its cache, dtypes, environment and refusals."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import Artifact, BuildError, Request
+from rnnbench.backends.jax import JaxBackend
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights, draw_inputs, draw_weights
+
+pytest.importorskip("jax")
+
+LSTM = Model(cell="lstm", input=4, hidden=6)
+STACK = LSTM.model_copy(update={"layers": 2})
+BOTH_WAYS = LSTM.model_copy(update={"direction": "bidirectional"})
+COUNTER = Model(cell="counter", input=4, hidden=4)
+
+
+def ask(
+    model: Model = LSTM, time: str = "looped", state: State = "stitched", chunk: int = 4, dtype: str = "float32"
+) -> Request:
+    return Request(
+        "jit", model, draw_weights(model, 0), Strategy(time, state, chunk), batch=2, precision=Precision.of(dtype)
+    )
+
+
+def artifact(folder: Path, request: Request) -> Artifact:
+    return JaxBackend().build(request, folder).artifact
+
+
+@pytest.mark.parametrize(
+    ("request_", "lowered"),
+    [
+        (ask(), "looped 1"),
+        (ask(chunk=1), "unrolled 1"),
+        (ask(time="unrolled"), "unrolled 4"),
+        (ask(time="unrolled:2"), "looped 1 of 2"),
+        (ask(time="unrolled:4"), "unrolled 4"),
+        (ask(STACK), "looped 2"),
+        (ask(STACK, time="unrolled"), "unrolled 8"),
+        (ask(BOTH_WAYS, state="none"), "looped 2"),
+        (ask(COUNTER), "looped 1"),
+        (ask(COUNTER, time="unrolled:2"), "looped 1 of 2"),
+        (ask(COUNTER, time="unrolled"), "unrolled 4"),
+    ],
+    ids=lambda value: (
+        value if isinstance(value, str) else f"{value.model.cell}-{value.strategy}-{value.strategy.chunk}"
+    ),
+)
+def test_loops_and_copies_are_found_in_what_xla_made(tmp_path: Path, request_: Request, lowered: str) -> None:
+    assert artifact(tmp_path, request_).lowered == lowered
+
+
+def test_operations_are_counted_before_and_after_xla(tmp_path: Path) -> None:
+    operations = artifact(tmp_path, ask()).operations
+    assert operations["input"]["stablehlo.while"] == operations["compiled"]["while"] == 1
+    assert operations["input"]["stablehlo.dot_general"] == operations["compiled"]["dot"] == 2
+
+
+def test_a_loop_over_copies_is_what_scan_makes_of_unroll(tmp_path: Path) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    from rnnbench.backends.jax.lowered import operations
+    from rnnbench.backends.jax.primitives import JaxOps
+    from rnnbench.rnn.cells import cell_body
+
+    request = ask(time="unrolled:4", chunk=16)
+    body = cell_body(JaxOps(np.dtype("float32")), LSTM, request.weights.row(0))
+
+    def step(x, h, c):
+        def advance(state, projected):
+            state = body.advance(projected, state)
+            return state, state[0]
+
+        return jax.lax.scan(advance, (h, c), body.project(x.reshape(32, 4)).reshape(16, 2, 24), unroll=4)
+
+    zeros = jnp.zeros((2, 6))
+    unrolled = operations(jax.jit(step).lower(jnp.zeros((16, 2, 4)), zeros, zeros).compile().as_text())
+    compiled = artifact(tmp_path, request).operations["compiled"]
+    assert (compiled["while"], compiled["dot"]) == (unrolled["while"], unrolled["dot"]) == (1, 5)
+
+
+def test_equal_programs_have_equal_digests(tmp_path: Path) -> None:
+    built = [artifact(tmp_path / str(number), ask()) for number in range(2)]
+    assert built[0].digest == built[1].digest
+    assert built[0].source_digest == built[1].source_digest
+    other = replace(ask(), weights=draw_weights(LSTM, 1))
+    assert artifact(tmp_path, other).digest != built[0].digest
+
+
+FRESH = """
+import pickle, sys
+from pathlib import Path
+import jax
+from rnnbench.backends.jax import JaxBackend
+from rnnbench.measure.threads import ThreadTimes
+
+def refuse(*arguments, **options):
+    raise AssertionError("lowered or compiled")
+
+request, folder, compiles = pickle.loads(sys.stdin.buffer.read())
+if not compiles:
+    jax.stages.Lowered.compile = jax.stages.Traced.lower = refuse
+program = JaxBackend().build(request, Path(folder))
+x = __import__("numpy").ones((request.strategy.chunk, 2, 4), program.signature.of("input")[0].dtype)
+session, times = program.open(), ThreadTimes()
+y = session.step({"x": x})["y"].sum()
+bound = session.bind([{"x": x}] * 8)
+with times.watched():
+    for _ in range(1000):
+        bound()
+        bound.sync()
+print(program.cached, y, times.busy)
+"""
+
+
+def in_a_fresh_process(request: Request, folder: Path, compiles: bool) -> list[str]:
+    environment = {**os.environ, **JaxBackend().support(request).environment}
+    answer = subprocess.run(
+        [sys.executable, "-c", FRESH],
+        input=pickle.dumps((request, str(folder), compiles)),
+        capture_output=True,
+        env=environment,
+        timeout=120,
+        check=True,
+    )
+    return answer.stdout.decode().split()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_another_process_loads_without_compiling(tmp_path: Path, dtype: str) -> None:
+    request = replace(ask(dtype=dtype), weights=draw_weights(LSTM, 0, dtype))
+    built, y, _ = in_a_fresh_process(request, tmp_path, compiles=True)
+    assert in_a_fresh_process(request, tmp_path, compiles=False)[:2] == ["True", y]
+    assert built == "False"
+    expected = run_reference(LSTM, request.weights, np.ones((4, 2, 4))).y.sum()
+    assert abs(float(y) - expected) < {"float32": 1e-5, "float64": 1e-12}[dtype]
+
+
+def test_float64_needs_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAX_ENABLE_X64", raising=False)
+    with pytest.raises(BuildError, match="float64 needs JAX_ENABLE_X64=true in the environment"):
+        artifact(tmp_path, ask(dtype="float64"))
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
+def test_half_precision_is_right_within_its_rounding(tmp_path: Path, dtype: str, digits: int) -> None:
+    import jax.numpy as jnp
+
+    stored = getattr(jnp, dtype)
+    exchanged = "float16" if dtype == "float16" else "float32"
+    request = ask(dtype=dtype, chunk=8)
+    (layer,) = request.weights.layers
+    rounded = {name: array.astype(stored).astype("float32") for name, array in vars(layer).items() if array is not None}
+    request = replace(request, weights=Weights((replace(layer, **rounded),)))
+    x = draw_inputs(LSTM, 8, 2, seed=1).astype(stored)
+    session = JaxBackend().build(request, tmp_path).open()
+    y = session.step({"x": x.astype(exchanged)})["y"]
+    assert y.dtype == session.get_state()["h"].dtype == exchanged
+    expected = run_reference(LSTM, request.weights, x.astype("float64")).y
+    error = np.abs(y.astype("float64") - expected).max()
+    assert 0 < error < 8 * 2.0**-digits
+
+
+def test_half_precision_says_what_stands_in() -> None:
+    support = JaxBackend().support(ask(dtype="bfloat16", state="stateful"))
+    assert support.level == "emulated"
+    assert "donated" in support.reason
+    assert "rounded to bfloat16" in support.reason
+
+
+def test_calls_compute_on_the_thread_that_makes_them(tmp_path: Path) -> None:
+    *_, threads = in_a_fresh_process(ask(), tmp_path, compiles=True)
+    assert threads == "1"
+
+
+def test_one_thread_is_asked_of_pools_and_compiler() -> None:
+    one, two = (JaxBackend().support(replace(ask(), threads=threads)).environment for threads in (1, 2))
+    assert (one["NPROC"], one["XLA_FLAGS"]) == ("1", "--xla_cpu_multi_thread_eigen=false")
+    assert two["NPROC"] == "2"
+    assert "XLA_FLAGS" not in two
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (ask(time="fused"), "is cuDNN's"),
+        (ask(time="unrolled:3"), "a chunk that they divide"),
+        (ask(BOTH_WAYS), "needs the whole sequence"),
+        (replace(ask(), device="cuda"), "not for cuda"),
+        (replace(ask(), route="pjit"), "not pjit"),
+    ],
+    ids=["fused", "copies", "backwards", "device", "route"],
+)
+def test_what_is_refused_says_why(request_: Request, reason: str) -> None:
+    support = JaxBackend().support(request_)
+    assert support.level == "unsupported"
+    assert reason in support.reason

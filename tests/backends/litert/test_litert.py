@@ -1,0 +1,111 @@
+"""Converted models: what the converter makes of them, and that they run where there is no TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import Program, Request
+from rnnbench.backends.litert import LitertBackend
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+
+pytest.importorskip("ai_edge_litert")
+pytest.importorskip("tensorflow")
+
+RUN = """
+import json, pickle, sys
+from rnnbench.backends.litert import LitertBackend
+request, folder, x = pickle.load(sys.stdin.buffer)
+backend = LitertBackend()
+backend.load()
+program = backend.build(request, folder)
+y = program.open().step({"x": x})["y"]
+print(json.dumps({"cached": program.cached, "tensorflow": "tensorflow" in sys.modules, "y": y.tolist()}))
+"""
+
+
+def ask(time: str = "looped", state: State = "stateful", chunk: int = 4, **model: Any) -> Request:
+    spec = Model(**{"cell": "lstm", "input": 5, "hidden": 17, **model})
+    weights = draw_weights(spec, 0)
+    return Request("tensorflow", spec, weights, Strategy(time, state, chunk), 1, Precision.of("float32"))
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("litert")
+
+
+@pytest.fixture(scope="session")
+def build(folder: Path) -> Callable[..., Program]:
+    backend = LitertBackend()
+    backend.load()
+
+    @cache
+    def built(**options: Any) -> Program:
+        return backend.build(ask(**options), folder)
+
+    return built
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "looped 1"),
+        ({"chunk": 1}, "looped 1"),
+        ({"time": "unrolled"}, "unrolled 4"),
+        ({"time": "unrolled:2"}, "looped 1 of 2"),
+        ({"time": "fused"}, "fused"),
+        ({"cell": "gru", "layers": 2}, "looped 2"),
+        ({"cell": "rnn", "activation": "relu"}, "looped 1"),
+        ({"cell": "rnn", "time": "unrolled", "state": "stitched"}, "unrolled 4"),
+        ({"cell": "counter", "input": 4, "hidden": 4, "time": "unrolled"}, "unrolled 4"),
+    ],
+    ids=str,
+)
+def test_operators_tell_what_a_model_turned_out_to_be(build, options: dict[str, Any], expected: str) -> None:
+    artifact = build(**options).artifact
+    assert artifact.lowered == expected
+    assert artifact.operations["converted"].get("WHILE", 0) == (0 if "looped" not in expected else int(expected[7]))
+
+
+def test_a_loop_writes_rows_of_y_in_place(build) -> None:
+    operations = build().artifact.operations["converted"]
+    assert operations["DYNAMIC_UPDATE_SLICE"] == 1
+    assert "SLICE" not in operations
+
+
+@pytest.mark.parametrize("cell_clip", [None, 0.2])
+def test_the_fused_operator_clips_what_the_model_clips_and_not_at_ten(build, cell_clip: float | None) -> None:
+    request = ask(time="fused", cell_clip=cell_clip)
+    program = build(time="fused", cell_clip=cell_clip)
+    session, x = program.open(), draw_inputs(request.model, 4, 1, seed=1)
+    state = {name: (200 if name == "c" else 1) * array for name, array in draw_state(request.model, 1, seed=1).items()}
+    session.set_state(state)
+    expected = run_reference(request.model, request.weights, x, state)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(session.get_state()["c"], expected.final["c"], rtol=2e-5, atol=2e-5)
+    assert (abs(expected.final["c"]).max() > 10) == (cell_clip is None)
+
+
+@pytest.mark.parametrize("time", ["looped", "fused"])
+def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: str) -> None:
+    program, request = build(time=time), ask(time=time)
+    x = draw_inputs(request.model, 4, 1, seed=1)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
+    )
+    told = json.loads(done.stdout)
+    assert (told["cached"], told["tensorflow"]) == (True, False)
+    np.testing.assert_array_equal(np.array(told["y"], np.float32), program.open().step({"x": x})["y"])

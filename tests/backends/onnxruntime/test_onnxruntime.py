@@ -1,0 +1,122 @@
+"""What is ONNX Runtime's own: operators and graphs on every model, its optimised files, what it refuses."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from subprocess import run
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_models import models, problem, with_other_activations
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+BACKEND = OnnxRuntimeBackend()
+LSTM = Model(cell="lstm", input=4, hidden=6)
+
+
+def ask(time: str = "fused", state: Any = "stitched", route: str = "onnx", dtype: str = "float32") -> Request:
+    weights = draw_weights(LSTM, 1, dtype)
+    return Request(route, LSTM, weights, Strategy(time, state, 4), 2, Precision.of(dtype))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    model=models() | with_other_activations(),
+    form=st.sampled_from([("onnx", "fused"), ("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")]),
+    steps=st.integers(1, 4),
+    batch=st.integers(1, 3),
+)
+def test_every_model_is_the_oracle(model: Model, form: tuple[str, str], steps: int, batch: int) -> None:
+    data = problem(model, steps, batch, dtype="float32")
+    route, time = form
+    request = Request(route, model, data.weights, Strategy(time, "none", steps), batch, Precision.of("float32"))
+    if BACKEND.support(request).level == "unsupported":
+        request = replace(request, strategy=Strategy("looped", "none", steps))
+    with TemporaryDirectory() as folder:
+        y = BACKEND.build(request, Path(folder)).open().step({"x": data.x})["y"]
+    np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("time", ["looped", "unrolled", "unrolled:2"])
+def test_authored_graphs_compute_in_float64(tmp_path: Path, time: str) -> None:
+    request = ask(time, "none", dtype="float64")
+    x = draw_inputs(LSTM, 4, 2, 1, "float64")
+    y = BACKEND.build(request, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(LSTM, request.weights, x).y, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (ask(dtype="float64"), "float32 only"),
+        (ask("looped", dtype="float16"), "only store float16"),
+        (ask("unrolled", route="loop"), "loops by ONNX's Loop"),
+        (replace(ask(), device="cuda"), "not on cuda"),
+        (replace(ask(), route="scan"), "has the routes onnx, loop here, and not scan"),
+    ],
+)
+def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
+    support = BACKEND.support(request_)
+    assert (support.level, reason in support.reason) == ("unsupported", True)
+
+
+def test_the_operators_are_a_library_and_graphs_are_authored(tmp_path: Path) -> None:
+    artifacts = {time: BACKEND.build(ask(time), tmp_path).artifact for time in ("fused", "looped", "unrolled")}
+    assert {time: a.origin for time, a in artifacts.items()} == {
+        "fused": "library",
+        "looped": "authored",
+        "unrolled": "authored",
+    }
+    assert {time: a.lowered for time, a in artifacts.items()} == {
+        "fused": "fused",
+        "looped": "looped 1",
+        "unrolled": "unrolled 4",
+    }
+
+
+def test_the_route_loop_is_a_loop(tmp_path: Path) -> None:
+    scan, loop = (BACKEND.build(ask("looped", route=route), tmp_path).artifact.operations for route in ("onnx", "loop"))
+    assert (scan["optimised"]["Scan"], loop["optimised"]["Loop"]) == (1, 1)
+    assert "Scan" not in loop["optimised"]
+
+
+def test_a_state_kept_by_the_session_is_said_to_be() -> None:
+    assert BACKEND.support(ask(state="stitched")).level == "native"
+    support = BACKEND.support(ask(state="stateful"))
+    assert (support.level, support.reason) == ("emulated", "two bindings whose state buffers the session swaps")
+
+
+LOAD = """
+import sys
+from pathlib import Path
+from rnnbench.backends.base import Request
+from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_weights
+
+model = Model(cell="lstm", input=4, hidden=6)
+request = Request("onnx", model, draw_weights(model, 1), Strategy("fused", "stitched", 4), 2, Precision.of("float32"))
+print(OnnxRuntimeBackend().build(request, Path(sys.argv[1])).cached, "onnx" in sys.modules)
+"""
+
+
+def test_loading_in_another_process_needs_no_onnx(tmp_path: Path) -> None:
+    BACKEND.build(ask(), tmp_path)
+    answer = run([sys.executable, "-c", LOAD, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.split() == ["True", "False"]

@@ -1,0 +1,123 @@
+"""What is OpenVINO's own: its operators on every model, native state, what its compiler makes of them, its exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_models import models, problem
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+
+pytest.importorskip("onnx")
+pytest.importorskip("openvino")
+
+BACKEND = OpenVinoBackend()
+LSTM = Model(cell="lstm", input=4, hidden=6)
+
+
+def ask(
+    model: Model = LSTM,
+    time: str = "fused",
+    state: Any = "stitched",
+    route: str = "opset",
+    chunk: int = 4,
+    batch: int = 2,
+    dtype: str = "float32",
+) -> Request:
+    weights = draw_weights(model, 1, dtype)
+    return Request(route, model, weights, Strategy(time, state, chunk), batch, Precision.of(dtype))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    model=models(),
+    route=st.sampled_from(["onnx", "opset"]),
+    time=st.sampled_from(["fused", "looped", "unrolled"]),
+    steps=st.integers(1, 4),
+    batch=st.integers(1, 3),
+)
+def test_every_model_is_the_oracle(model: Model, route: str, time: str, steps: int, batch: int) -> None:
+    data = problem(model, steps, batch, dtype="float32")
+    request = Request(route, model, data.weights, Strategy(time, "none", steps), batch, Precision.of("float32"))
+    if BACKEND.support(request).level == "unsupported":
+        request = replace(request, strategy=Strategy("looped", "none", steps))
+    with TemporaryDirectory() as folder:
+        program = BACKEND.build(request, Path(folder))
+        y = program.open().step({"x": data.x})["y"]
+        program.close()
+    np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: str) -> None:
+    """Also what is loaded in a second build: an exported operator over a batch would have the wrong first axis."""
+    request = ask(Model(cell=cell, input=4, hidden=6, layers=2), state=state, route=route, batch=3)
+    x = draw_inputs(request.model, 12, 3, 1)
+    expected = run_reference(request.model, request.weights, x).y
+    for cached in (False, True):
+        program = BACKEND.build(request, tmp_path)
+        assert program.cached is cached
+        np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+def test_a_loop_stays_a_loop(tmp_path: Path, route: str) -> None:
+    artifact = BACKEND.build(ask(time="looped", route=route), tmp_path).artifact
+    assert artifact.operations["input"]["TensorIterator"] == 1
+    assert artifact.operations["compiled"]["TensorIterator"] == 1
+    assert (artifact.lowered, artifact.origin) == ("looped 1", "authored")
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+@pytest.mark.parametrize(
+    ("time", "form"), [("fused", "fused"), ("unrolled", "unrolled 4"), ("unrolled:2", "looped 1 of 2")]
+)
+def test_the_form_is_read_off_the_compiled_model(tmp_path: Path, route: str, time: str, form: str) -> None:
+    assert BACKEND.build(ask(time=time, route=route), tmp_path).artifact.lowered == form
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+def test_an_operator_with_a_clip_is_run_as_a_loop(tmp_path: Path, route: str) -> None:
+    """A finding: the device's kernels have no clip, and the operator was asked for."""
+    artifact = BACKEND.build(ask(LSTM.model_copy(update={"clip": 0.5}), route=route), tmp_path).artifact
+    assert (artifact.lowered, artifact.origin) == ("looped 1", "library")
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+def test_a_stateful_program_keeps_its_state_in_variables(tmp_path: Path, route: str) -> None:
+    operations = BACKEND.build(ask(state="stateful", route=route), tmp_path).artifact.operations
+    assert (operations["input"]["ReadValue"], operations["input"]["Assign"]) == (2, 2)
+    assert operations["compiled"]["MemoryOutput"] == 2
+
+
+def test_native_state_is_said_to_be() -> None:
+    assert {BACKEND.support(ask(state=state)).level for state in ("none", "stitched", "stateful")} == {"native"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (ask(dtype="float64"), "only stores float64"),
+        (ask(dtype="float16"), "compute in float32"),
+        (replace(ask(), device="cuda"), "not for cuda"),
+        (replace(ask(), route="torch"), "has the routes onnx and opset here, and not torch"),
+        (ask(LSTM.model_copy(update={"projection": 2})), "has no projection"),
+    ],
+)
+def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
+    support = BACKEND.support(request_)
+    assert (support.level, reason in support.reason) == ("unsupported", True)

@@ -1,0 +1,64 @@
+"""What became of the time steps is told from what ran, and not from what was asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from rnnbench.backends.tensorflow.lowered import tags, told
+
+
+@pytest.mark.parametrize(
+    ("loops", "straight", "expected"),
+    [
+        ([{"0"}], set(), "looped 1"),
+        ([{"0"}, {"1"}], set(), "looped 2"),
+        ([{"0", "1", "2"}], set(), "looped 1 of 3"),
+        ([], {"0", "1"}, "unrolled 2"),
+        ([{"0"}, set()], {"7"}, "looped 1 + unrolled 1"),
+    ],
+)
+def test_loops_and_copies_are_told(loops, straight, expected: str) -> None:
+    assert told(loops, straight) == expected
+
+
+def test_a_copy_is_where_its_activation_is() -> None:
+    assert tags("while/body/_1/while/cell_copy_3/Tanh_1", "lstm") == {"3"}
+    assert tags("cell_copy_3/MatMul", "lstm") == set()
+    assert tags("cell_copy_12/add", "counter") == {"12"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"time": "looped"}, "looped 1"),
+        ({"time": "looped", "layers": 2}, "looped 2"),
+        ({"time": "unrolled"}, "unrolled 4"),
+        ({"time": "unrolled:2"}, "looped 1 of 2"),
+        ({"time": "looped", "state": "stateful", "chunk": 1}, "looped 1"),
+        ({"time": "looped", "cell": "counter", "input": 4, "hidden": 4}, "looped 1"),
+    ],
+    ids=str,
+)
+def test_a_graph_keeps_its_loops(build, options, expected: str) -> None:
+    assert build("graph", **options).artifact.lowered == expected
+
+
+def test_xla_removes_a_loop_of_one_pass(build) -> None:
+    assert build("xla", time="looped", state="stateful", chunk=1).artifact.lowered == "unrolled 1"
+    assert build("xla", time="looped").artifact.lowered == "looped 1"
+
+
+def test_a_stateful_keras_layer_fed_one_sample_still_has_a_while(build) -> None:
+    one_sample = {"state": "stateful", "chunk": 1}
+    looped, unrolled = build("keras", **one_sample), build("keras", time="unrolled", **one_sample)
+    assert looped.artifact.lowered == "looped 1"
+    assert looped.artifact.operations["compiled"]["While"] == 1
+    assert unrolled.artifact.lowered == "unrolled 1"
+    assert "While" not in unrolled.artifact.operations["compiled"]
+    assert build("keras-xla", **one_sample).artifact.operations["compiled"]["while"] == 1
+
+
+def test_what_keras_calls_fused_is_its_loop_on_a_cpu(build) -> None:
+    fused, looped = build("keras", time="fused"), build("keras", time="looped")
+    assert fused.artifact.lowered == "looped 1"
+    assert fused.artifact.digest == looped.artifact.digest

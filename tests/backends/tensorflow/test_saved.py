@@ -1,0 +1,60 @@
+"""A build leaves all that another process needs to run the program without compiling it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.weights import draw_inputs
+
+LOAD = """
+import json, pickle, sys
+from pathlib import Path
+from rnnbench.backends.tensorflow import TensorflowBackend, xla
+request, folder, x = pickle.load(sys.stdin.buffer)
+backend = TensorflowBackend()
+backend.load()
+program = backend.build(request, folder)
+y = program.open().step({"x": x})["y"]
+offered = {path.name for path in folder.rglob("*.pb") if path.parent.name == "xla"}
+compiled = {path.name for path in xla.exchange().glob("*.pb")} - offered
+told = {"cached": program.cached, "lowered": program.artifact.lowered, "y": y.tolist(), "new": len(compiled)}
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("route", ["graph", "xla", "keras-xla"])
+def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path, route: str) -> None:
+    program, request = build(route), ask(route)
+    x = draw_inputs(request.model, 4, 1, seed=1)
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
+    )
+    told = json.loads(done.stdout)
+    assert (told["cached"], told["new"]) == (True, 0)
+    assert told["lowered"] == program.artifact.lowered
+    np.testing.assert_array_equal(np.array(told["y"], np.float32), program.open().step({"x": x})["y"])
+
+
+def test_pools_that_run_already_keep_their_size(build, ask, folder: Path) -> None:
+    build("graph")
+    request = ask("graph")
+    with pytest.raises(BuildError, match="threads=2 must be set before TensorFlow runs anything"):
+        TensorflowBackend().build(type(request)(**{**vars(request), "threads": 2}), folder)
+
+
+@pytest.mark.parametrize("route", ["graph", "xla", "keras", "keras-xla"])
+def test_float64_is_computed_in_float64(build, ask, route: str) -> None:
+    request = ask(route, dtype="float64")
+    x = draw_inputs(request.model, 4, 1, seed=1, dtype="float64")
+    y = build(route, dtype="float64").open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, rtol=1e-12, atol=1e-12)

@@ -1,0 +1,103 @@
+"""Every backend answers every question at once: what it supports, and why not, without importing a framework."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+from rnnbench.backends import registry
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights, draw_weights
+
+MODELS = [
+    Model(cell="lstm", input=5, hidden=17),
+    Model(cell="lstm", input=5, hidden=17, layers=2, projection=3, direction="bidirectional", cell_clip=1.0),
+    Model(cell="gru", input=5, hidden=17),
+    Model(cell="gru", input=5, hidden=17, reset_after=False, direction="reverse", clip=0.5),
+    Model(cell="rnn", input=5, hidden=17, activation="relu", bias=False),
+    Model(cell="counter", input=4, hidden=4),
+]
+STRATEGIES = [
+    Strategy(time, state, chunk)
+    for time in ("fused", "looped", "unrolled", "unrolled:2")
+    for state in ("none", "stitched", "stateful")
+    for chunk in (1, 4, 512)
+]
+PRECISIONS = [Precision.of("float32"), Precision.of("float64"), Precision.of("bfloat16")]
+PRECISIONS.append(Precision(weights="int8", compute="float32", accumulate="float32", state="float32"))
+
+
+def questions(route: str) -> list[Request]:
+    return [
+        Request(route, model, Weights(()), strategy, batch, precision, device, threads)
+        for model, strategy, batch, precision, device, threads in itertools.product(
+            MODELS, STRATEGIES, (1, 16), PRECISIONS, ("cpu", "cuda"), (1, 2)
+        )
+    ]
+
+
+def test_support_answers_everything_with_a_reason(target: Target) -> None:
+    backend = registry.find(target.backend)
+    levels = set()
+    for request in questions(target.route):
+        support = backend.support(request)
+        levels.add(support.level)
+        assert support.level in ("native", "emulated", "unsupported")
+        assert support.level == "native" or support.reason.strip()
+    assert levels - {"unsupported"}, f"{target} supports nothing"
+
+
+def test_a_direction_that_runs_backwards_cannot_stream(target: Target) -> None:
+    backend = registry.find(target.backend)
+    for request in questions(target.route):
+        if request.model.direction != "forward" and request.strategy.state != "none":
+            assert backend.support(request).level == "unsupported"
+
+
+def test_probe_names_versions(target: Target) -> None:
+    probe = registry.find(target.backend).probe()
+    assert target.route in probe.routes
+    assert probe.versions
+    assert all(probe.versions.values())
+
+
+def test_building_what_is_unsupported_raises_the_reason(target: Target, tmp_path) -> None:
+    backend = registry.find(target.backend)
+    model = MODELS[3]
+    request = Request(
+        target.route, model, draw_weights(model, 0), Strategy("looped", "stateful", 4), 1, Precision.of("float32")
+    )
+    with pytest.raises(BuildError) as raised:
+        backend.build(request, tmp_path)
+    assert backend.support(request).reason in str(raised.value)
+
+
+ASK = """
+import sys
+from rnnbench.backends import registry
+from rnnbench.backends.base import Request
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+model = Model(cell="lstm", input=5, hidden=17)
+for route in registry.find(sys.argv[1]).probe().routes:
+    for time in ("fused", "looped", "unrolled", "unrolled:2"):
+        for state in ("none", "stitched", "stateful"):
+            request = Request(route, model, Weights(()), Strategy(time, state, 4), 1, Precision.of("float32"))
+            registry.find(sys.argv[1]).support(request)
+frameworks = {"torch", "tvm", "iree.compiler", "iree.runtime", "onnx", "onnxruntime", "tensorflow", "jax", "openvino"}
+frameworks |= {"keras", "ai_edge_litert.interpreter"}
+print(*sorted(frameworks & sys.modules.keys()))
+"""
+
+
+def test_probe_and_support_import_no_framework(target: Target) -> None:
+    command = [sys.executable, "-c", ASK, target.backend]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert answer.stdout.split() == []

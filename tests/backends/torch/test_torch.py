@@ -1,0 +1,191 @@
+"""What is torch's own: what its operators come to, what recorded programs become, and what the cache saves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import Program, Request
+from rnnbench.backends.torch import TorchBackend
+from rnnbench.backends.torch.counting import lowered, steps_in
+from rnnbench.backends.torch.generated import lowered_code
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.jit")
+
+LSTM = Model(cell="lstm", input=5, hidden=16)
+GRU = Model(cell="gru", input=5, hidden=16)
+COUNTER = Model(cell="counter", input=4, hidden=4)
+EXCHANGED = {"bfloat16": "float32"}
+
+
+def asked(
+    model: Model, route: str, time: str, state: str = "stitched", chunk: int = 4, dtype: str = "float32"
+) -> Request:
+    weights = draw_weights(model, 0, EXCHANGED.get(dtype, dtype))
+    return Request(route, model, weights, Strategy(time, state, chunk), 1, Precision.of(dtype))  # type: ignore[arg-type]
+
+
+def built(request: Request, cache: Path) -> Program:
+    return TorchBackend().build(request, cache)
+
+
+@pytest.mark.parametrize(
+    ("model", "chunk", "dtype", "kernel"),
+    [
+        (LSTM, 1, "float32", "looped 1"),
+        (LSTM, 7, "float32", "looped 1"),
+        (LSTM, 8, "float32", "fused"),
+        (LSTM, 8, "float64", "looped 1"),
+        (LSTM.model_copy(update={"layers": 2}), 8, "float32", "fused"),
+        (LSTM.model_copy(update={"projection": 3}), 8, "float32", "looped 1"),
+        (GRU, 8, "float32", "looped 1"),
+    ],
+    ids=str,
+)
+def test_a_library_operator_says_which_kernels_it_comes_to(model, chunk, dtype, kernel, tmp_path) -> None:
+    artifact = built(asked(model, "eager", "fused", chunk=chunk, dtype=dtype), tmp_path).artifact
+    assert artifact.lowered == kernel
+    assert ("mkldnn_rnn_layer" in artifact.operations["kernels"]) == (kernel == "fused")
+    assert artifact.origin == "library"
+
+
+def test_onednn_is_on_again_after_a_call_without_it(tmp_path) -> None:
+    session = built(asked(LSTM, "eager", "fused", chunk=1), tmp_path).open()
+    x = draw_inputs(LSTM, 1, 1, 0)
+    session.step({"x": x})
+    session.bind([{"x": x}])()
+    assert torch.backends.mkldnn.enabled
+
+
+def test_a_backwards_rnn_is_the_forward_one_with_x_and_y_flipped(tmp_path) -> None:
+    model = GRU.model_copy(update={"direction": "reverse"})
+    request = asked(model, "eager", "fused", "none")
+    assert TorchBackend().support(request).level == "emulated"
+    x = draw_inputs(model, 4, 1, 0)
+    y = built(request, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(model, request.weights, x).y, atol=1e-6)
+
+
+def test_a_scripted_loop_is_unrolled_by_the_executor(tmp_path) -> None:
+    artifact = built(asked(LSTM, "script", "looped"), tmp_path).artifact
+    assert artifact.lowered == "looped 1 + looped 1 of 8"
+    assert artifact.operations["recorded"]["prim::Loop"] == 1
+
+
+@pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)
+def test_a_scripted_loop_over_copies_has_them_in_each_pass(model, tmp_path) -> None:
+    lowered = built(asked(model, "script", "unrolled:2"), tmp_path).artifact.lowered
+    assert "looped 1 of 2" in lowered.split(" + "), "the executor adds a loop over 16 copies where it unrolls this one"
+
+
+@pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
+def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, tmp_path) -> None:
+    artifact = built(asked(LSTM, "compile", "fused", chunk=chunk), tmp_path).artifact
+    assert artifact.lowered == kernel
+    assert artifact.origin == "library"
+    assert not torch._dynamo.config.allow_rnn
+    assert torch.backends.mkldnn.enabled
+
+
+@pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)
+def test_a_trace_has_a_copy_of_the_cell_for_each_step(model, tmp_path) -> None:
+    assert built(asked(model, "script", "unrolled"), tmp_path).artifact.lowered == "unrolled 4"
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 2e-2)])
+@pytest.mark.parametrize(("route", "time"), [("eager", "fused"), ("eager", "looped"), ("script", "unrolled")])
+def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_path) -> None:
+    request = asked(LSTM, route, time, "stateful", dtype=dtype)
+    exchanged = EXCHANGED.get(dtype, dtype)
+    x = draw_inputs(LSTM, 8, 1, 0, exchanged)
+    y = built(request, tmp_path).open().step({"x": x})["y"]
+    assert y.dtype == exchanged
+    np.testing.assert_allclose(y, run_reference(LSTM, request.weights, x).y, atol=tolerance)
+
+
+def test_sessions_leave_the_callers_thread_as_it_was(tmp_path) -> None:
+    session = built(asked(LSTM, "eager", "looped"), tmp_path).open()
+    session.step({"x": draw_inputs(LSTM, 4, 1, 0)})
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("model", "route", "time", "reason"),
+    [
+        (LSTM, "eager", "unrolled", "no program in which to unroll"),
+        (COUNTER, "eager", "fused", "no operator that counts"),
+        (GRU.model_copy(update={"reset_after": False}), "eager", "fused", "after the recurrent product"),
+        (LSTM.model_copy(update={"cell_clip": 1.0}), "eager", "fused", "clips nothing"),
+        (LSTM, "script", "fused", "the eager operator again"),
+        (LSTM, "aoti", "unrolled:3", "a chunk that they divide, and 4 is none"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_its_reason(model, route, time, reason) -> None:
+    support = TorchBackend().support(asked(model, route, time))
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+def test_copies_are_counted_by_what_one_cell_has() -> None:
+    assert steps_in(LSTM, {"sigmoid": 12, "mm": 5}) == 4
+    assert steps_in(GRU, {"sigmoid": 8}) == 4
+    assert steps_in(COUNTER, {"add": 4}) == 4
+    assert lowered([], 4) == "unrolled 4"
+    assert lowered([1, 1], 0) == "looped 2"
+    assert lowered([8, 1], 2) == "looped 1 + looped 1 of 8 + unrolled 2"
+
+
+def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> None:
+    product = "aoti_torch_cpu_addmm_out(a, b);\n"
+    loop = "while (1) {\n if (done) { break; }\n" + 2 * product + "}\n"
+    assert lowered_code(LSTM, product + loop, 2) == "looped 1 of 2"
+    assert lowered_code(LSTM, product + loop + product, 2) == "looped 1 of 2 + unrolled 1"
+    assert lowered_code(LSTM, product + 4 * product, 1) == "unrolled 4"
+    assert lowered_code(LSTM, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);", 1) == "fused"
+
+
+ANOTHER = """
+import os, sys
+from pathlib import Path
+from test_torch import LSTM, asked, built
+import torch._dynamo.utils as dynamo
+
+before = set(Path(sys.argv[1]).rglob("*.so"))
+child = os.fork() if sys.argv[2] == "fork" else 0
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+program = built(asked(LSTM, "compile", "unrolled"), Path(sys.argv[1]))
+libraries = set(Path(sys.argv[1]).rglob("*.so")) - before
+print(program.cached, program.artifact.lowered, dict(dynamo.counters["inductor"]), len(libraries), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_process_without_compiling(
+    tmp_path,
+) -> None:
+    def run(how: str) -> list[str]:
+        command = [sys.executable, "-c", ANOTHER, str(tmp_path), how]
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        done = subprocess.run(
+            command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, timeout=300, check=True
+        )
+        return done.stdout.split()
+
+    first, second = run("fork"), run("plain")
+    assert first[:3] == ["False", "unrolled", "4"]
+    assert second[:3] == ["True", "unrolled", "4"]
+    assert second[3:] == ["{}", "0"]

@@ -1,0 +1,75 @@
+"""What TVM says it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tvm import TvmBackend
+from rnnbench.cases.trial import Precision
+from rnnbench.rnn.spec import Model
+
+Requested = Callable[..., Request]
+BACKWARDS = Model(cell="lstm", input=5, hidden=17, direction="reverse")
+WIDE = Model(cell="lstm", input=65_536, hidden=65_536)
+
+
+@pytest.mark.parametrize("route", ["tir", "relax"])
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"time": "fused"}, "no RNN operator"),
+        ({"time": "spiral"}, "looped or unrolled here, and not spiral"),
+        ({"time": "unrolled:4"}, "a multiple, and 6 is not"),
+        ({"time": "unrolled", "chunk": 1000}, "1000 copies of a step"),
+        ({"model": BACKWARDS}, "its state is none"),
+    ],
+)
+def test_what_is_unsupported_has_a_reason(request_for: Requested, route: str, arguments: Any, reason: str) -> None:
+    support = TvmBackend().support(request_for(route, **arguments))
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"device": "cuda"}, "not for cuda"),
+        ({"precision": Precision.of("float16")}, "float32"),
+        ({"threads": 2}, "serial"),
+        ({"route": "te"}, "routes tir, relax"),
+        ({"model": WIDE}, "32-bit offsets"),
+    ],
+)
+def test_other_devices_and_precisions_are_not_built(request_for: Requested, change: Any, reason: str) -> None:
+    support = TvmBackend().support(replace(request_for("tir"), **change))
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+def test_recursion_is_bounded(request_for: Requested) -> None:
+    assert TvmBackend().support(request_for("relax", chunk=1000)).level == "native"
+    assert "overflow the stack" in TvmBackend().support(request_for("relax", chunk=1001)).reason
+    assert TvmBackend().support(request_for("tir", chunk=10_000)).level == "native"
+
+
+def test_a_state_inside_is_emulated_by_buffers(request_for: Requested) -> None:
+    support = TvmBackend().support(request_for("tir", state="stateful"))
+    assert (support.level, support.reason) == ("emulated", "buffers that the session owns, mutated in place")
+    assert support.environment == {"TVM_NUM_THREADS": "1"}
+
+
+def test_a_missing_package_is_told_with_its_cure(monkeypatch: Any) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("rnnbench.backends.tvm.backend.version", missing)
+    probe = TvmBackend().probe()
+    assert not probe.available
+    assert "apache-tvm" in probe.reason
+    assert probe.install == "pip install 'rnnbench[tvm]'"

@@ -1,0 +1,103 @@
+"""Programs that reach TVM through an importer: what they become, and that what stops at the import still does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.tvm import TvmBackend
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+
+pytest.importorskip("tvm")
+
+LSTM = Model(cell="lstm", input=4, hidden=6)
+MODELS = [
+    LSTM,
+    Model(cell="lstm", input=4, hidden=6, projection=3, bias=False),
+    Model(cell="lstm", input=4, hidden=6, layers=2, direction="bidirectional"),
+    Model(cell="gru", input=4, hidden=6),
+    Model(cell="rnn", input=4, hidden=6, activation="relu"),
+]
+
+
+def ask(route: str, model: Model = LSTM, time: str = "fused", state: State = "stitched") -> Request:
+    state = state if model.direction == "forward" else "none"
+    strategy = Strategy(time, state, 3)
+    return Request(route, model, draw_weights(model, 0), strategy, batch=2, precision=Precision.of("float32"))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.cell}-{model.direction}-{model.projection}")
+def test_torchs_modules_arrive_unrolled(tmp_path: Path, model: Model) -> None:
+    pytest.importorskip("torch")
+    request = ask("torch", model)
+    program = TvmBackend().build(request, tmp_path)
+    assert program.artifact.lowered == f"unrolled {3 * model.layers * model.directions}"
+    assert program.artifact.origin == "imported"
+    x = draw_inputs(model, 3, 2, seed=1)
+    expected = run_reference(model, request.weights, x).y
+    np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+def test_no_weight_of_torch_is_transposed_when_the_program_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    compiled = TvmBackend().build(ask("torch"), tmp_path).artifact.operations["compiled"]
+    assert not [name for name in compiled if "transpose" in name or "permute" in name]
+
+
+def test_an_unrolled_onnx_graph_is_imported(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    program = TvmBackend().build(ask("onnx", time="unrolled"), tmp_path)
+    assert (program.artifact.lowered, program.artifact.origin) == ("unrolled 3", "imported")
+
+
+def test_an_onnx_graph_without_a_state_has_y_as_its_only_result(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    request = ask("onnx", time="unrolled", state="none")
+    session = TvmBackend().build(request, tmp_path).open()
+    x = draw_inputs(LSTM, 3, 2, seed=1)
+    expected = run_reference(LSTM, request.weights, x).y
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected, atol=1e-6)
+    bound = session.bind([{"x": x}])
+    bound()
+    np.testing.assert_allclose(bound.output()["y"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("time", "cell", "operator"),
+    [("fused", "lstm", "LSTM"), ("fused", "gru", "GRU"), ("fused", "rnn", "RNN"), ("looped", "lstm", "Scan")],
+)
+def test_onnx_operators_that_are_refused_are_still_missing_upstream(time: str, cell: str, operator: str) -> None:
+    pytest.importorskip("onnx")
+    from rnnbench.backends.tvm.imported_module import from_onnx
+
+    request = ask("onnx", Model(cell=cell, input=4, hidden=6), time)
+    support = TvmBackend().support(request)
+    assert (support.level, support.upstream) == ("unsupported", "apache/tvm#20124")
+    assert "stops at the import" in support.reason
+    assert operator in support.reason
+    with pytest.raises(BuildError, match=rf"operators are not supported for frontend ONNX: {operator}"):
+        from_onnx(request)
+
+
+def test_what_stands_in_is_said() -> None:
+    support = TvmBackend().support(ask("torch", state="stateful"))
+    assert support.level == "emulated"
+    assert "a copy of the cell for each step" in support.reason
+    assert "the session holds the state's tensors" in support.reason
+    assert TvmBackend().support(ask("onnx", time="unrolled")).level == "native"
+
+
+@pytest.mark.parametrize("time", ["fused", "unrolled"])
+def test_copies_of_a_counter_and_of_long_chunks_are_counted(tmp_path: Path, time: str) -> None:
+    model = LSTM if time == "fused" else Model(cell="counter", input=4, hidden=4)
+    pytest.importorskip("torch" if time == "fused" else "onnx")
+    request = ask("torch" if time == "fused" else "onnx", model, time)
+    request = replace(request, strategy=replace(request.strategy, chunk=16))
+    assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 16"

@@ -1,0 +1,164 @@
+"""What TVM's programs turn out to be: their strategy, their digests, what a cache gives back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.tvm import TvmBackend, store
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+
+pytest.importorskip("tvm")
+
+Built = Callable[..., Any]
+Requested = Callable[..., Request]
+BOTH = pytest.mark.parametrize("route", ["tir", "relax"])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("time", "chunk", "expected"),
+    [
+        ("looped", 6, "looped 1"),
+        ("unrolled", 6, "unrolled 6"),
+        ("unrolled:3", 6, "looped 1 of 3"),
+        ("looped", 1, "unrolled 1"),
+    ],
+)
+def test_a_program_is_what_was_asked_for(built: Built, route: str, time: str, chunk: int, expected: str) -> None:
+    assert built(route, time, "stitched", chunk).artifact.lowered == expected
+
+
+@BOTH
+def test_each_layer_and_direction_has_a_loop(built: Built, route: str) -> None:
+    model = Model(cell="gru", input=3, hidden=5, layers=2, direction="bidirectional")
+    assert built(route, "looped", "none", 4, 1, model).artifact.lowered == "looped 4"
+
+
+@BOTH
+def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: str) -> None:
+    program = built(route, "unrolled:3", "stateful", 6)
+    model = program.request.model
+    x = draw_inputs(model, 8, 1, 0)
+    expected = run_reference(model, program.request.weights, x).y
+    np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+def test_a_loop_over_tiles_of_time_is_one_loop(built: Built) -> None:
+    assert built("tir", "looped", "stitched", 37).artifact.lowered == "looped 1"
+
+
+@BOTH
+def test_a_second_build_only_loads(request_for: Requested, route: str, tmp_path: Path) -> None:
+    backend, request = TvmBackend(), request_for(route)
+    first, second = (backend.build(request, tmp_path) for _ in range(2))
+    assert (first.cached, second.cached) == (False, True)
+    assert first.artifact == second.artifact
+    x = draw_inputs(request.model, 6, 1, 0)
+    np.testing.assert_array_equal(first.open().step({"x": x})["y"], second.open().step({"x": x})["y"])
+
+
+@BOTH
+def test_digests_are_the_same_in_another_process(built: Built, route: str, tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib; sys.path.insert(0, sys.argv[3])\n"
+        "from conftest import TvmBackend, requested\n"
+        "artifact = TvmBackend().build(requested(sys.argv[1]), pathlib.Path(sys.argv[2])).artifact\n"
+        "print(artifact.source_digest, artifact.digest)"
+    )
+    command = [sys.executable, "-c", script, route, str(tmp_path), str(Path(__file__).parent)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    artifact = built(route).artifact
+    assert found == [artifact.source_digest, artifact.digest]
+
+
+@BOTH
+def test_other_weights_are_another_program(request_for: Requested, built: Built, route: str, tmp_path: Path) -> None:
+    request = request_for(route)
+    other = TvmBackend().build(replace(request, weights=draw_weights(request.model, 2)), tmp_path)
+    assert other.artifact.digest != built(route).artifact.digest
+
+
+@pytest.mark.parametrize("hidden", [1, 3, 16, 33, 127])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_any_width_of_padding_is_right(built: Built, request_for: Requested, cell: str, hidden: int) -> None:
+    model = Model(cell=cell, input=3, hidden=hidden)
+    program = built("tir", "looped", "stitched", 18, 3, model)
+    x, state = draw_inputs(model, 36, 3, 0), draw_state(model, 3, 0)
+    session = program.open()
+    session.set_state(state)
+    expected = run_reference(model, request_for("tir", model=model).weights, x, state)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=2e-6)
+    for name, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[name], atol=2e-6)
+
+
+@BOTH
+def test_no_result_depends_on_how_a_stream_was_cut(built: Built, route: str) -> None:
+    """Blocks of weights are read to and fro from step to step, and the direction depends on the steps before."""
+    whole, single = (built(route, "looped", "stateful", chunk).open() for chunk in (6, 1))
+    x = draw_inputs(Model(cell="lstm", input=5, hidden=17), 6, 1, 0)
+    rows = [single.step({"x": row[None]})["y"] for row in x]
+    np.testing.assert_array_equal(whole.step({"x": x})["y"], np.concatenate(rows))
+
+
+@BOTH
+def test_a_nan_of_the_input_reaches_the_output(built: Built, route: str) -> None:
+    session = built(route).open()
+    x = draw_inputs(Model(cell="lstm", input=5, hidden=17), 6, 1, 0).copy()
+    x[2] = np.nan
+    y = session.step({"x": x})["y"]
+    assert np.isfinite(y[:2]).all()
+    assert np.isnan(y[2:]).all()
+
+
+def test_math_and_origin_are_told(built: Built) -> None:
+    relu = Model(cell="rnn", input=3, hidden=5, activation="relu")
+    assert built("tir").artifact.math == "approximate"
+    assert built("tir", "looped", "stitched", 6, 1, relu).artifact.math == "exact"
+    assert built("relax").artifact.math == "exact"
+    assert built("tir").artifact.origin == built("relax").artifact.origin == "authored"
+
+
+def test_a_step_of_the_kernel_calls_no_function(built: Built) -> None:
+    compiled = built("tir").artifact.operations["compiled"]
+    assert compiled["llvm.fmuladd"] > 0
+    assert b"expf" not in built("tir").library.read_bytes()
+
+
+def test_without_a_compiler_the_linker_does(request_for: Requested, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tvm.support.cc.get_cc", lambda: None)
+    program = TvmBackend().build(request_for("tir", state="none"), tmp_path)
+    assert program.open().step({"x": draw_inputs(program.request.model, 6, 1, 0)})["y"].shape == (6, 1, 17)
+
+
+def test_without_any_linker_the_error_says_what_to_install(
+    request_for: Requested, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tvm.support.cc.get_cc", lambda: None)
+    monkeypatch.setattr(store.shutil, "which", lambda name: None)
+    with pytest.raises(BuildError, match=r"neither a C compiler .* nor ld .*Install one"):
+        TvmBackend().build(request_for("tir", state="none"), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_loading_tvm_leaves_torch_alone(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from rnnbench.backends.tvm import TvmBackend\n"
+        "assert 'tvm' not in sys.modules\n"
+        "TvmBackend().load()\n"
+        "assert 'tvm' in sys.modules and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ)

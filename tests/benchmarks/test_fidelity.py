@@ -1,0 +1,35 @@
+"""Every program that its runtime can time itself is called from Python as cheaply as docs/measurement.md says.
+
+What `rnnbench doctor --fidelity` prints, as a test: IREE's and TVM's programs with either state, and at 16 steps a
+call, too.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from rnnbench.backends.registry import find, targets
+from rnnbench.cases.trial import State, Target
+from rnnbench.run import fidelity
+
+FIRST: tuple[State, ...] = fidelity.STATES
+CASES = [
+    *((target, chunk, (state,)) for target in targets(["iree:linalg", "tvm:tir", "tvm:relax"])
+      for chunk in (1, 16, 32) for state in FIRST),
+    *((target, chunk, FIRST) for target in targets(["openvino:*", "torch:*"]) for chunk in fidelity.CHUNKS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "chunk", "states"), CASES, ids=str)
+def test_bound_costs_what_the_runtime_costs(target: Target, chunk: int, states: tuple[State, ...]) -> None:
+    if lack := find(target.backend).probe().lack(target.route):
+        pytest.skip(lack.reason)
+    (figure,) = fidelity.measure([target], (chunk,), states)
+    if figure.untimed:
+        pytest.skip(figure.untimed)
+    print(
+        f"\n{figure.target} {figure.strategy} chunk {figure.chunk}: bound {figure.bound * 1e6:.2f} µs, {figure.tool} "
+        f"{figure.own * 1e6:.2f} µs, ratio {figure.ratio:.3f} {figure.interval}, difference "
+        f"{figure.difference * 1e6:.2f} µs, empty call {figure.empty * 1e6:.2f} µs"
+    )
+    assert figure.verdict != "too far"

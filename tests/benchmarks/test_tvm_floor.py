@@ -1,0 +1,93 @@
+"""How near the looped TensorIR kernel comes to its floor: reading its weights once a step, and nothing else.
+
+Kernel and readers run in turn, in short blocks, pinned to one CPU, on the very buffer of the program's weights. A
+figure is the median over the rounds of a block's median, beside the smallest of them.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tvm import TvmBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+
+bandwidth = pytest.importorskip("bandwidth")
+
+ROUNDS = 20
+BLOCK_S = 0.03
+chunk = 16
+Key = tuple[str, str]
+LIMITS = {1: 1.5, 16: 1.15}
+"""By chunk, a step of the kernel as a multiple of the fastest reader's pass over the same buffer. With one step a call,
+the call itself and the clock are part of it."""
+
+
+@pytest.fixture(autouse=True)
+def one_cpu() -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize("hidden", [128, 512])
+@pytest.mark.parametrize("chunk", LIMITS)
+def test_a_step_costs_little_more_than_reading_its_weights(hidden: int, chunk: int, tmp_path: Path) -> None:
+    program, kernel = _kernel(hidden, chunk, tmp_path)
+    every = program.params.array
+    recurrent = program.layers[0].w_hh
+    each_step = every[recurrent.offset : recurrent.offset + recurrent.size]
+    calls = {("kernel", ""): kernel}
+    calls |= {("weights", way): call for way, call in bandwidth.readers(every).items()}
+    calls |= {("w_hh", way): call for way, call in bandwidth.readers(each_step).items()}
+    passes = {"kernel": chunk, "weights": bandwidth.PASSES, "w_hh": bandwidth.PASSES}
+    figures = {key: figure / passes[key[0]] for key, figure in _medians(calls).items()}
+    step = figures["kernel", ""]
+    print(f"\nH={hidden}, chunk {chunk}: a step takes {step * 1e6:.2f} µs")
+    for what, array in (("weights", every), ("w_hh", each_step)):
+        ways = {way: figure for (kind, way), figure in figures.items() if kind == what}
+        for way in (min((w for w in ways if order in w), key=ways.__getitem__) for order in ("in order", "to and fro")):
+            print(
+                f"  reading {what}, {array.nbytes / 1e6:.2f} MB, {way}: {ways[way] * 1e6:.2f} µs,"
+                f" {array.nbytes / ways[way] / 1e9:.0f} GB/s; the step takes {step / ways[way]:.2f} of it"
+            )
+    assert step <= LIMITS[chunk] * min(figure for (kind, _), figure in figures.items() if kind == "weights")
+
+
+def _kernel(hidden: int, chunk: int, cache: Path) -> tuple[Any, Callable[[], object]]:
+    model = Model(cell="lstm", input=64, hidden=hidden)
+    request = Request(
+        "tir", model, draw_weights(model, 0), Strategy("looped", "stitched", chunk), 1, Precision.of("float32")
+    )
+    program = TvmBackend().build(request, cache)
+    x = draw_inputs(model, 8 * chunk, 1, 0)
+    return program, program.open().bind([{"x": x[i : i + chunk]} for i in range(0, 8 * chunk, chunk)])
+
+
+def _medians(calls: dict[Key, Callable[[], object]]) -> dict[Key, float]:
+    """Seconds per call: the median over all rounds of the median of a block, the calls taking turns."""
+    rounds: dict[Key, list[float]] = {key: [] for key in calls}
+    for _ in range(ROUNDS):
+        for key, call in calls.items():
+            rounds[key].append(_block(call))
+    return {key: statistics.median(medians) for key, medians in rounds.items()}
+
+
+def _block(call: Callable[[], object]) -> float:
+    for _ in range(3):
+        call()
+    seconds, end = [], time.perf_counter() + BLOCK_S
+    while (start := time.perf_counter()) < end:
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)

@@ -1,0 +1,149 @@
+"""The proof of verdicts: planted slowdowns are found, and where there is none, none is seen.
+
+Repetitions are drawn from the pool that is kept in `data/` (`verdict_pool`): each takes pairs of processes in an order
+of its own, without replacement, as many as its verdict needs. Where nothing was planted the sides of every pair change
+places by chance, since they are exchangeable. Repetitions from one pool share pairs, so that beside them stand verdicts
+that share none. RNNBENCH_POOL=N collects N pairs anew, three to four seconds each, and judges those.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import other_tools
+import pytest
+import verdict_pool
+from scipy import stats
+
+from rnnbench.results.verdict import LOOKS, judge_pairs, pair_ratio
+
+REPETITIONS = 1000
+FOUND_AT_LEAST = 0.95
+WRONG_AT_MOST = 0.01
+Judge = Callable[[np.ndarray], str]
+
+
+@pytest.fixture(scope="module")
+def pool() -> verdict_pool.Pool:
+    if asked := os.environ.get("RNNBENCH_POOL"):
+        return verdict_pool.collect(int(asked), seed=0)
+    return verdict_pool.read()
+
+
+def test_the_pool_is_large_enough(pool: verdict_pool.Pool) -> None:
+    processes = 2 * len(pool.blocks)
+    print(f"\npool: {processes} processes, {pool.wall.sum():.0f} s to collect")
+    for slowdown in pool.slowdowns:
+        logs = np.log(_ratios(pool, slowdown))
+        calls = pool.blocks[:, pool.slowdowns.index(slowdown), ..., verdict_pool.STATS.index("count")]
+        print(
+            f"  {slowdown:2d} %: ratio {np.exp(logs.mean()):.4f}, pairs scatter by {logs.std(ddof=1):.2%}, "
+            f"{np.median(pool.medians(slowdown)) * 1e6:.0f} µs a call, {calls.mean():.0f} calls a block"
+        )
+    assert processes >= 200
+
+
+def test_three_per_cent_is_found_and_nothing_is_not(pool: verdict_pool.Pool) -> None:
+    heads = {**_WIDTHS, "processes": 11, "most": 6, "seconds": 9}
+    print(f"\n{'':8}" + "".join(f"{head:>{width}}" for head, width in heads.items()) + "  sharing none")
+    found = {}
+    for slowdown in pool.slowdowns:
+        ratios, chance = _ratios(pool, slowdown), np.random.default_rng(slowdown)
+        drawn = [_verdict(_shuffled(ratios, slowdown, chance)) for _ in range(REPETITIONS)]
+        counts = found[slowdown] = Counter(verdict for verdict, _ in drawn)
+        processes = [2 * pairs for _, pairs in drawn]
+        seconds = np.mean(processes) / 2 * _seconds_of_a_pair(pool)
+        apart = Counter(_disjoint(_shuffled(ratios, slowdown, chance)))
+        print(
+            f"{slowdown:6d} %"
+            + "".join(f"{counts[verdict]:{width}d}" for verdict, width in _WIDTHS.items())
+            + f"{np.mean(processes):11.1f}{max(processes):6d}{seconds:9.1f}  "
+            + ", ".join(f"{count} {verdict}" for verdict, count in apart.most_common())
+        )
+    wrong = found[0]["FASTER"] + found[0]["SLOWER"]
+    bound = stats.binomtest(wrong, REPETITIONS, alternative="less").proportion_ci(0.95, method="exact").high
+    print(f"at 0 %: {wrong} of {REPETITIONS} wrong, at most {bound:.2%} by its upper 95 % bound")
+    assert found[3]["SLOWER"] >= FOUND_AT_LEAST * REPETITIONS
+    assert bound <= WRONG_AT_MOST
+
+
+def test_what_other_tools_say_of_the_same_processes(pool: verdict_pool.Pool) -> None:
+    tools: dict[str, tuple[int, Judge]] = {
+        "rnnbench ab": (LOOKS[-1], _rnnbench),
+        "pytest-benchmark min:3%": (1, other_tools.pytest_benchmark("min:3%")),
+        "pytest-benchmark mean:3%": (1, other_tools.pytest_benchmark("mean:3%")),
+        "pytest-benchmark min:1%": (1, other_tools.pytest_benchmark("min:1%")),
+        "pytest-benchmark mean:1%": (1, other_tools.pytest_benchmark("mean:1%")),
+        "pyperf compare_to": (20, other_tools.pyperf_compare),
+        "asv compare --factor 1.1": (2, other_tools.asv_compare(1.1)),
+        "asv compare --factor 1.03": (2, other_tools.asv_compare(1.03)),
+        "asv compare --factor 1.01": (2, other_tools.asv_compare(1.01)),
+    }
+    print(f"\nsaid to be slower (at 0 %: slower or faster), of {REPETITIONS}")
+    print(f"{'':28}{'processes':>10}" + "".join(f"{slowdown:6d} %" for slowdown in pool.slowdowns))
+    for name, (pairs, judge) in tools.items():
+        shares = []
+        for slowdown in pool.slowdowns:
+            chance = np.random.default_rng(slowdown)
+            said = Counter(judge(_drawn(pool, slowdown, pairs, chance)) for _ in range(REPETITIONS))
+            shares.append(said["SLOWER"] + (said["FASTER"] if slowdown == 0 else 0))
+        shown = f"≤ {2 * pairs}" if judge is _rnnbench else str(2 * pairs)
+        print(f"{name:28}{shown:>10}" + "".join(f"{share / REPETITIONS:8.1%}" for share in shares))
+
+
+_WIDTHS = {"FASTER": 8, "SLOWER": 8, "SAME": 8, "UNDECIDED": 11}
+
+
+def _ratios(pool: verdict_pool.Pool, slowdown: int) -> np.ndarray:
+    """[pairs]: the ratio that each pair of processes shows."""
+    return np.array([pair_ratio(rounds[:, 0], rounds[:, 1]) for rounds in pool.medians(slowdown)])
+
+
+def _shuffled(ratios: np.ndarray, slowdown: int, chance: np.random.Generator) -> np.ndarray:
+    """The pairs in an order of chance; where nothing was planted, each with its sides as they are or exchanged."""
+    order = chance.permutation(ratios)
+    return order ** chance.choice([-1, 1], len(order)) if slowdown == 0 else order
+
+
+def _verdict(ratios: np.ndarray) -> tuple[str, int]:
+    """The verdict on pairs that come in this order, and how many it took."""
+    looks = [pairs for pairs in LOOKS if pairs <= len(ratios)]
+    for pairs in looks:
+        verdict = judge_pairs(ratios[:pairs]).verdict
+        if verdict != "UNDECIDED":
+            break
+    return verdict, pairs
+
+
+def _disjoint(ratios: np.ndarray) -> Iterator[str]:
+    """Verdicts one after the other, each on pairs of its own, until the pool ends before a verdict does."""
+    while len(ratios) >= LOOKS[0]:
+        verdict, pairs = _verdict(ratios)
+        if verdict == "UNDECIDED" and pairs < LOOKS[-1]:
+            return
+        yield verdict
+        ratios = ratios[pairs:]
+
+
+def _drawn(pool: verdict_pool.Pool, slowdown: int, pairs: int, chance: np.random.Generator) -> np.ndarray:
+    """Blocks [pairs, rounds, sides, STATS] of pairs drawn without replacement; at 0 %, sides exchanged by chance."""
+    blocks = pool.blocks[chance.choice(len(pool.blocks), pairs, replace=False), pool.slowdowns.index(slowdown)]
+    if slowdown == 0:
+        exchanged = chance.random(pairs) < 0.5
+        blocks[exchanged] = blocks[exchanged][:, :, ::-1]
+    return blocks
+
+
+def _rnnbench(blocks: np.ndarray) -> str:
+    medians = blocks[..., verdict_pool.STATS.index("median")]
+    verdict, _ = _verdict(np.array([pair_ratio(rounds[:, 0], rounds[:, 1]) for rounds in medians]))
+    return verdict
+
+
+def _seconds_of_a_pair(pool: verdict_pool.Pool) -> float:
+    """Wall seconds of one pair that samples one trial's bound latency: the pool's pairs sample all slowdowns."""
+    rounds, slowdowns = pool.blocks.shape[2], len(pool.slowdowns)
+    return float(pool.wall.mean() - (slowdowns - 1) * rounds * 2 * pool.paced)

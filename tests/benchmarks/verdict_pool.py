@@ -1,0 +1,144 @@
+"""The pool that verdicts are proved on: pairs of independent processes with slowdowns planted into one of each pair.
+
+    python tests/benchmarks/verdict_pool.py PAIRS FILE    collect so many pairs and add them to FILE (.npz)
+
+One trial of ONNX Runtime, its LSTM operator, sampled as `rnnbench ab` samples: fresh processes from one artifact, one a
+side, blocks in turn, in shuffled order. For each slowdown the sides have a session of their own, so that one pair of
+processes gives one observation of each. A load of varying strength runs on the other core.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+PLANTED = HERE / "planted"
+DATA = HERE / "data" / "verdict_pool.npz"
+"""The pool that is kept with the tests."""
+STATS = ("median", "mean", "min", "max", "std", "count")
+"""Of the calls of one block, in seconds."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """`blocks` [pairs, slowdowns, rounds, sides, STATS], A's side first; `wall` [pairs]: seconds that each took."""
+
+    slowdowns: tuple[int, ...]
+    blocks: np.ndarray
+    wall: np.ndarray
+    paced: float
+    """Seconds of one block."""
+
+    def medians(self, slowdown: int) -> np.ndarray:
+        """[pairs, rounds, sides], in seconds per call."""
+        return self.blocks[:, self.slowdowns.index(slowdown), :, :, STATS.index("median")]
+
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(
+            path, slowdowns=self.slowdowns, blocks=self.blocks.astype(np.float32), wall=self.wall, paced=self.paced
+        )
+
+
+def read(path: Path = DATA) -> Pool:
+    with np.load(path) as file:
+        slowdowns = tuple(int(share) for share in file["slowdowns"])
+        return Pool(slowdowns, file["blocks"].astype(np.float64), file["wall"], float(file["paced"]))
+
+
+def joined(pools: Sequence[Pool]) -> Pool:
+    first = pools[0]
+    blocks, wall = (np.concatenate([getattr(pool, name) for pool in pools]) for name in ("blocks", "wall"))
+    return Pool(first.slowdowns, blocks, wall, first.paced)
+
+
+def collect(pairs: int, seed: int) -> Pool:
+    """Sample `pairs` pairs of fresh processes, some three seconds each."""
+    sys.path.insert(0, str(PLANTED))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PLANTED), os.environ.get("PYTHONPATH")]))
+    from rnnbench_planted import SLOWDOWNS
+
+    from rnnbench.run.paired import BLOCK_S, ROUNDS
+
+    load = subprocess.Popen([sys.executable, str(HERE / "load_generator.py"), str(seed)])
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            sampled = list(_sampled(Path(folder), pairs, seed))
+    finally:
+        load.kill()
+        load.wait()
+    blocks = np.array([pair for pair, _ in sampled])
+    assert blocks.shape == (pairs, len(SLOWDOWNS), ROUNDS, 2, len(STATS))
+    return Pool(SLOWDOWNS, blocks, np.array([wall for _, wall in sampled]), BLOCK_S)
+
+
+def _sampled(run, pairs, seed):
+    from rnnbench_planted import SLOWDOWNS
+
+    from rnnbench.run.account import Account
+    from rnnbench.run.paired import Match, sample_pair
+    from rnnbench.run.prepare import examine, prepare, start_worker
+    from rnnbench.run.process import Workplace
+
+    workplace, account = Workplace.of_run(run), Account()
+    first = examine(_trial("0"))
+    for _ in prepare(first, start_worker(first, workplace, "prepare.log"), workplace, account, _quiet):
+        continue
+    assert first.failure is None, first.failure
+    for number in range(pairs):
+        matches = [Match(examine(_trial(f"base-{s}")), examine(_trial(str(s))), paths=("bound",)) for s in SLOWDOWNS]
+        begun = time.monotonic()
+        sample_pair(matches, (workplace, workplace), account, _quiet, f"{seed}/{number}")
+        wall = time.monotonic() - begun
+        for match in matches:
+            assert match.whole, [findings.failure for findings in match.sides]
+        yield [_described(match) for match in matches], wall
+
+
+def _described(match) -> np.ndarray:
+    """[rounds, sides, STATS] of one pair of processes."""
+    rounds = zip(*(findings.blocks["bound"][-1] for findings in match.sides), strict=True)
+    return np.array([[_stats(block.seconds) for block in turn] for turn in rounds])
+
+
+def _stats(seconds: np.ndarray) -> list[float]:
+    return [float(getattr(np, name)(seconds)) for name in STATS[:-1]] + [len(seconds)]
+
+
+def _trial(route: str):
+    from rnnbench.cases.trial import Limits, Measure, Strategy, Target, Trial
+    from rnnbench.rnn.spec import Model
+
+    return Trial(
+        case="planted",
+        target=Target("planted", route),
+        model=Model(cell="lstm", input=64, hidden=128),
+        strategy=Strategy("fused", "stitched", 64),
+        steps=128,
+        batch=1,
+        dtype="float32",
+        device="cpu",
+        threads=1,
+        seed=0,
+        limits=Limits(),
+        measure=Measure(),
+    )
+
+
+def _quiet(trial, stage: str) -> None:
+    """Nobody is told."""
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[2])
+    fresh = collect(int(sys.argv[1]), seed=time.time_ns() % 2**32)
+    joined([read(target), fresh] if target.exists() else [fresh]).save(target)

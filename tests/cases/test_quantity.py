@@ -1,0 +1,39 @@
+"""Durations and sizes are read as people write them, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("120s", 120), ("500ms", 0.5), ("5min", 300), ("1.5 h", 5400), (7, 7), (0.25, 0.25)]
+)
+def test_durations_are_seconds(text, seconds):
+    assert parse(text, SECONDS) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("text", "nbytes"), [("4GiB", 4 << 30), ("512 MiB", 512 << 20), ("4GB", 4 * 10**9), (64, 64)])
+def test_sizes_are_bytes(text, nbytes):
+    assert parse(text, BYTES) == nbytes
+
+
+@pytest.mark.parametrize(("text", "share"), [("1%", 0.01), ("2.5 %", 0.025), (0.5, 0.5)])
+def test_shares_are_parts_of_one(text, share):
+    assert parse(text, SHARE) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "s", "1", "-1s", "1e3s", "1 day", "1S", "1s ", "inf", float("inf"), float("nan"), True, None, [1], {}]
+)
+def test_all_else_is_nothing(value):
+    assert parse(value, SECONDS) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(BYTES)))
+def test_a_number_with_a_unit_is_their_product(number, unit):
+    assert parse(f"{number}{unit}", BYTES) == number * BYTES[unit]

@@ -1,0 +1,70 @@
+"""A trial's id says what it is, and changes with all that decides what is computed and nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from rnnbench.cases import Limits, Measure, Precision, Strategy, Target, Trial
+from rnnbench.rnn.spec import Model
+
+TRIAL = Trial(
+    case="lstm_streaming",
+    target=Target("iree", "linalg"),
+    model=Model(cell="lstm", input=64, hidden=128),
+    strategy=Strategy("looped", "stateful", 16),
+    steps=128,
+    batch=1,
+    dtype="float32",
+    device="cpu",
+    threads=1,
+    seed=0,
+    limits=Limits(),
+    measure=Measure(),
+)
+
+
+def test_an_id_is_readable_and_ends_in_the_digest():
+    pattern = r"lstm_streaming/iree:linalg/looped-stateful/h128-b1-c16-float32-cpu-t1-[0-9a-f]{8}"
+    assert re.fullmatch(pattern, TRIAL.id)
+    assert TRIAL.id.endswith(TRIAL.digest)
+
+
+def test_an_id_is_the_same_on_every_machine():
+    assert TRIAL.digest == "a74120e3"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"case": "other"},
+        {"target": Target("iree", "onnx")},
+        {"model": Model(cell="lstm", input=63, hidden=128)},
+        {"model": Model(cell="lstm", input=64, hidden=128, bias=False)},
+        {"strategy": Strategy("looped", "stitched", 16)},
+        {"steps": 64},
+        {"batch": 2},
+        {"dtype": "float64"},
+        {"device": "cuda"},
+        {"threads": 2},
+        {"seed": 1},
+    ],
+)
+def test_what_is_computed_and_how_changes_the_id(change):
+    assert replace(TRIAL, **change).digest != TRIAL.digest
+
+
+def test_how_it_is_measured_does_not_change_the_id():
+    assert replace(TRIAL, limits=Limits(build=1.0), measure=Measure(processes=9)).id == TRIAL.id
+
+
+def test_a_default_written_out_does_not_change_the_id():
+    written = Model(cell="lstm", input=64, hidden=128, layers=1, bias=True, clip=None)
+    assert replace(TRIAL, model=written).id == TRIAL.id
+
+
+def test_a_uniform_precision_has_one_dtype():
+    assert Precision.of("float16").uniform == "float16"
+    assert Precision("int8", "float32", "float32", "float32").uniform is None

@@ -1,0 +1,43 @@
+"""Honest adapters are never accused: any model, any dtype, and any way of rounding that a runtime may have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestSession
+from honest_arithmetic import HONEST
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_models import models
+from verdicts import failures
+
+from rnnbench.cases.trial import Strategy
+from rnnbench.rnn.arithmetic import Arithmetic
+
+EXAMPLES = 125
+"""Of each dtype and way of computing: three thousand in all."""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("arithmetic", HONEST, ids=lambda arithmetic: arithmetic.__name__)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    model=models(layers=st.integers(1, 2)),
+    batch=st.integers(1, 3),
+    chunk=st.integers(1, 4),
+    calls=st.integers(1, 3),
+    seed=st.integers(0, 2**31),
+    state=st.sampled_from(["none", "stitched"]),
+)
+def test_honest_adapters_are_not_accused(
+    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path
+) -> None:
+    if model.direction != "forward":
+        state = "none"
+    steps = chunk * calls if state == "none" else chunk * calls + calls - 1
+    strategy = Strategy("looped", state, chunk)
+    trial = replace(make_trial(), model=model, dtype=dtype, batch=batch, strategy=strategy, steps=steps, seed=seed)
+    session = type("Session", (HonestSession,), {"arithmetic": arithmetic})
+    assert failures(trial, session, tmp_path) == {}

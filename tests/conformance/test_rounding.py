@@ -1,0 +1,99 @@
+"""Expected rounding is that of the dtype, goes on as it grew, and ends where a comparison says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestSession
+from random_models import problem
+from verdicts import failures, verdicts
+
+from rnnbench.conformance.rounding import Rounding, expected_rounding, incomparable
+from rnnbench.rnn.dtypes import DTYPES
+from rnnbench.rnn.spec import Model
+
+CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
+
+
+def expected(model: Model, steps: int, dtype: str = "float32") -> Rounding:
+    data = problem(model, steps, 1, dtype=dtype)
+    return expected_rounding(model, data.weights, data.x, None, dtype, seed=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tame_network_rounds_by_a_few_units_of_its_dtype(dtype: str) -> None:
+    rounding = expected(Model(cell="lstm", input=3, hidden=9), 40, dtype).over(40)
+    assert np.all(np.diff(rounding) >= 0)
+    assert DTYPES[dtype].unit / 64 < rounding[0] <= rounding[-1] < 16 * DTYPES[dtype].unit
+
+
+def test_a_network_of_one_unit_is_not_lucky() -> None:
+    """One step, one unit: of a few orders of summation all might round alike."""
+    model = Model(cell="rnn", input=2, hidden=1, activation="relu")
+    data = problem(model, 1, 8, seed=3, dtype="float32")
+    rounding = expected_rounding(model, data.weights, data.x, None, "float32", seed=3).at(0)
+    assert rounding > 2.0**-26
+
+
+@pytest.mark.parametrize(
+    ("errors", "step", "times"), [([1, 1, 1, 1], 999, 1), ([1, 1, 2, 2], 7, 2), ([1, 2, 3, 4], 15, 4)]
+)
+def test_beyond_what_was_measured_the_error_goes_on_as_it_grew(errors, step: int, times: float) -> None:
+    rounding = Rounding(np.array(errors, float) * 1e-7, "float32")
+    assert rounding.at(step) == pytest.approx(times * rounding.measured[-1])
+
+
+def test_an_error_that_grew_faster_than_steps_is_an_exponential() -> None:
+    rounding = Rounding(1e-7 * np.exp2(np.arange(8.0)), "float32")
+    assert rounding.at(10) == pytest.approx(1e-7 * 2**10)
+
+
+def test_chaos_is_where_the_errors_share_has_grown_to_the_tolerance() -> None:
+    scale = np.ones(6)
+    assert list(incomparable(np.array([1e-7, 1e-5, 1e-3, 0.02, 0.1, 0.5]), scale)) == [False] * 4 + [True] * 2
+    assert not incomparable(np.full(6, 0.1), scale).any(), "coarse from the first step on is no chaos"
+    assert not incomparable(np.zeros(6), np.zeros(6)).any()
+    assert not incomparable(np.exp(np.arange(6.0)), np.exp(np.arange(6.0))).any(), "values that grow with their errors"
+
+
+def test_a_chaotic_network_is_recognised_and_a_tame_one_is_not() -> None:
+    assert expected(CHAOTIC, 200).at(3) < 1e-4
+    assert expected(CHAOTIC, 200).at(199) == np.inf
+    assert expected(CHAOTIC.model_copy(update={"gain": 1.0}), 200).at(10_000) < 1e-4
+
+
+def test_a_value_beyond_the_dtypes_range_cannot_be_compared() -> None:
+    growing = Model(cell="rnn", input=2, hidden=4, activation="relu", gain=8.0)
+    assert expected(growing, 30, "float16").at(29) == np.inf
+    assert expected(growing, 30, "float32").at(29) < np.inf
+
+
+def test_counts_are_exact_as_far_as_the_dtype_has_whole_numbers() -> None:
+    counter = Model(cell="counter", input=2, hidden=2)
+    assert expected(counter, 9, "bfloat16").at(8) == 0
+    assert expected(counter, 9, "bfloat16").at(10_000) == np.inf
+    assert expected(counter, 9, "float32").at(10_000) == 0
+
+
+def of(model: Model, dtype: str = "float32"):
+    return replace(make_trial(chunk=16), model=model, steps=192, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_honest_adapter_of_a_chaotic_network_is_told_chaotic_and_not_accused(dtype: str, tmp_path) -> None:
+    found = verdicts(of(CHAOTIC, dtype), HonestSession, tmp_path)
+    assert {figure.verdict for figure in found.values()} <= {"pass", "chaotic", "not-applicable"}
+    assert found["values"].verdict == "chaotic"
+    assert "y at step" in found["values"].detail
+    assert found["reset"].verdict == "pass", "bits are the same whatever the network"
+
+
+def test_a_wrong_adapter_of_a_chaotic_network_is_found_before_the_chaos(tmp_path) -> None:
+    class Wrong(HonestSession):
+        def compute(self, x: np.ndarray) -> np.ndarray:
+            return super().compute(x * np.float32(1.001))
+
+    assert "values" in failures(of(CHAOTIC), Wrong, tmp_path)

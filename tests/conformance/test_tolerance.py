@@ -1,0 +1,70 @@
+"""Errors are gathered with their place and measured against expected rounding; bits are compared as bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnnbench.conformance.tolerance import FACTOR, Errors, same_bits
+
+EXACT = np.array([[0.5, -0.25], [0.125, 1.0]])
+
+
+def test_the_exact_value_passes_with_no_error():
+    errors = Errors()
+    errors.add("y", EXACT.astype(np.float32), EXACT, 1e-8)
+    verdict = errors.verdict()
+    assert (verdict.verdict, verdict.max_abs, verdict.max_ulp, verdict.rounding) == ("pass", 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(FACTOR * 0.9, "pass"), (FACTOR * 1.1, "fail")])
+def test_the_verdict_turns_at_the_factor(times, verdict):
+    expected, errors = 2.0**-20, Errors()
+    got = EXACT.copy()
+    got[1, 0] += times * expected
+    errors.add("y", got, EXACT, expected)
+    assert errors.verdict().verdict == verdict
+    assert errors.verdict().rounding == pytest.approx(times)
+
+
+def test_a_failure_names_place_value_and_expectation():
+    errors, got = Errors(), EXACT.copy()
+    got[1, 0] = 0.75
+    errors.add("y at step 3", got, EXACT, 1e-8)
+    detail = errors.verdict().detail
+    assert all(part in detail for part in ("y at step 3", "[1, 0]", "0.75", "0.125"))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_fails_even_where_much_rounding_is_expected(bad):
+    errors, got = Errors(), EXACT.copy()
+    got[0, 1] = bad
+    errors.add("y", got, EXACT, 1e6)
+    verdict = errors.verdict()
+    assert verdict.verdict == "fail"
+    assert verdict.max_abs is None
+
+
+def test_another_shape_fails():
+    errors = Errors()
+    errors.add("y", EXACT[:1], EXACT, 1.0)
+    assert errors.verdict().verdict == "fail"
+
+
+def test_with_no_rounding_expected_any_error_fails():
+    errors = Errors()
+    errors.add("y", EXACT + 1e-9, EXACT, 0.0)
+    assert errors.verdict().verdict == "fail"
+
+
+def test_the_same_bits_pass_and_a_negative_zero_does_not():
+    zero = np.zeros(3, np.float32)
+    assert same_bits([("y", zero, zero.copy())]).verdict == "pass"
+    verdict = same_bits([("y of call 1", -zero, zero)])
+    assert verdict.verdict == "fail"
+    assert "y of call 1" in verdict.detail
+
+
+def test_nan_equals_itself_bit_by_bit():
+    nan = np.full(2, np.nan, np.float32)
+    assert same_bits([("y", nan, nan.copy())]).verdict == "pass"

@@ -1,0 +1,12 @@
+"""Adapters that are wrong, each in one way, with the check that must find it. All compile, run and look plausible."""
+
+from __future__ import annotations
+
+import faulty_arrays  # noqa: F401 each module enlists its faults
+import faulty_edges  # noqa: F401
+import faulty_sessions  # noqa: F401
+import faulty_timed  # noqa: F401
+import faulty_values  # noqa: F401
+from planted import FAULTS, Fault
+
+__all__ = ["FAULTS", "Fault"]

@@ -1,0 +1,67 @@
+"""Ways in which an honest adapter may compute: each rounds where a runtime somewhere rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic, Product
+from rnnbench.rnn.dtypes import DTYPES, nearest
+
+
+class OneByOne(Arithmetic):
+    """Sums products term by term, each sum rounded: a scalar loop, the longest chain there is."""
+
+    def product(self, weight: np.ndarray) -> Product:
+        rows, accumulate = self.cast(weight), DTYPES[self.dtype].accumulate
+
+        def sums(x: np.ndarray) -> np.ndarray:
+            total = np.zeros((*x.shape[:-1], len(rows)), self.carrier)
+            for k in range(rows.shape[1]):
+                term = nearest(x[..., k : k + 1] * rows[:, k], accumulate)
+                total = nearest(total + term, accumulate).astype(self.carrier)
+            return self(total)
+
+        return sums
+
+
+class Wide(Arithmetic):
+    """Computes in float64 and rounds only what leaves a call: more than what is asked for."""
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__("float64")
+        self.stored = np.dtype(DTYPES[dtype].stored)
+
+
+class Exponentials(Arithmetic):
+    """tanh as 2σ(2x) − 1: as exact as its range asks, and no more near zero."""
+
+    def activated(self, value: np.ndarray) -> np.ndarray:
+        return self((value + self.carrier.type(1)) - self.carrier.type(1))
+
+
+class Flushing(Arithmetic):
+    """Numbers below the smallest normal one are zero, as with the processor's flag for it."""
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype)
+        self._tiny = DTYPES[dtype].tiny
+
+    def cast(self, array: np.ndarray) -> np.ndarray:
+        return self._flushed(super().cast(array.copy()))
+
+    def __call__(self, value: np.ndarray) -> np.ndarray:
+        return self._flushed(super().__call__(value))
+
+    def _flushed(self, array: np.ndarray) -> np.ndarray:
+        array[np.abs(array) < self._tiny] = 0
+        return array
+
+
+class AnotherOrder(Arithmetic):
+    """Terms of every product in some other order."""
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype, summation=7)
+
+
+HONEST = (Arithmetic, AnotherOrder, OneByOne, Wide, Exponentials, Flushing)

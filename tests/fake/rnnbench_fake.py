@@ -1,0 +1,153 @@
+"""A fake backend for the harness's own logic: the reference in float32, and on each route but one a way to fail.
+
+It is a third party's backend in all but its arithmetic: an entry point in a distribution of its own, found without a
+change to the suite. Its routes are named for what goes wrong on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+from honest_adapter import HonestBound, HonestProgram, HonestSession
+
+from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
+from rnnbench.backends.chunked import of_one_step
+
+ROUTES = (
+    "honest",
+    "support-raises",
+    "build-fails",
+    "build-raises",
+    "build-hangs",
+    "build-segfaults",
+    "load-segfaults",
+    "check-hangs",
+    "check-raises",
+    "check-grows",
+    "wrong-third-step",
+    "wrong-bound",
+    "wrong-after-many-calls",
+    "sample-segfaults",
+    "sample-raises",
+)
+SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
+"""Variables that make one environment differ from another."""
+MANY_CALLS = 200
+"""Bound calls that only sampling makes: what goes wrong after them no check before it can see."""
+
+
+class FakeBackend:
+    name = "fake"
+
+    def probe(self) -> Probe:
+        return Probe(routes=ROUTES, versions={"rnnbench-fake": "1.0"})
+
+    def support(self, request: Request) -> Support:
+        if request.route == "support-raises":
+            raise KeyError("a bug of the adapter's")
+        if request.strategy.time == "fused":
+            return Support("unsupported", "the fake has no RNN operator")
+        return Support("native", environment={"RNNBENCH_FAKE": request.route})
+
+    def load(self) -> None:
+        assert os.environ["RNNBENCH_FAKE"], "the environment that `support` asks for is there before the worker starts"
+
+    def build(self, request: Request, cache: Path) -> FakeProgram:
+        digest = hashlib.sha256(
+            repr((request.route, request.model, request.strategy, request.batch)).encode()
+        ).hexdigest()
+        artifact = cache / f"fake-{digest[:16]}"
+        cached = artifact.exists()
+        if not cached:
+            _compile(request.route)
+            cache.mkdir(parents=True, exist_ok=True)
+            artifact.write_text("compiled")
+        elif request.route == "load-segfaults":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+
+
+class AbsentBackend(FakeBackend):
+    """One whose framework is not installed."""
+
+    name = "absent"
+
+    def probe(self) -> Probe:
+        return Probe(
+            routes=("honest",), reason="absent-runtime is not installed", install="pip install 'rnnbench[absent]'"
+        )
+
+
+def _compile(route: str) -> None:
+    if route == "build-fails":
+        raise BuildError("the fake compiler refused: error: expected ';'")
+    if route == "build-raises":
+        raise KeyError("a bug of the adapter's")
+    if route == "build-hangs":
+        time.sleep(3600)
+    if route == "build-segfaults":
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class FakeProgram(HonestProgram):
+    def open(self) -> FakeSession:
+        return FakeSession(self)
+
+
+class FakeSession(HonestSession):
+    """Does what its route is named for, in the public path."""
+
+    def __init__(self, program: HonestProgram) -> None:
+        self._steps = 0
+        self._grown: list[np.ndarray] = []
+        super().__init__(program)
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        route = self.request.route
+        if route == "check-hangs" and self._steps > 0:
+            time.sleep(3600)
+        if route == "check-raises" and self._steps > 0:
+            raise RuntimeError("the fake runtime lost its device")
+        if route == "check-grows":
+            self._grown.append(np.ones(16 << 20))
+        y = super()._advance(x)
+        if route == "wrong-third-step" and self._steps >= 2:
+            y = y + np.float32(1e-3)
+        self._steps += len(x)
+        return y
+
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        """As the honest one; slower by a share of its own time, or wrong, where its environment says so."""
+        begun = time.perf_counter()
+        y = super().compute(x)
+        now = time.perf_counter()
+        end = now + (now - begun) * float(os.environ.get(SLOWDOWN, "0"))
+        while time.perf_counter() < end:
+            continue
+        return y * np.float32(1.001) if WRONG in os.environ else y
+
+    def _write_state(self, state: Arrays) -> None:
+        super()._write_state(state)
+        self._steps = 0
+
+    def _bind(self, ring: list[np.ndarray]) -> FakeBound:
+        return FakeBound(self, ring)
+
+
+class FakeBound(HonestBound):
+    """Does what its route is named for, in the timed path."""
+
+    def __call__(self) -> None:
+        route = self.session.request.route
+        if self.calls >= MANY_CALLS and route == "sample-segfaults":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if self.calls >= MANY_CALLS and route == "sample-raises":
+            raise RuntimeError("the fake runtime lost its device")
+        super().__call__()
+        if route == "wrong-bound" or (route == "wrong-after-many-calls" and self.calls > MANY_CALLS):
+            self.y = self.y * np.float32(1.001)

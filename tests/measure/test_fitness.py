@@ -1,0 +1,55 @@
+"""What speaks against a machine is said in a sentence, and nothing is said of one that is fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rnnbench.measure import fitness
+from rnnbench.measure.fitness import look, warnings
+
+FIT: dict[str, Any] = {
+    "usable_cores": 4,
+    "load": 0.2,
+    "steal": 0.0,
+    "governor": "performance",
+    "available": 8 << 30,
+    "clock_cost_s": 5e-8,
+    "temperature": 50.0,
+    "threads": {},
+    "llvmlite": True,
+}
+
+
+def test_nothing_is_said_of_a_fit_machine() -> None:
+    assert list(warnings(FIT)) == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "said"),
+    [
+        ({"usable_cores": 1}, "One core"),
+        ({"load": 3.0}, "load is 3.0"),
+        ({"steal": 0.05}, "5.0%"),
+        ({"governor": "powersave"}, "'powersave'"),
+        ({"available": 1 << 30}, "1024 MiB"),
+        ({"clock_cost_s": 2e-6}, "2.0 µs"),
+        ({"temperature": 97.0}, "97 °C"),
+        ({"threads": {"OMP_NUM_THREADS": "8"}}, "OMP_NUM_THREADS=8"),
+        ({"llvmlite": False}, r"rnnbench[floor]"),
+    ],
+)
+def test_each_fault_is_one_sentence(fact: dict[str, Any], said: str) -> None:
+    (sentence,) = warnings({**FIT, **fact})
+    assert said in sentence
+
+
+def test_what_cannot_be_read_is_no_fault() -> None:
+    unread = {key: value for key, value in FIT.items() if key not in ("governor", "temperature")}
+    assert list(warnings({**unread, "steal": None})) == []
+
+
+def test_this_machine_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitness, "WATCHED_S", 0.01)
+    assert look().facts["usable_cores"] >= 1

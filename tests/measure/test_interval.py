@@ -1,0 +1,51 @@
+"""The interval of a median has the truth in it as often as it says, and a drift is what was planted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rnnbench.measure.interval import drift_of, half_width, interval_of
+
+
+@pytest.mark.parametrize("processes", [2, 3, 6])
+def test_nineteen_intervals_in_twenty_have_the_truth_in_them(processes):
+    generator = np.random.default_rng(processes)
+    draws = 1e-5 * np.exp(generator.normal(0, 0.02, (2000, processes)))
+    intervals = [interval_of(medians) for medians in draws]
+    covered = np.mean([low <= 1e-5 <= high for low, high in intervals])
+    assert covered == pytest.approx(0.95, abs=0.015)  # three standard errors of 2,000 draws
+
+
+def test_one_process_has_no_interval():
+    assert interval_of([1.0]) is None
+
+
+def test_medians_that_agree_leave_a_point():
+    low, high = interval_of([2.0, 2.0, 2.0])
+    assert (low, high) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert half_width((low, high)) == pytest.approx(0)
+
+
+def test_two_medians_that_are_far_apart_reach_to_infinity():
+    low, high = interval_of([1e-30, 1e30])
+    assert (low, high, half_width((low, high))) == (0.0, math.inf, math.inf)
+
+
+def test_the_half_width_is_relative_to_the_middle():
+    assert half_width((1 / 1.01, 1.01)) == pytest.approx(0.01)
+
+
+def test_a_planted_drift_is_found_and_outliers_do_not_move_it():
+    times = np.arange(20.0)
+    seconds = 1e-6 * 1.1 ** (times / 19)
+    assert drift_of(times, seconds) == pytest.approx(0.1)
+    seconds[[3, 11]] *= 5
+    assert drift_of(times, seconds) == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize("times", [[1.0, 2.0, 3.0], [5.0, 5.0, 5.0, 5.0]])
+def test_a_few_blocks_or_no_time_show_no_drift(times):
+    assert drift_of(times, np.arange(1.0, 1 + len(times))) is None

@@ -1,0 +1,26 @@
+"""How much of the product of its axes a run covers."""
+
+from __future__ import annotations
+
+from fake_records import record
+
+from rnnbench.reports.coverage import coverage, sentences
+
+
+def points():
+    """2 × 3 values of time and chunk, of which three points are there, one of them not checked on one backend."""
+    here = [("looped", 1), ("looped", 4), ("unrolled", 16)]
+    for route in ("linalg", "onnx"):
+        for time, chunk in here:
+            outcome = "unsupported" if (route, time) == ("onnx", "unrolled") else "ok"
+            yield record("fakemlir", route, time=time, chunk=chunk, outcome=outcome)
+
+
+def test_points_and_pairs_are_counted_of_the_product_and_by_target():
+    (found,) = coverage(list(points()))
+    assert (found.points, found.product) == (3, 6)
+    assert (found.pairs, found.all_pairs) == (3, 6)
+    assert found.checked == {"fakemlir:linalg": 3, "fakemlir:onnx": 2}
+    told = list(sentences(found))
+    assert "3 points of a product of 6" in told[0]
+    assert "fakemlir:linalg 100%, fakemlir:onnx 67%" in told[1]

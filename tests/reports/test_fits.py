@@ -1,0 +1,62 @@
+"""Lines through figures: planted ones are found, and an error is as wide as the figures scatter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnnbench.reports.fits import Estimate, calls_until_paid, fit_call, fit_exponent, growth_word
+
+CHUNKS = (1, 8, 16, 64, 128)
+
+
+def test_a_planted_call_and_step_are_found() -> None:
+    fit = fit_call({chunk: 12e-6 + 3e-6 * chunk for chunk in CHUNKS})
+    assert fit is not None
+    assert fit.per_call.value == pytest.approx(12e-6)
+    assert fit.per_step.value == pytest.approx(3e-6)
+    assert fit.error < 1e-6
+
+
+def test_the_interval_holds_what_was_planted_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        noisy = {chunk: (12e-6 + 3e-6 * chunk) * float(np.exp(generator.normal(0, 0.02))) for chunk in CHUNKS}
+        fit = fit_call(noisy)
+        assert fit is not None
+        low, high = fit.per_call.interval
+        held += low <= 12e-6 <= high
+    assert 180 <= held <= 199
+
+
+def test_two_points_are_no_fit() -> None:
+    assert fit_call({1: 1e-6, 2: 2e-6}) is None
+    assert fit_exponent({1: 1e-6, 2: 2e-6}) is None
+
+
+@pytest.mark.parametrize(("power", "word"), [(0, "constant"), (1, "linear"), (2, "quadratic"), (3, "cubic")])
+def test_growth_is_named(power: int, word: str) -> None:
+    exponent = fit_exponent({chunk: 0.3 * chunk**power for chunk in CHUNKS})
+    assert exponent is not None
+    assert exponent.value == pytest.approx(power)
+    assert growth_word(exponent) == word
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "word"),
+    [
+        (1.5, 0.05, "between linear and quadratic"),
+        (1.4, 0.5, "undecided"),
+        (-0.8, 0.1, "falling"),
+        (3.6, 0.1, "beyond cubic"),
+        (1.9, 0.3, "quadratic"),
+    ],
+)
+def test_words_go_no_further_than_the_interval(value: float, half: float, word: str) -> None:
+    assert growth_word(Estimate(value, half)) == word
+
+
+def test_a_compile_pays_off_after_as_many_calls_as_make_up_for_it() -> None:
+    assert calls_until_paid(build=11.0, call=1e-3, cheap_build=1.0, cheap_call=2e-3) == pytest.approx(10_000)
+    assert calls_until_paid(build=11.0, call=2e-3, cheap_build=1.0, cheap_call=2e-3) is None

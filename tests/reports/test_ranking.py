@@ -1,0 +1,105 @@
+"""Places: within an origin and a chunk, shared where noise decides, and none for what computes something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake_records as fake
+
+from rnnbench.reports.entries import Entry, view
+from rnnbench.reports.ranking import Ranking, duels, rank
+from rnnbench.results.record import Record
+from rnnbench.results.store import Run
+
+
+def entries(*records: Record) -> list[Entry]:
+    return list(view([Run(Path("fake"), fake.info(), records)]).entries)
+
+
+def places(ranking: Ranking) -> list[tuple[int, bool, str]]:
+    return [(place.number, place.tied, place.entry.strategy) for place in ranking.places]
+
+
+def test_origins_and_chunks_are_ranked_apart() -> None:
+    rankings = rank(
+        entries(
+            fake.record("fakekernel", "tir", bound=1e-6),
+            fake.record("fakemlir", "onnx", bound=9e-6),
+            fake.record("fakelib", "ops", bound=5e-6),
+            fake.record("fakelib", "ops", bound=3e-6, chunk=1),
+        )
+    )
+    assert [(r.origin, r.chunk) for r in rankings] == [
+        ("library", 1),
+        ("library", 16),
+        ("imported", 16),
+        ("authored", 16),
+    ]
+    assert all(len(r.places) == 1 and r.places[0].number == 1 for r in rankings)
+
+
+def test_whole_sequences_are_ranked_apart_from_streams() -> None:
+    rankings = rank(entries(fake.record(state="none", bound=1e-6), fake.record(state="stitched", bound=2e-6)))
+    assert [(r.streams, len(r.places)) for r in rankings] == [(True, 1), (False, 1)]
+
+
+def test_overlapping_processes_share_a_place_and_the_next_place_counts_them() -> None:
+    level = [fake.record(time=t, bound=1e-4, spread=0.0) for t in ("looped", "unrolled")]
+    slower = fake.record(time="fused", bound=2e-4, spread=0.0)
+    (ranking,) = rank(entries(slower, *level))
+    assert places(ranking) == [
+        (1, True, "looped-stitched"),
+        (1, True, "unrolled-stitched"),
+        (3, False, "fused-stitched"),
+    ]
+    assert len(ranking.leaders) == 2
+
+
+def test_single_processes_are_level_within_what_layout_alone_can_do() -> None:
+    near = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.03e-4))]
+    far = fake.record(time="unrolled", bound=1.1e-4, processes=1, spread=0.0)
+    (ranking,) = rank(entries(*near, far))
+    assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False)]
+
+
+def test_a_shared_measurement_has_no_place_of_its_own() -> None:
+    own = fake.record(time="unrolled", chunk=1, bound=1e-4)
+    shared = fake.record(time="looped", chunk=1, bound=None, same_as=own.trial)
+    slower = fake.record(time="fused", chunk=1, bound=3e-4)
+    (ranking,) = rank(entries(shared, own, slower))
+    assert places(ranking) == [(1, False, "unrolled-stitched"), (2, False, "fused-stitched")]
+    assert [e.strategy for e in ranking.places[0].sharing] == ["looped-stitched"]
+
+
+def test_what_does_not_conform_has_no_place_and_nor_has_what_shares_it() -> None:
+    wrong = fake.record(outcome="nonconforming", bound=1e-9)
+    shared = fake.record(time="unrolled", bound=None, same_as=wrong.trial)
+    (ranking,) = rank(entries(wrong, shared, fake.record(time="fused")))
+    assert places(ranking) == [(1, False, "fused-stitched")]
+
+
+def test_duels_differ_in_one_axis() -> None:
+    found = duels(
+        entries(
+            fake.record(time="looped", state="stitched", bound=1e-4, spread=0.0),
+            fake.record(time="unrolled", state="stitched", bound=5e-5, spread=0.0),
+            fake.record(time="looped", state="stateful", bound=1e-4, spread=0.0),
+            fake.record("fakemlir", "linalg", time="unrolled", state="stitched", bound=7e-5),
+        )
+    )
+    assert [(d.target, d.one, d.other, d.common) for d in found] == [
+        ("fakelib:ops", "stateful", "stitched", "looped"),
+        ("fakelib:ops", "unrolled", "looped", "stitched"),
+    ]
+    stateful, unrolled = found
+    assert stateful.odds[16].level
+    assert not stateful.odds[16].same
+    assert round(unrolled.odds[16].ratio, 6) == 0.5
+    assert not unrolled.odds[16].level
+
+
+def test_a_duel_with_itself_is_called_that() -> None:
+    own = fake.record(time="looped", chunk=1)
+    shared = fake.record(time="unrolled", chunk=1, bound=None, same_as=own.trial)
+    (duel,) = duels(entries(own, shared))
+    assert duel.odds[1].same

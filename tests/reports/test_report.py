@@ -1,0 +1,351 @@
+"""What a report says, and what it must not: no number that was not measured, none from a program that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import fake_records as fake
+import pytest
+from rich.console import Console
+
+from rnnbench.reports import ReportError, print_summary, write_report
+from rnnbench.reports.entries import short_names, view
+from rnnbench.reports.markdown import page
+from rnnbench.results import extras
+from rnnbench.results.record import FloorFigure, Record
+from rnnbench.results.store import Run
+
+
+def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:
+    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
+
+
+def markdown(*records: Record, **changes: Any) -> str:
+    return page(view([run(records, **changes)]), [])
+
+
+def section(text: str, title: str) -> str:
+    """From a heading to the next of its level or above."""
+    match = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
+    assert match, f"no heading '{title}'"
+    rest = text[match.end() :]
+    end = re.search(rf"^#{{1,{len(match[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("| ---")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines][1:]
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    return markdown(*fake.whole_run())
+
+
+def test_the_answer_names_the_fastest_of_each_origin_and_chunk(whole: str) -> None:
+    answer = section(whole, "The answer")
+    assert (
+        answer.index("**1 step a call**") < answer.index("**16 steps a call**") < answer.index("**128 steps a call**")
+    )
+    for origin, target in (("library", "fakelib:ops"), ("imported", "fakemlir:onnx"), ("authored", "fakekernel:tir")):
+        assert len(re.findall(rf"- {origin}: `{target}`", answer)) == 6
+    assert "`fakekernel:tir` ≈" in answer
+    assert "80 trials: 67 ok" in answer
+
+
+def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
+    alone = section(markdown(fake.record(chunk=1)), "The answer")
+    assert "the only one" in alone
+    level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
+    assert "level with `fakelib:ops` unrolled-stitched" in level
+    assert "next" not in level
+
+
+def test_rankings_stand_by_origin_with_call_and_step(whole: str) -> None:
+    ranking = section(whole, "Ranking")
+    assert ranking.index("#### library") < ranking.index("#### imported") < ranking.index("#### authored")
+    first = rows(section(ranking, "library: the runtime's own RNN operator"))[0]
+    assert first[:5] == ["1", "1", "fakelib:ops", "unrolled-stitched", "unrolled 1"]
+    sixteen = [row for row in rows(section(ranking, "library: the runtime's own RNN operator")) if row[0] == "16"]
+    call, step = sixteen[0][5], sixteen[0][6]
+    assert call.endswith(" µs")
+    assert float(call.split()[0]) / 16 == pytest.approx(float(step.split()[0]), rel=0.01)
+
+
+def test_a_shared_measurement_is_marked_and_not_placed(whole: str) -> None:
+    shared = [row for row in rows(section(whole, "Ranking")) if row[1] == "same"]
+    assert [row[3] for row in shared] == ["unrolled:4-stitched"]
+
+
+def test_a_wrong_program_is_struck_and_listed_apart(whole: str) -> None:
+    struck = rows(section(whole, "Struck from the ranking"))
+    assert len(struck) == 1
+    trial, why, call, step = struck[0]
+    assert "unrolled:4-stitched" in trial
+    assert "differs from the oracle" in why
+    assert re.fullmatch(r"~~[\d.]+ [µnm]?s~~", call)
+    assert step.startswith("~~")
+    assert whole.count(call.strip("~")) == whole.count(call)
+
+
+def test_every_outcome_is_listed_with_stage_and_reason(whole: str) -> None:
+    listed = rows(section(whole, "Not in the ranking, and why"))
+    assert {row[0] for row in listed} == set(fake.OUTCOMES) - {"ok"}
+    for outcome, stage, *_, reason, upstream in listed:
+        assert stage == fake.STAGES[outcome]  # type: ignore[index]
+        assert reason == fake.REASONS[outcome]  # type: ignore[index]
+        assert (upstream == "fake/project#7") == (outcome == "unsupported")
+
+
+def test_the_conformance_matrix_gives_the_worst_error_and_counts_failures() -> None:
+    trials = [fake.record(time="unrolled", chunk=c) for c in (1, 16)]
+    trials.append(fake.record(time="unrolled", chunk=128, outcome="nonconforming"))
+    text = section(markdown(*trials), "Conformance")
+    (row,) = rows(text)
+    cells = dict(zip(("program", "strategy", "trials", *fake.CHECKS), row, strict=True))
+    assert cells["trials"] == "3"
+    assert cells["values"] == "✓ 1.4×"
+    assert cells["reset"] == "✓"
+    assert cells["timed"] == "✗ 1 of 3 4e+05×"
+
+
+def test_a_check_without_meaning_or_not_reached_is_no_pass() -> None:
+    plain = fake.record()
+    none = plain.conformance["state"].model_copy(update={"verdict": "not-applicable"})
+    checks = {**plain.conformance, "state": none}
+    del checks["timed"]
+    other = fake.record("fakemlir", "linalg")
+    text = section(markdown(plain.model_copy(update={"conformance": checks}), other), "Conformance")
+    first = dict(zip(("program", "strategy", "trials", *fake.CHECKS), rows(text)[0], strict=True))
+    assert (first["state"], first["timed"]) == ("n/a", "—")
+
+
+def test_compile_time_grows_by_the_exponent_that_was_planted() -> None:
+    trials = []
+    for chunk in (1, 4, 16):
+        entry = fake.record(time="unrolled", chunk=chunk)
+        timing = entry.timing.model_copy(update={"build_s": 0.5 * chunk**1.5})
+        trials.append(entry.model_copy(update={"timing": timing}))
+    (row,) = rows(section(markdown(*trials), "Compile time (cold)"))
+    assert row == ["fakelib:ops", "unrolled-stitched", "500 ms", "4.00 s", "32.0 s", "chunk^1.50"]
+
+
+def test_memory_shows_the_largest_and_where() -> None:
+    small, large = fake.record(chunk=1), fake.record(chunk=16)
+    large = large.model_copy(update={"memory": large.memory.model_copy(update={"run_peak": 1 << 30})})
+    (row,) = rows(section(markdown(small, large), "Memory"))
+    assert row[2:] == ["1.00 GiB (16)", "80.0 MiB", "300 MiB", "50.0 MiB", "—", "—"]
+
+
+def test_what_lowered_to_something_else_is_a_finding(whole: str) -> None:
+    found = rows(section(whole, "Lowered to something else than asked"))
+    words = "the copies were rolled up into a loop"
+    assert found == [["fakemlir:onnx", "unrolled", "looped 1", words, "hidden 128, 512; chunk 16", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("time", "lowered", "finding"),
+    [
+        ("looped", "looped 2", False),
+        ("looped", "unrolled 1", True),
+        ("unrolled:4", "looped 1 of 4", False),
+        ("unrolled:4", "unrolled 16", True),
+        ("fused", "fused", False),
+        ("fused", "looped 1", True),
+    ],
+)
+def test_asked_against_lowered(time: str, lowered: str, finding: bool) -> None:
+    text = markdown(fake.record(time=time, lowered=lowered))
+    assert ("Lowered to something else than asked" in text) is finding
+
+
+@pytest.mark.parametrize(
+    ("time", "chunk", "lowered", "words"),
+    [
+        ("looped", 1, "unrolled 1", "the loop of one step is folded"),
+        ("looped", 16, "unrolled 16", "the loop is written out"),
+        ("looped", 16, "looped 1 + looped 1 of 8", "in parts: looped, looped of 8"),
+        ("looped", 16, "looped 1 of 8", "each pass of the loop runs 8 copies"),
+        ("fused", 1, "looped 1", "the operator is a loop over the kernels of a step"),
+        ("unrolled:4", 16, "unrolled 16", "written out as a whole"),
+    ],
+)
+def test_a_difference_is_told_in_words(time: str, chunk: int, lowered: str, words: str) -> None:
+    found = rows(
+        section(markdown(fake.record(time=time, chunk=chunk, lowered=lowered)), "Lowered to something else than asked")
+    )
+    assert words in found[0][3]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "lowered", "kept"), [(1, "looped 1", True), (1, "unrolled 1", False), (4, "looped 1", False)]
+)
+def test_a_loop_kept_around_a_single_step_is_a_finding(chunk: int, lowered: str, kept: bool) -> None:
+    text = markdown(fake.record(time="looped", chunk=chunk, lowered=lowered))
+    assert ("A loop around a single step" in text) is kept
+
+
+@pytest.mark.parametrize(("busy", "finding"), [(None, False), (1, False), (3, True)])
+def test_threads_that_nobody_asked_for_are_a_finding(busy: int | None, finding: bool) -> None:
+    entry = fake.record()
+    environment = entry.environment.model_copy(update={"threads_asked": 1, "threads_busy": busy})
+    text = markdown(entry.model_copy(update={"environment": environment}))
+    assert ("Other threads worked than were asked for" in text) is finding
+
+
+def test_emulation_is_marked_and_explained() -> None:
+    entry = fake.record(state="stateful")
+    support = entry.support.model_copy(update={"level": "emulated", "reason": "a fake copy on each call"})
+    text = markdown(entry.model_copy(update={"support": support}))
+    assert "looped-stateful †" in text
+    assert "a fake copy on each call" in section(text, "Emulated")
+
+
+def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
+    entry = fake.record(processes=1)
+    timing = entry.timing.model_copy(update={"build_s": None, "build_origin": "cached", "public": None})
+    memory = entry.memory.model_copy(update={"steady": None})
+    text = markdown(entry.model_copy(update={"timing": timing, "memory": memory}))
+    row = rows(section(text, "Ranking"))[0]
+    assert (row[7], row[8], row[11], row[12], row[13]) == ("—", "—", "—", "—", "—")
+    reasons = {tuple(row) for row in rows(section(text, "Dashes in the tables, and why"))}
+    assert ("cold build", "its artifact was found in the cache", "1") in reasons
+    assert ("bound ± processes", "one process was sampled", "1") in reasons
+    assert {figure for figure, *_ in reasons} >= {"public", "memory, steady"}
+
+
+def test_a_shared_measurement_that_is_not_here_is_told() -> None:
+    text = markdown(fake.record(bound=None, same_as="fake_case/elsewhere"))
+    assert "the same program as fake_case/elsewhere" in text
+
+
+def test_a_run_without_trials_still_has_a_page() -> None:
+    text = markdown()
+    assert "0 trials" in text
+    assert "Nothing was measured" in text
+
+
+def test_text_from_compilers_cannot_break_a_table() -> None:
+    text = markdown(fake.record(outcome="build-failed").model_copy(update={"reason": "a | b\nc <script>"}))
+    assert "a \\| b c &lt;script>" in section(text, "Not in the ranking, and why")
+
+
+def test_machine_versions_command_and_warnings_are_told() -> None:
+    warned = Run(Path("fake"), fake.info(), (fake.record(),), ("the last line is cut short",))
+    text = page(view([warned]), [])
+    assert "**Warning:** the last line is cut short" in text
+    for expected in ("Fake CPU 9000", "24.0 GiB", "fakelib-package", "1.2.3", "rnnbench run fake_case.yaml"):
+        assert expected in section(text, "Machine and versions")
+
+
+def test_several_runs_make_one_report_where_the_machine_is_one() -> None:
+    one, two = run([fake.record(chunk=1, bound=1e-3)], "one"), run([fake.record(chunk=1, bound=2e-3)], "two")
+    shown = view([one, two])
+    assert [e.bound and round(e.bound.median, 4) for e in shown.entries] == [0.002]
+    assert "several runs; the figures shown are those of two" in shown.warnings[0]
+    other = run([], "other", machine={"cpu": "Fake CPU 1"})
+    with pytest.raises(ReportError, match="one and other come from different machines"):
+        view([one, other])
+    with pytest.raises(ReportError, match="name at least one"):
+        view([])
+
+
+def test_a_report_has_its_pictures_beside_it_and_is_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    records = [r for r in fake.whole_run() if r.params.model["hidden"] == 128 and r.backend != "fakemlir"]
+    pages = [write_report([run(records)], tmp_path / name) for name in ("first", "second")]
+    first, second = ({p.name: p.read_bytes() for p in page.parent.iterdir()} for page in pages)
+    assert first == second
+    named = set(re.findall(r"\]\(([^)]+)\)", pages[0].read_text()))
+    assert named == set(first) - {"report.md"}
+    assert {Path(name).suffix for name in named} == {".png", ".svg"}
+    assert all(first[name].startswith(b"\x89PNG") for name in named if name.endswith(".png"))
+    bound = next(name for name in named if name.startswith("latency-bound") and name.endswith(".svg"))
+    assert b"<dc:date>" not in first[bound]
+
+
+def test_a_run_with_nothing_to_draw_has_no_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report = write_report([run([fake.record(outcome="crashed")])], tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.md"]
+    assert "Nothing was measured that could be drawn." in report.read_text()
+
+
+def test_without_matplotlib_the_page_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError(name, name=name.partition(".")[0])
+
+    monkeypatch.setattr(extras.importlib, "import_module", absent)
+    text = write_report([run([fake.record()])], tmp_path).read_text()
+    assert "pip install 'rnnbench[report]'" in section(text, "Pictures")
+    assert "fakelib:ops" in section(text, "Ranking")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    with pytest.raises(ReportError, match=r"cannot write the report to .*a file.*--reports"):
+        write_report([run([fake.record()])], blocked)
+
+
+def test_the_terminal_fits_a_hundred_columns_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(run(fake.whole_run()), Console(width=100, no_color=True))
+    text = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)
+    assert re.search(r"unrolled:4-stitched +1 +same", text)
+    assert "80 trials: 67 ok" in text
+    assert "5 failed" in text
+    joined = " ".join(text.split())
+    for outcome in fake.OUTCOMES:
+        assert fake.REASONS[outcome] in joined
+
+
+def test_a_narrow_terminal_keeps_programs_and_bound_latency(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(run(fake.whole_run()), Console(width=80, no_color=True))
+    text = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)
+    assert "public" not in text
+
+
+def test_failures_alike_are_told_once() -> None:
+    failed = [fake.record(time=t, chunk=c, outcome="crashed") for t in ("looped", "unrolled") for c in (1, 16)]
+    (row,) = rows(section(markdown(*failed), "Not in the ranking, and why"))
+    assert row[3:6] == ["looped-stitched, unrolled-stitched", "hidden 128; chunk 1, 16", "4"]
+
+
+def test_short_names_keep_what_tells_trials_apart() -> None:
+    trials = [fake.record(chunk=c, time=t).trial for c in (1, 16) for t in ("looped", "unrolled")]
+    assert list(short_names(trials).values()) == [
+        "looped-stitched c1",
+        "unrolled-stitched c1",
+        "looped-stitched c16",
+        "unrolled-stitched c16",
+    ]
+    assert short_names(["a/b:c/d-e/h1-00000001", "a/b:c/d-e/h1-00000002"]) == {
+        "a/b:c/d-e/h1-00000001": "00000001",
+        "a/b:c/d-e/h1-00000002": "00000002",
+    }
+    assert short_names(["only/one"]) == {"only/one": "only/one"}
+
+
+def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
+    entry = fake.record()
+    memory = entry.memory.model_copy(update={"steady": 60 << 20, "imported": 50 << 20, "growth": 2048.0})
+    floor = FloorFigure(
+        nbytes=1, operations=1, weights=5 << 20, hoisted=None, level="L2", ratio=1.5, interval=(1.2, 1.9)
+    )
+    text = markdown(entry.model_copy(update={"memory": memory, "floor": floor}))
+    (row,) = rows(section(text, "Memory"))
+    assert row[6:] == ["5.00 MiB, 50%", "2.00 KiB"]
+    assert "1.50× (1.20 to 1.90)" in section(text, "Ranking")
+
+
+def test_a_ratio_that_lies_under_its_floor_is_marked() -> None:
+    floor = FloorFigure(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, interval=(0.7, 0.9))
+    assert "0.800× (0.700 to 0.900) ⚠" in markdown(fake.record().model_copy(update={"floor": floor}))

@@ -1,0 +1,62 @@
+"""Growth, pay-off and the largest chunk, and the anatomy of a call, from planted records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_records as fake
+
+from rnnbench.reports.anatomy import anatomy_table, state_table
+from rnnbench.reports.entries import Entry
+from rnnbench.reports.scaling import payoff_table, scaling_table
+from rnnbench.results.record import Record
+
+CHUNKS = (8, 16, 32, 64)
+
+
+def built(record: Record, seconds: float) -> Record:
+    timing = record.timing.model_copy(update={"build_s": seconds, "build_origin": "cold"})
+    return record.model_copy(update={"timing": timing})
+
+
+def entry(chunk: int, build_s: float = 0.1, **given: Any) -> Entry:
+    record = built(fake.record(chunk=chunk, **given), build_s)
+    return Entry(record, record)
+
+
+def test_a_quadratic_build_is_called_so() -> None:
+    (row,) = scaling_table([entry(chunk, 1e-3 * chunk**2, time="unrolled") for chunk in CHUNKS]).rows
+    assert row[2] == "2.00 ± 0.00, quadratic"
+    assert row[6] == "64, the largest asked for"
+
+
+def test_the_first_chunk_that_does_not_build_is_named() -> None:
+    failed = fake.record(chunk=128, time="unrolled", outcome="timed-out")
+    entries = [*(entry(chunk, time="unrolled") for chunk in CHUNKS), Entry(failed, failed)]
+    (row,) = scaling_table(entries).rows
+    assert row[6] == "64; 128 timed-out"
+
+
+def test_calls_until_a_compile_pays_off() -> None:
+    quick = entry(16, 0.1, bound=200e-6, spread=0.0)
+    slow = entry(16, 1.1, bound=100e-6, spread=0.0, time="unrolled")
+    dear = entry(16, 2.0, bound=300e-6, spread=0.0, time="fused")
+    rows = {row[1]: row[2] for row in payoff_table([quick, slow, dear]).rows}
+    assert rows == {"looped-stitched": "builds fastest", "unrolled-stitched": "10000", "fused-stitched": "never"}
+
+
+def test_the_anatomy_is_a_call_and_a_step() -> None:
+    entries = [entry(chunk, bound=12e-6 + 2e-6 * chunk, spread=0.0) for chunk in CHUNKS]
+    (row,) = anatomy_table(entries).rows
+    assert row[2].startswith("12.0 µs ±")
+    assert row[3].startswith("2.00 µs ±")
+    assert row[5].startswith("40.0 µs ±")
+
+
+def test_what_a_stateful_call_costs_is_a_figure() -> None:
+    entries = [
+        *(entry(chunk, bound=100e-6, spread=0.0) for chunk in CHUNKS),
+        *(entry(chunk, bound=112e-6, spread=0.0, state="stateful") for chunk in CHUNKS),
+    ]
+    (row,) = state_table(entries).rows
+    assert row[2:] == ("12.0 µs",) * 4

@@ -1,0 +1,100 @@
+"""A run says how far it can be trusted from its own records, and of what was not noticed nothing."""
+
+from __future__ import annotations
+
+import fake_records as fake
+
+from rnnbench.reports.entries import view
+from rnnbench.reports.sampling import parts_table, sampling_table, stream_table
+from rnnbench.reports.trust import disturbance_warning, trust
+from rnnbench.results.record import Anchor, Conditions, Latency, PacedLatency, Record, Warmup
+from rnnbench.results.store import Run
+
+
+def noticed(latency: Latency, half_width: float, disturbed: int = 0, drift: float = 0.0) -> Latency:
+    changes = {
+        "interval": (latency.median / (1 + half_width), latency.median * (1 + half_width)),
+        "stopped_by": "precision" if half_width <= 0.02 else "budget",
+        "blocks": 20,
+        "disturbed_blocks": disturbed,
+        "drift": drift,
+        "warmup": Warmup(calls=100, seconds=0.02, stationary=2),
+    }
+    return latency.model_copy(update=changes)
+
+
+def sampled(half_width: float = 0.01, **noted: float) -> Record:
+    entry = fake.record(chunk=1)
+    timing = {path: noticed(getattr(entry.timing, path), half_width, **noted) for path in ("bound", "public")}
+    return entry.model_copy(update={"timing": entry.timing.model_copy(update=timing)})
+
+
+def shown(tmp_path, *records, steal=0.03):
+    conditions = Conditions(steal=steal, load=(0.1, 0.9))
+    return view([Run(tmp_path, fake.info(conditions=conditions), records)])
+
+
+def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
+    first, second = trust(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
+    assert "known to ±1.0% or better" in first
+    assert "2 reached the precision asked for, 0 spent their budget first" in first
+    assert "during 5% of the blocks" in second
+    assert "drifted by up to 4.0%" in second
+    assert "kept 3.0%" in second
+
+
+def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
+    assert "0 reached the precision asked for, 2 spent" in trust(shown(tmp_path, sampled(0.05)))[0]
+
+
+def test_a_record_of_an_earlier_version_says_nothing_of_what_it_took_no_notice_of(tmp_path):
+    assert trust(shown(tmp_path, fake.record())) == ()
+    assert disturbance_warning(shown(tmp_path, fake.record())) is None
+
+
+def test_many_disturbed_blocks_are_a_warning_and_a_few_are_none(tmp_path):
+    assert "during 50% of the sampled blocks" in disturbance_warning(shown(tmp_path, sampled(disturbed=10)))
+    assert disturbance_warning(shown(tmp_path, sampled(disturbed=1))) is None
+
+
+def test_the_table_says_how_each_latency_was_sampled(tmp_path):
+    table = sampling_table(shown(tmp_path, sampled(0.01, disturbed=3, drift=0.002)).entries)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["latency"], row["95 %"], row["stopped by"]) == ("bound", "±1.0 %", "precision")
+    assert (row["at rest"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2%")
+    assert len(table.rows) == 2
+
+
+def test_without_cold_paced_or_batched_latencies_there_is_no_table_of_them(tmp_path):
+    assert stream_table(shown(tmp_path, sampled()).entries).rows == ()
+
+
+def test_cold_paced_and_batched_latencies_have_their_columns(tmp_path):
+    entry = sampled()
+    bound = entry.timing.bound
+    assert bound is not None
+    paced = PacedLatency(**bound.model_dump(), period=0.01, real_time_factor=bound.median / 0.01, deadline_misses=2)
+    cold = bound.model_copy(update={"median": 3 * bound.median})
+    timing = entry.timing.model_copy(
+        update={"cold": cold, "paced": paced, "bound": bound.model_copy(update={"steps_per_s": 12345.6})}
+    )
+    table = stream_table(shown(tmp_path, entry.model_copy(update={"timing": timing})).entries)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["cold ÷ warm"], row["steps/s"]) == ("3.00×", "12,346")
+    assert row["deadline misses"] == f"2 of {paced.count}"
+
+
+def test_parts_compare_as_ratios_to_their_anchor(tmp_path):
+    one, other = sampled(), sampled().model_copy(update={"trial": "another"})
+    bound = one.timing.bound
+    assert bound is not None
+    parted = [
+        record.model_copy(
+            update={"anchor": Anchor(trial="the-anchor", part=part, parts=2, bound=bound.median / factor)}
+        )
+        for record, part, factor in ((one, 0, 2), (other, 1, 4))
+    ]
+    table = parts_table(shown(tmp_path, *parted).entries)
+    assert [row[-1] for row in table.rows] == ["2.00×", "4.00×"]
+    assert "the-anchor" in table.note
+    assert parts_table(shown(tmp_path, one).entries).rows == ()

@@ -1,0 +1,58 @@
+"""Figures have three digits and a unit that fits."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnbench.reports import units
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (1.2345e-5, "12.3 µs"),
+        (999.4e-6, "999 µs"),
+        (999.7e-6, "1.00 ms"),
+        (0.5, "500 ms"),
+        (120.0, "120 s"),
+        (4000.0, "4000 s"),
+        (2.5e-8, "25.0 ns"),
+        (9.996, "10.0 s"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert units.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "—"), (0, "0 B"), (512, "512 B"), (37_000, "36.1 KiB"), (4 << 30, "4.00 GiB"), (1023, "1023 B")],
+)
+def test_bytes(value: int | None, text: str) -> None:
+    assert units.nbytes(value) == text
+
+
+@given(st.floats(1e-9, 1e3))
+@settings(max_examples=200, deadline=None)
+def test_seconds_keep_the_value_to_three_digits(value: float) -> None:
+    number, unit = units.seconds(value).split()
+    size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+    assert math.isclose(float(number) * size, value, rel_tol=0.006)
+    assert len(re.sub(r"\D", "", number).lstrip("0")) <= 4
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.44, "1.4"), (4e5, "4e+05"), (float("inf"), "∞"), (float("nan"), "NaN"), (999.9, "999.9")]
+)
+def test_multiples_of_rounding_may_be_anything(value: float, text: str) -> None:
+    assert units.multiple(value) == text
+
+
+def test_counts_agree_with_their_noun() -> None:
+    assert (units.count(1, "trial"), units.count(2, "trial")) == ("1 trial", "2 trials")

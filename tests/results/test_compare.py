@@ -1,0 +1,138 @@
+"""Planted changes get the verdict they deserve, and nothing that differs goes unsaid."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import fake_records as fake
+import pytest
+
+from rnnbench.results.compare import compare_runs
+from rnnbench.results.extras import MissingExtraError, require
+from rnnbench.results.record import Outcome, Record
+from rnnbench.results.store import Run
+
+pytest.importorskip("scipy")
+
+
+def run(records: Iterable[Record], name: str = "fake", **changes: Any) -> Run:
+    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
+
+
+@pytest.mark.parametrize(("scale", "regressed", "verdict"), [(1.0, False, "SAME"), (1.1, True, "SLOWER")])
+def test_runs_are_compared_trial_by_trial_in_both_latencies(scale: float, regressed: bool, verdict: str) -> None:
+    base = run([fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)], "old")
+    new = run([fake.record(chunk=c, bound=1e-3 * scale, spread=1e-3, seed=1) for c in (16, 1)], "new")
+    result = compare_runs(base, new)
+    assert [(c.kind, c.verdict) for c in result.latencies] == [("bound", verdict), ("public", verdict)] * 2
+    assert result.regressed is regressed
+    assert (result.base, result.new) == ("old", "new")
+    for change in result.latencies:
+        assert change.judged.interval is not None
+        assert change.judged.interval[0] <= change.ratio <= change.judged.interval[1]
+
+
+def test_a_faster_run_has_not_regressed() -> None:
+    result = compare_runs(run([fake.record(bound=1e-3)]), run([fake.record(bound=5e-4, seed=1)]))
+    assert {c.verdict for c in result.latencies} == {"FASTER"}
+    assert not result.regressed
+
+
+@pytest.mark.parametrize("outcome", [o for o in fake.OUTCOMES if o != "ok"])
+def test_what_was_ok_and_is_no_longer_is_a_regression(outcome: Outcome) -> None:
+    result = compare_runs(run([fake.record()]), run([fake.record(outcome=outcome)]))
+    (change,) = result.outcomes
+    assert (change.base, change.new) == ("ok", outcome)
+    assert change.reason == fake.REASONS[outcome]
+    assert result.regressed
+    assert result.latencies == ()
+
+
+def test_what_is_ok_now_and_was_not_is_told_and_is_none() -> None:
+    result = compare_runs(run([fake.record(outcome="crashed")]), run([fake.record()]))
+    (change,) = result.outcomes
+    assert change.reason == fake.REASONS["crashed"]
+    assert not result.regressed
+
+
+def test_trials_of_one_run_only_are_listed() -> None:
+    base, new = fake.record(chunk=1), fake.record(chunk=2)
+    result = compare_runs(run([base, fake.record()]), run([new, fake.record()]))
+    assert result.only_base == (base.trial,)
+    assert result.only_new == (new.trial,)
+    assert not any("in common" in w for w in result.warnings)
+    assert any("no trial in common" in w for w in compare_runs(run([base]), run([new])).warnings)
+
+
+def test_what_the_compiler_made_of_it_is_shown_where_it_changed() -> None:
+    base = fake.record()
+    assert base.artifact is not None
+    artifact = base.artifact.model_copy(update={"nbytes": 7, "lowered": "unrolled 16"})
+    timing = base.timing.model_copy(update={"build_s": 60.0})
+    new = base.model_copy(update={"artifact": artifact, "timing": timing})
+    result = compare_runs(run([base]), run([new]))
+    assert {(c.what, c.new) for c in result.builds} == {("build", 60.0), ("bytes", 7), ("lowered", "unrolled 16")}
+    assert not result.regressed
+    assert compare_runs(run([base]), run([base])).builds == ()
+
+
+@pytest.mark.parametrize(("before", "after", "shown"), [(1.0, 1.2, False), (0.01, 0.05, False), (1.0, 1.3, True)])
+def test_a_build_that_differs_little_is_not_shown(before: float, after: float, shown: bool) -> None:
+    entry = fake.record()
+    old, new = (entry.timing.model_copy(update={"build_s": seconds}) for seconds in (before, after))
+    pair = (run([entry.model_copy(update={"timing": timing})]) for timing in (old, new))
+    assert bool(compare_runs(*pair).builds) is shown
+
+
+def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None:
+    machine = {"cpu": "Fake CPU 9001", "caches": {"L2": 4}, "load": 3.0}
+    base = run([fake.record()], "old", machine={"cpu": "Fake CPU 9000", "caches": {"L2": 2}, "load": 0.1})
+    environment = fake.record().environment.model_copy(update={"threads_seen": 9, "variables": {"FAKE_OPT": "1"}})
+    versions = {"fakelib": {"fakelib-package": "2.0"}}
+    new = run([fake.record(environment=environment)], "new", machine=machine, versions=versions, rnnbench="0.2.0")
+    text = "\n".join(compare_runs(base, new).warnings)
+    for expected in (
+        "cpu: Fake CPU 9000 in old, Fake CPU 9001 in new",
+        "caches.L2: 2 in old, 4 in new",
+        "fakelib.fakelib-package: 1.2.3 in old, 2.0 in new",
+        "fakemlir: {'fakemlir-package': '1.2.3'} in old, none in new",
+        "rnnbench differs: 0.1.0 in old, 0.2.0 in new",
+        "threads seen differ in 1 trials, in the first of them 3 in old, 9 in new",
+        "FAKE_OPT",
+    ):
+        assert expected in text
+    assert "load" not in text
+    assert compare_runs(base, base).warnings == ()
+
+
+def test_a_shared_measurement_is_followed_or_left_out() -> None:
+    own = fake.record(bound=1e-3, spread=1e-3)
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    twice = compare_runs(run([own, shared]), run([own, shared]))
+    assert twice.shared == 1
+    assert len(twice.latencies) == 2
+    apart = fake.record(time="unrolled", bound=2e-3, spread=1e-3)
+    result = compare_runs(run([own, shared]), run([own, apart]))
+    assert result.shared == 0
+    assert {c.verdict for c in result.latencies if c.trial == apart.trial} == {"SLOWER"}
+
+
+def test_a_threshold_that_is_no_fraction_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"0\.03 for 3 %"):
+        compare_runs(run([]), run([]), threshold=3)
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'rnnbench\[report\]'"):
+        require("no_such_package_of_any_kind", "report", "comparing runs")
+
+    def broken(name: str) -> None:
+        raise ModuleNotFoundError("no _internal", name="scipy._internal")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="no _internal") as caught:
+        require("scipy.stats", "report", "comparing runs")
+    assert not isinstance(caught.value, MissingExtraError)

@@ -1,0 +1,84 @@
+"""A record comes back from JSON as it went in, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+
+import fake_records as fake
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from rnnbench.results.record import CheckFigure, Record, RunInfo, Timing
+
+numbers = st.floats(allow_nan=False, allow_infinity=True)
+texts = st.text(max_size=40)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    entry = fake.record(
+        outcome=draw(st.sampled_from(fake.OUTCOMES)),
+        time=draw(st.sampled_from(["fused", "looped", "unrolled", "unrolled:4"])),
+        chunk=draw(st.integers(1, 1 << 16)),
+        bound=draw(st.floats(1e-7, 1e3)),
+        reason=draw(texts),
+        same_as=draw(st.none() | texts),
+    )
+    checks = draw(
+        st.dictionaries(
+            texts,
+            st.builds(
+                CheckFigure,
+                verdict=st.sampled_from(["pass", "fail", "chaotic", "not-applicable"]),
+                detail=texts,
+                max_abs=st.none() | numbers,
+                max_ulp=st.none() | numbers,
+                rounding=st.none() | numbers,
+            ),
+            max_size=3,
+        )
+    )
+    return entry.model_copy(update={"conformance": checks, "version": draw(st.dictionaries(texts, texts, max_size=3))})
+
+
+@given(records())
+@settings(max_examples=150, deadline=None)
+def test_a_record_survives_json_on_one_line(entry: Record) -> None:
+    line = entry.model_dump_json()
+    assert "\n" not in line
+    json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert Record.model_validate_json(line) == entry
+
+
+def test_the_keys_on_disk_are_the_documented_ones() -> None:
+    content = json.loads(fake.record().model_dump_json())
+    assert content["schema"] == 1
+    assert "schema_" not in content
+    assert json.loads(fake.info().model_dump_json())["schema"] == 1
+
+
+def test_an_error_that_is_not_a_number_is_kept_as_such() -> None:
+    figure = CheckFigure(verdict="fail", max_abs=float("nan"), rounding=float("inf"))
+    again = CheckFigure.model_validate_json(figure.model_dump_json())
+    assert again.max_abs != again.max_abs
+    assert again.rounding == float("inf")
+    assert again.max_ulp is None
+
+
+def test_an_unknown_key_is_refused() -> None:
+    content = json.loads(fake.record().model_dump_json())
+    with pytest.raises(ValidationError, match="latency"):
+        Record.model_validate({**content, "latency": 1.0})
+
+
+def test_records_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        fake.record().outcome = "ok"
+    with pytest.raises(ValidationError, match="frozen"):
+        Timing().build_s = 1.0
+
+
+def test_run_info_survives_json() -> None:
+    assert RunInfo.model_validate_json(fake.info().model_dump_json()) == fake.info()

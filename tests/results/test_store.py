@@ -1,0 +1,195 @@
+"""Runs survive kills, resumes and other versions, and say what is wrong where they do not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import fake_records as fake
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnbench.results import store
+from rnnbench.results.store import Store, StoreError, append_record, read_run, run_name, write_info
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return fake.write_run(tmp_path / "results" / "20260131T120000Z-fake_case", list(fake.whole_run())[:3])
+
+
+def test_what_is_written_is_read(run: Path) -> None:
+    written = list(fake.whole_run())[:3]
+    read = read_run(run)
+    assert read.records == tuple(written)
+    assert read.info == fake.info()
+    assert read.warnings == ()
+
+
+def test_the_last_record_of_a_trial_wins(run: Path) -> None:
+    first = read_run(run).records[0]
+    again = first.model_copy(update={"outcome": "crashed", "stage": "sample", "reason": "resumed and fell over"})
+    append_record(run, again)
+    records = read_run(run).records
+    assert len(records) == 3
+    assert records[0] == again
+
+
+@given(cut=st.integers(1, 400))
+@settings(max_examples=25, deadline=None)
+def test_a_line_torn_by_a_kill_is_left_out_and_told(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    run = fake.write_run(tmp_path_factory.mktemp("torn"), list(fake.whole_run())[:2])
+    file = run / store.RECORDS
+    file.write_bytes(file.read_bytes() + fake.record().model_dump_json().encode()[:cut])
+    read = read_run(run)
+    assert len(read.records) == 2
+    assert re.search(rf"{store.RECORDS}:3: .* cut short after {cut} bytes", read.warnings[0])
+
+
+def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
+    file = run / store.RECORDS
+    file.write_bytes(file.read_bytes()[:-40])
+    append_record(run, fake.record(chunk=99))
+    read = read_run(run)
+    assert read.warnings == ()
+    assert [r.params.chunk for r in read.records][-1] == 99
+    assert len(read.records) == 3
+
+
+def test_a_whole_last_line_without_its_end_is_kept(run: Path) -> None:
+    file = run / store.RECORDS
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    assert len(read_run(run).records) == 3
+    append_record(run, fake.record(chunk=99))
+    assert len(read_run(run).records) == 4
+
+
+def test_a_torn_line_longer_than_one_read_is_cut_off(run: Path) -> None:
+    file = run / store.RECORDS
+    file.write_bytes(file.read_bytes() + b'{"reason": "' + b"x" * 200_000)
+    append_record(run, fake.record(chunk=99))
+    assert len(read_run(run).records) == 4
+
+
+def test_any_other_broken_line_is_an_error_with_its_place(run: Path) -> None:
+    file = run / store.RECORDS
+    lines = file.read_bytes().split(b"\n")
+    file.write_bytes(b"\n".join([lines[0], lines[1][:30], *lines[2:]]))
+    with pytest.raises(StoreError, match=rf"{store.RECORDS}:2: not JSON"):
+        read_run(run)
+
+
+@pytest.mark.parametrize("line", [b"", b"[1, 2]", b"\xff\xfe"])
+def test_a_line_that_is_no_object_is_an_error(run: Path, line: bytes) -> None:
+    file = run / store.RECORDS
+    file.write_bytes(line + b"\n" + file.read_bytes())
+    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: "):
+        read_run(run)
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"), [(2, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
+)
+@pytest.mark.parametrize("name", [store.INFO, store.RECORDS])
+def test_another_schema_says_what_to_do(run: Path, name: str, version: int | None, advice: str) -> None:
+    file = run / name
+    content = json.loads(file.read_text().splitlines()[0] if name == store.RECORDS else file.read_text())
+    file.write_text(json.dumps({**content, "schema": version}) + "\n")
+    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads 1.*{advice}"):
+        read_run(run)
+
+
+def test_a_field_that_does_not_fit_is_named(run: Path) -> None:
+    content = json.loads(fake.record().model_dump_json())
+    content["params"]["chunk"] = "sixteen"
+    (run / store.RECORDS).write_text(json.dumps(content) + "\n")
+    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: not a Record of schema 1: params\.chunk: "):
+        read_run(run)
+
+
+def test_a_run_without_records_is_read_with_a_warning(tmp_path: Path) -> None:
+    read = read_run(fake.write_run(tmp_path, []))
+    assert read.records == ()
+    assert "before its first trial" in read.warnings[0]
+
+
+def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"is not a run: it has no run\.json"):
+        read_run(tmp_path)
+    with pytest.raises(StoreError, match="is not a run: it does not exist"):
+        read_run(tmp_path / "absent")
+
+
+def test_write_info_replaces_the_whole_file_and_leaves_nothing_beside_it(run: Path) -> None:
+    write_info(run, fake.info(finished=None))
+    assert read_run(run).info.finished is None
+    assert sorted(p.name for p in run.iterdir()) == [store.RECORDS, store.INFO]
+
+
+def test_a_run_is_found_by_path_by_name_and_as_latest(run: Path) -> None:
+    runs = Store(run.parent)
+    newest = fake.write_run(run.parent / "20260201T000000Z-fake_case", [])
+    fake.write_run(run.parent / "reference", [])
+    (run.parent / "20270101T000000Z-not_a_run").mkdir()
+    assert runs.resolve(run) == run
+    assert runs.resolve(run.name) == run
+    assert runs.resolve("reference") == run.parent / "reference"
+    assert runs.resolve("latest") == newest
+    assert runs.read("latest").name == newest.name
+    assert runs.runs() == [run, newest]
+
+
+def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
+    runs = Store(run.parent)
+    with pytest.raises(StoreError, match=f"did you mean '{run.name}'"):
+        runs.resolve(run.name[:-2])
+    with pytest.raises(StoreError, match="or 'latest'"):
+        runs.resolve("zebra")
+    with pytest.raises(StoreError, match="holds no run yet"):
+        Store(run.parent / "none").resolve("latest")
+
+
+def test_new_runs_are_named_by_time_and_case_and_never_share_a_folder(tmp_path: Path) -> None:
+    runs = Store(tmp_path / "results")
+    paths = [runs.new_run(["fake_case"], NOON) for _ in range(3)]
+    assert [p.name for p in paths] == [
+        "20260131T120000Z-fake_case",
+        "20260131T120000Z-fake_case-2",
+        "20260131T120000Z-fake_case-3",
+    ]
+    assert all(p.is_dir() for p in paths)
+
+
+def test_a_name_is_in_utc_and_stays_short() -> None:
+    assert run_name(["a", "b"], NOON.astimezone(timezone(timedelta(hours=9)))) == "20260131T120000Z-a+b"
+    assert run_name(["x/../y"], NOON) == "20260131T120000Z-x_.._y"
+    long = run_name([f"fake_case_{n}" for n in range(40)], NOON)
+    assert len(long) <= 100
+    assert long.endswith("fake_case_0+39_more")
+    assert len(run_name(["f" * 500], NOON)) == 100
+
+
+def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    for attempt in (
+        lambda: Store(blocked).new_run(["fake_case"], NOON),
+        lambda: Store(blocked / "deeper").new_run(["fake_case"], NOON),
+        lambda: append_record(blocked, fake.record()),
+        lambda: write_info(blocked, fake.info()),
+    ):
+        with pytest.raises(StoreError, match=r"cannot write results to .*a file.*choose another results folder"):
+            attempt()
+
+
+def test_a_record_is_on_the_disk_when_append_returns(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    append_record(run, fake.record(chunk=99))
+    assert synced == [(run / store.RECORDS).stat().st_size]

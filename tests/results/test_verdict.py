@@ -1,0 +1,156 @@
+"""The verdict that a change deserves comes out, as rarely wrong as the engine says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, judge_apart, judge_pairs, pair_ratio
+
+stats = pytest.importorskip("scipy.stats")
+
+positive = st.floats(1e-7, 1.0)
+
+
+def medians(centre: float, spread: float, processes: int, seed: int) -> list[float]:
+    return list(centre * np.exp(np.random.default_rng(seed).normal(0.0, spread, processes)))
+
+
+def apart(change: float, spread: float, processes: int, trials: int = 200) -> Counter[str]:
+    return Counter(
+        judge_apart(
+            medians(1e-4, spread, processes, 2 * seed), medians(1e-4 * (1 + change), spread, processes, 2 * seed + 1)
+        ).verdict
+        for seed in range(trials)
+    )
+
+
+def in_turn(change: float, spread: float, seed: int) -> tuple[str, int]:
+    """A whole verdict: pairs are added until there is one."""
+    ratios = medians(1 + change, spread, LOOKS[-1], seed)
+    for pairs in LOOKS:
+        judged = judge_pairs(ratios[:pairs])
+        if judged.verdict != "UNDECIDED":
+            break
+    return judged.verdict, pairs
+
+
+def paired(change: float, spread: float, trials: int = 300) -> Counter[str]:
+    return Counter(in_turn(change, spread, seed)[0] for seed in range(trials))
+
+
+def test_the_numbers_that_decide_are_what_the_documentation_says() -> None:
+    assert (SMALLEST, ERROR_RATE, LOOKS) == (0.03, 0.01, (5, 8, 12, 18, 27, 40))
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.01, 0.02])
+def test_three_per_cent_is_found_between_pairs_of_processes_that_differ_by_one_or_two(spread: float) -> None:
+    assert paired(0.03, spread)["SLOWER"] >= 297
+    assert paired(1 / 1.03 - 1, spread)["FASTER"] >= 297
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.01, 0.02, 0.04, 0.2])
+def test_where_nothing_changed_no_change_is_seen(spread: float) -> None:
+    counts = paired(0.0, spread)
+    assert counts["SLOWER"] + counts["FASTER"] <= 3, counts
+
+
+def test_where_nothing_changed_and_noise_allows_it_is_the_same() -> None:
+    assert paired(0.0, 0.01)["SAME"] >= 297
+
+
+def test_noise_that_hides_a_change_gives_undecided_and_not_a_guess() -> None:
+    assert paired(0.03, 0.2)["UNDECIDED"] >= 285
+
+
+def test_more_noise_takes_more_pairs() -> None:
+    used = [np.mean([in_turn(0.0, spread, seed)[1] for seed in range(50)]) for spread in (0.002, 0.01, 0.02, 0.04)]
+    assert used == sorted(used)
+    assert used[0] == LOOKS[0]
+
+
+def test_the_intervals_of_all_looks_hold_the_truth_together() -> None:
+    missed = 0
+    for seed in range(500):
+        ratios = medians(1.02, 0.03, LOOKS[-1], seed)
+        intervals = [judge_pairs(ratios[:pairs]).interval for pairs in LOOKS]
+        missed += any(interval is None or not interval[0] <= 1.02 <= interval[1] for interval in intervals)
+    assert missed <= stats.binom.ppf(0.999, 500, ERROR_RATE)
+
+
+def test_a_disturbed_round_does_not_move_its_pair() -> None:
+    assert pair_ratio([1.0, 1.0, 1.0, 9.0], [1.02, 1.02, 1.02, 1.02]) == pytest.approx(1.02)
+    assert pair_ratio([1.0, 2.0, 4.0], [1.1, 2.2, 4.4]) == pytest.approx(1.1)
+
+
+def test_sides_that_are_not_in_turn_need_more_processes() -> None:
+    for processes in (3, 5, 10):
+        counts = apart(0.0, 0.01, processes)
+        assert counts["SLOWER"] + counts["FASTER"] <= 4, counts
+    assert apart(0.0, 0.01, 10)["SAME"] >= 190
+    assert apart(0.10, 0.01, 3)["SLOWER"] >= 190
+    assert apart(-0.10, 0.01, 3)["FASTER"] >= 190
+    assert apart(0.0, 0.10, 3)["UNDECIDED"] >= 190
+
+
+def test_a_change_of_just_what_matters_is_found_and_never_called_the_same() -> None:
+    counts = apart(0.03, 0.01, 10)
+    assert counts["SLOWER"] >= 190
+    assert counts["SAME"] + counts["FASTER"] == 0
+
+
+def test_a_change_too_small_to_matter_is_the_same_however_sure() -> None:
+    assert apart(0.01, 0.002, 10) == {"SAME": 200}
+    assert paired(0.01, 0.002) == {"SAME": 300}
+
+
+def test_the_interval_of_sides_apart_holds_the_truth() -> None:
+    missed = 0
+    for seed in range(500):
+        judged = judge_apart(medians(1.0, 0.03, 4, 2 * seed), medians(1.1, 0.05, 3, 2 * seed + 1))
+        assert judged.interval is not None
+        missed += not judged.interval[0] <= 1.1 <= judged.interval[1]
+    assert missed <= stats.binom.ppf(0.999, 500, 2 * ERROR_RATE), "Welch's interval is approximate for so few"
+
+
+def test_one_process_has_no_interval_and_no_verdict() -> None:
+    judged = judge_apart([1e-4], [2e-4, 2e-4, 2e-4])
+    assert (judged.interval, judged.verdict, judged.observations) == (None, "UNDECIDED", 1)
+    assert judged.ratio == pytest.approx(2.0)
+    assert judge_pairs([2.0]).verdict == "UNDECIDED"
+
+
+def test_what_does_not_scatter_is_taken_at_its_word() -> None:
+    same = judge_apart([1e-4] * 3, [1e-4] * 3)
+    assert (same.interval, same.verdict) == ((1.0, 1.0), "SAME")
+    assert judge_apart([1e-4] * 3, [2e-4] * 3).verdict == "SLOWER"
+    assert judge_pairs([1.0] * 5).verdict == "SAME"
+    assert judge_pairs([0.5] * 5).verdict == "FASTER"
+
+
+@pytest.mark.parametrize("smallest", [0.0, 1.0, 3])
+def test_a_smallest_change_that_is_no_fraction_is_refused(smallest: float) -> None:
+    with pytest.raises(ValueError, match=r"0\.03 for 3 %"):
+        judge_pairs([1.0, 1.1], smallest)
+
+
+@given(st.lists(positive, min_size=2, max_size=6), st.lists(positive, min_size=2, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list[float]) -> None:
+    length = min(len(base), len(new))
+    ratios = [b / a for a, b in zip(base[:length], new[:length], strict=True)]
+    for forth, back in (
+        (judge_apart(base, new), judge_apart(new, base)),
+        (judge_pairs(ratios), judge_pairs([1 / ratio for ratio in ratios])),
+    ):
+        assert forth.ratio * back.ratio == pytest.approx(1.0)
+        turned = {"SLOWER": "FASTER", "FASTER": "SLOWER"}
+        assert turned.get(forth.verdict, forth.verdict) == back.verdict
+        assert forth.interval is not None
+        assert back.interval is not None
+        assert forth.interval[0] == pytest.approx(1 / back.interval[1], rel=1e-6)
+        assert forth.interval[0] <= forth.ratio * (1 + 1e-9)

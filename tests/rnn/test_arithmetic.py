@@ -1,0 +1,62 @@
+"""Random roundings are as large as the dtype's own, leave exact rows exact, and come again with their seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_models import problem
+
+from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
+from rnnbench.rnn.dtypes import DTYPES, rounded
+from rnnbench.rnn.reference import Trajectory, run_in, run_reference
+from rnnbench.rnn.spec import Model
+
+MODEL = Model(cell="lstm", input=8, hidden=24)
+DTYPE_NAMES = list(DTYPES)
+
+
+def sampled(dtype: str, seed: int = 0, model: Model = MODEL) -> tuple[Trajectory, Trajectory]:
+    """A run of one exact row and 32 others, all of the same inputs; and the float64 reference."""
+    data = problem(model, 12, 1, dtype=dtype)
+    x = np.repeat(data.x, 33, axis=1)
+    return run_in(RandomRounding(dtype, seed, 1), model, data.weights, x), run_reference(model, data.weights, data.x)
+
+
+@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+def test_the_first_rows_are_exact(dtype: str) -> None:
+    run, exact = sampled(dtype)
+    np.testing.assert_allclose(run.y[:, :1], exact.y, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+def test_samples_spread_as_the_dtype_rounds(dtype: str) -> None:
+    run, exact = sampled(dtype)
+    spread = np.abs(run.y[:, 1:] - exact.y).max()
+    data = problem(MODEL, 12, 1, dtype=dtype)
+    rounding = np.abs(run_reference(MODEL, data.weights, data.x, dtype=dtype, summation=1).y - exact.y).max()
+    assert spread > DTYPES[dtype].unit / 8
+    if dtype != "float64":  # the reference's own arithmetic, whose rounding is beside itself
+        assert rounding / 4 < spread < 16 * rounding
+
+
+def test_a_seed_gives_the_same_samples_and_another_others() -> None:
+    (one, _), (again, _), (other, _) = sampled("float32"), sampled("float32"), sampled("float32", seed=1)
+    np.testing.assert_array_equal(one.y, again.y)
+    assert not np.array_equal(one.y, other.y)
+
+
+@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+def test_every_value_of_a_run_in_a_dtype_is_one_of_the_dtype(dtype: str) -> None:
+    data = problem(MODEL, 5, 2, dtype=dtype)
+    run = run_in(Arithmetic(dtype), MODEL, data.weights, data.x, data.state)
+    for array in (run.y, *run.final.values()):
+        assert array.dtype == DTYPES[dtype].stored
+        np.testing.assert_array_equal(rounded(array, dtype), array)
+
+
+def test_what_is_too_small_to_be_normal_may_vanish() -> None:
+    tiny = np.full((17, 1), DTYPES["float32"].tiny / 4)
+    moved = RandomRounding("float32", 0, 1)(tiny.copy())
+    assert moved[0] == tiny[0]
+    assert np.all((moved[1:] >= 0) & (moved[1:] <= 2 * tiny[1:]))
+    assert np.ptp(moved[1:]) > tiny[0, 0] / 2

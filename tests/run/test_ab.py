@@ -1,0 +1,91 @@
+"""`rnnbench ab` as a user meets it: a slowdown planted in one environment is found, one that is not there is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rnnbench.results.store import read_run
+
+pytest.importorskip("scipy")
+
+CASE = """\
+schema: 1
+name: tiny
+model: {cell: lstm, input: 3, hidden: 4}
+workload: {steps: 8, chunk: 4}
+strategy: {time: looped, state: stitched}
+"""
+
+
+@pytest.fixture
+def ab(tmp_path):
+    """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
+    (tmp_path / "tiny.yaml").write_text(CASE)
+    (tmp_path / "new" / "bin").mkdir(parents=True)
+
+    def run(*arguments, status, variable="UNUSED=1", target="fake:honest"):
+        python = tmp_path / "new" / "bin" / "python"
+        python.write_text(f'#!/bin/sh\n{variable} exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        done = subprocess.run(
+            [sys.executable, "-m", "rnnbench", "ab", "tiny.yaml", f"--backend={target}", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "160"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr or done.stdout
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
+    done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_SLOWDOWN=1.0")
+    assert "2 SLOWER" in done.stdout
+    assert "B has other versions than A: none" in done.stdout
+    assert "A verdict took" in done.stdout
+    old, new = (read_run(path) for path in sorted((tmp_path / "results").iterdir()))
+    assert (old.name[-2:], new.name[-2:]) == ("-a", "-b")
+    assert [record.outcome for run in (old, new) for record in run.records] == ["ok", "ok"]
+    assert new.records[0].timing.bound.median > 1.3 * old.records[0].timing.bound.median
+    content = json.loads((new.path / "verdicts.json").read_text())
+    assert content["b"]["environment"] == "./new"
+    for entry in content["verdicts"]:
+        assert entry["verdict"] == "SLOWER"
+        assert len(entry["ratios"]) == entry["observations"] >= 5
+        assert entry["interval"][0] <= entry["ratio"] <= entry["interval"][1]
+    (page,) = (tmp_path / "reports").glob("*/comparison.md")
+    for said in ("2 SLOWER", "B is ./new.", "A verdict took"):
+        assert said in page.read_text()
+
+
+def test_where_b_is_wrong_that_is_said_and_no_latency_is_compared(ab):
+    done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_WRONG=1")
+    assert "ok → nonconforming" in done.stdout
+    assert "0 comparisons" in done.stdout
+
+
+def test_a_budget_ends_it_undecided(ab):
+    done = ab("--budget", "100ms", status=0)
+    assert "2 UNDECIDED" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--a", ".venv-nowhere"), "no virtual environment"),
+        (("--budget", "soon"), "--budget is a duration such as 60s"),
+        (("--threshold", "3"), "threshold"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(ab, tmp_path, arguments, message):
+    assert message in ab(*arguments, status=2).stderr
+    assert not (tmp_path / "results").exists()

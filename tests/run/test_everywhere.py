@@ -1,0 +1,65 @@
+"""Each target is checked on as few points as have every pair of values; slow builders, every value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness_trials import make_trial
+
+from rnnbench.backends.base import Probe
+from rnnbench.backends.registry import find
+from rnnbench.cases import Target
+from rnnbench.run.everywhere import thinned
+
+HONEST, WRONG = Target("fake", "honest"), Target("fake", "wrong-bound")
+
+
+@pytest.fixture
+def slow_honest(monkeypatch):
+    fake = find("fake")
+    probe = fake.probe()
+    monkeypatch.setattr(type(fake), "probe", lambda self: replace(probe, slow=("honest",)))
+    assert isinstance(fake.probe(), Probe)
+
+
+def trials_of(target):
+    trials = [
+        make_trial(str(target), chunk=chunk, state=state, time=time)
+        for chunk in (1, 2, 4)
+        for state in ("stitched", "stateful")
+        for time in ("looped", "unrolled")
+    ]
+    return [*trials, make_trial(str(target), time="fused"), make_trial(str(target), time="fused", chunk=2)]
+
+
+def strategies(trials, target):
+    return [trial.strategy for trial in trials if trial.target == target and trial.strategy.time != "fused"]
+
+
+def test_a_slow_route_keeps_every_value_and_every_other_route_every_pair(slow_honest):
+    thin = thinned([*trials_of(HONEST), *trials_of(WRONG)])
+    slow, quick = strategies(thin.trials, HONEST), strategies(thin.trials, WRONG)
+    assert len(slow) == 3
+    assert {s.chunk for s in slow} == {1, 2, 4}
+    assert {s.state for s in slow} == {"stitched", "stateful"}
+    assert len(quick) == 6
+    assert len({(s.chunk, s.state) for s in quick}) == len({(s.chunk, s.time) for s in quick}) == 6
+    assert thin.chosen == {HONEST: 3, WRONG: 6}
+    assert thin.supported == {HONEST: 12, WRONG: 12}
+
+
+def test_what_is_not_supported_is_told_once_for_each_reason(slow_honest):
+    thin = thinned([*trials_of(HONEST), *trials_of(WRONG)])
+    refused = [trial for trial in thin.trials if trial.strategy.time == "fused"]
+    assert [trial.target for trial in refused] == [HONEST, WRONG]
+
+
+def test_what_was_left_out_is_said(slow_honest):
+    first, second = thinned([*trials_of(HONEST), *trials_of(WRONG)]).sentences()
+    assert "6 trials of 12" in first
+    assert "fake:honest 3 of 12" in second
+
+
+def test_without_slow_routes_nothing_is_said_of_them():
+    assert len(list(thinned(trials_of(WRONG)).sentences())) == 1

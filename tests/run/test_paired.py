@@ -1,0 +1,112 @@
+"""Pairs are added until all is judged, and no longer; the sides of a pair are sampled alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+
+from rnnbench.results.verdict import LOOKS
+from rnnbench.run import paired
+from rnnbench.run.account import Account
+from rnnbench.run.paired import Match, cost, decide, sample_pair
+from rnnbench.run.prepare import Findings, examine, prepare, start_worker
+from rnnbench.run.process import Workplace
+
+pytest.importorskip("scipy")
+
+
+def match(change: float, spread: float, seed: int = 0) -> tuple[Match, list[float]]:
+    ratios = np.exp(np.random.default_rng(seed).normal(np.log1p(change), spread, LOOKS[-1]))
+    return Match(examine(make_trial()), examine(make_trial()), paths=("bound",)), list(ratios)
+
+
+def sampled(planned: dict[int, list[float]], asked: list[list[int]]):
+    """A sampler that reads off what each match's pairs are to show."""
+
+    def sample(matches: Sequence[Match], number: int) -> None:
+        asked.append([id(item) for item in matches])
+        for item in matches:
+            item.ratios.setdefault("bound", []).append(planned[id(item)][number])
+
+    return sample
+
+
+def test_what_is_decided_is_left_and_the_rest_goes_on() -> None:
+    (clear, clear_ratios), (noisy, noisy_ratios) = match(0.10, 0.002), match(0.0, 0.05)
+    asked: list[list[int]] = []
+    decide([clear, noisy], 1e9, 0.03, sampled({id(clear): clear_ratios, id(noisy): noisy_ratios}, asked))
+    assert clear.judged["bound"].verdict == "SLOWER"
+    assert len(clear.ratios["bound"]) == LOOKS[0]
+    assert all(id(noisy) in items for items in asked)
+    assert len(noisy.ratios["bound"]) in LOOKS[3:]
+
+
+def test_a_hopeless_trial_ends_undecided_at_the_last_look() -> None:
+    item, ratios = match(0.0, 0.5)
+    decide([item], 1e9, 0.03, sampled({id(item): ratios}, []))
+    assert (item.judged["bound"].verdict, item.judged["bound"].observations) == ("UNDECIDED", LOOKS[-1])
+    assert cost([item]).startswith(f"A verdict took {2 * LOOKS[-1]} processes")
+
+
+def test_a_budget_that_is_spent_ends_it_with_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    item, ratios = match(0.0, 0.5)
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(paired.time, "monotonic", lambda: next(clock))
+    decide([item], 30.0, 0.03, sampled({id(item): ratios}, []))
+    assert len(item.ratios["bound"]) == 3
+    assert item.seconds == 30
+    assert item.judged["bound"].interval is not None
+
+
+def test_the_trials_of_a_pair_share_its_time() -> None:
+    (one, ratios), (other, others) = match(0.10, 0.001), match(0.10, 0.001, 1)
+    decide([one, other], 1e9, 0.03, sampled({id(one): ratios, id(other): others}, []))
+    assert one.seconds == other.seconds > 0
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    def prepare_trial(target: str) -> Findings:
+        workplace = Workplace.of_run(tmp_path)
+        findings = examine(make_trial(target))
+        for _ in prepare(findings, start_worker(findings, workplace, "log"), workplace, Account(), _quiet):
+            continue
+        assert findings.failure is None, findings.failure
+        return findings
+
+    return prepare_trial
+
+
+def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(prepared, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+    item = Match(prepared("fake:honest"), prepared("fake:honest"))
+    workplace = Workplace.of_run(tmp_path)
+    for number in range(2):
+        sample_pair([item], (workplace, workplace), Account(), _quiet, str(number), rounds=3)
+    assert item.whole
+    for path in ("bound", "public"):
+        assert len(item.ratios[path]) == 2
+        assert all(ratio > 0 for ratio in item.ratios[path])
+        for findings in item.sides:
+            assert [len(blocks) for blocks in findings.blocks[path]] == [3, 3]
+            assert findings.is_measured()
+
+
+def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(paired, "BLOCK_S", 0.05)
+    dying = Match(prepared("fake:honest"), prepared("fake:sample-segfaults"))
+    sound = Match(prepared("fake:honest"), prepared("fake:honest"))
+    workplace = Workplace.of_run(tmp_path)
+    sample_pair([dying, sound], (workplace, workplace), Account(), _quiet, "0", rounds=8)
+    assert dying.b.failure is not None
+    assert dying.b.failure.outcome == "crashed"
+    assert not dying.ratios
+    assert sound.whole
+    assert len(sound.ratios["bound"]) == 1
+
+
+def _quiet(trial, stage) -> None:
+    """Nobody is told."""

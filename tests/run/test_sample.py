@@ -1,0 +1,101 @@
+"""Sampling on real workers and NumPy: every latency that a case asks for, in parts where memory is short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+
+from rnnbench.cases.trial import Limits, Measure
+from rnnbench.measure.latency import COLUMNS
+from rnnbench.results.store import Store, read_run
+from rnnbench.run import parts
+from rnnbench.run.account import Account
+from rnnbench.run.execute import execute
+from rnnbench.run.plan import begin
+
+
+class Silent:
+    def stage(self, trial, stage):
+        pass
+
+    def finished(self, record):
+        pass
+
+
+def run_trials(trials, folder):
+    run = begin(trials, Store(folder))
+    execute(trials, run, seed=0, account=Account(), observer=Silent())
+    return run, {record.trial: record for record in read_run(run).records}
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """One trial of a batch, with every latency."""
+    measure = Measure(budget=1.2, processes=2, precision=0.5, cold=True, period=0.005)
+    trial = replace(make_trial("numpy:eager", measure=measure, limits=Limits(build=20.0, trial=60.0)), batch=2)
+    run, records = run_trials([trial], tmp_path_factory.mktemp("results"))
+    return run, records[trial.id]
+
+
+def test_every_latency_that_is_asked_for_is_there_with_its_interval(everything):
+    _, record = everything
+    assert record.outcome == "ok", record.reason
+    timing = record.timing
+    for latency in (timing.bound, timing.public, timing.cold, timing.paced):
+        assert 0 < latency.min <= latency.median <= latency.max
+        low, high = latency.interval
+        middle = np.exp(np.log(latency.process_medians).mean())
+        assert low <= middle <= high
+        assert latency.stopped_by in ("precision", "budget")
+        assert 2 <= len(latency.process_medians) <= 4
+        assert latency.blocks >= 2
+        assert latency.disturbed_blocks is None or 0 <= latency.disturbed_blocks <= latency.blocks
+        assert latency.steps_per_s == pytest.approx(2 * 4 / latency.median)
+
+
+def test_warm_up_is_told_where_there_is_one(everything):
+    _, record = everything
+    timing = record.timing
+    for latency in (timing.bound, timing.public):
+        assert latency.warmup.calls > 0
+        assert 0 <= latency.warmup.stationary <= len(latency.process_medians)
+    assert timing.cold.warmup is None
+    assert timing.paced.warmup is None
+
+
+def test_a_paced_stream_has_its_period_and_its_factor(everything):
+    _, record = everything
+    paced = record.timing.paced
+    assert paced.period == 0.005
+    assert paced.real_time_factor == pytest.approx(paced.median / 0.005)
+    assert 0 <= paced.deadline_misses <= paced.count
+
+
+def test_every_latency_has_its_file_of_samples(everything):
+    run, record = everything
+    for path in ("bound", "public", "cold", "paced"):
+        rows = np.load(run / "samples" / f"{record.trial[-8:]}.{path}.npy")
+        assert rows.shape == (getattr(record.timing, path).kept, len(COLUMNS))
+        assert np.all(np.diff(rows[:, COLUMNS.index("end")]) >= 0)
+
+
+def test_the_cores_are_those_that_were_asked_for(everything):
+    _, record = everything
+    assert record.environment.affinity == record.environment.affinity_asked
+    assert len(record.environment.affinity_asked) == 1
+
+
+def test_parts_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
+    monkeypatch.setattr(parts, "MEMORY_SHARE", 0.0)
+    measure, limits = Measure(budget=0.1, processes=1), Limits(build=20.0, trial=60.0)
+    trials = [make_trial("numpy:eager", chunk=chunk, measure=measure, limits=limits) for chunk in (1, 2, 4)]
+    _, records = run_trials(trials, tmp_path)
+    anchors = [records[trial.id].anchor for trial in trials]
+    assert [anchor.part for anchor in anchors] == [0, 0, 1]
+    assert {anchor.trial for anchor in anchors} == {trials[0].id}
+    assert all(anchor.bound > 0 for anchor in anchors)
+    assert anchors[0].bound == records[trials[0].id].timing.bound.median
+    assert anchors[2].bound != anchors[0].bound

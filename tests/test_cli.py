@@ -1,0 +1,252 @@
+"""The command as a user meets it: what it prints, what it exits with, and how it answers mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASE = """\
+schema: 1
+name: tiny
+model: {cell: lstm, input: 3, hidden: 4}
+workload: {steps: 8, chunk: [2, 4]}
+strategy: {time: looped, state: [stitched, stateful]}
+measure: {budget: 100ms, processes: 2}
+"""
+
+
+@pytest.fixture
+def rnnbench(tmp_path):
+    """Runs the command in a folder of its own that has `tiny.yaml`."""
+    (tmp_path / "tiny.yaml").write_text(CASE)
+
+    def run(*arguments, status=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "rnnbench", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "160"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr or done.stdout
+        assert "Traceback" not in done.stderr
+        return done
+
+    run.folder = tmp_path
+    return run
+
+
+def records(folder: Path):
+    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys\n"
+        "from rnnbench.cli import main\n"
+        "sys.argv = ['rnnbench', '--help']\n"
+        "try:\n    main()\n"
+        "finally:\n    print(sorted({'numpy', 'pydantic', 'yaml', 'rich', 'scipy', 'matplotlib'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for command in ("run", "list", "backends", "report", "compare", "schema"):
+        assert command in done.stdout
+
+
+def test_a_run_leaves_records_samples_and_a_report_and_says_where(rnnbench):
+    done = rnnbench("run", "tiny.yaml", "--backend", "fake:honest")
+    found = records(rnnbench.folder)
+    assert [r["outcome"] for r in found] == ["ok"] * 8
+    assert {r["backend"] for r in found} == {"numpy", "fake"}, "the baseline is in every table"
+    (run,) = (rnnbench.folder / "results").iterdir()
+    assert len(list((run / "samples").iterdir())) == 16
+    assert not (run / "artifacts").exists()
+    report = rnnbench.folder / "reports" / run.name / "report.md"
+    assert report.is_file()
+    assert str(report.relative_to(rnnbench.folder)) in done.stdout.replace("\n", "")
+    info = json.loads((run / "run.json").read_text())
+    assert info["finished"]
+    assert {"total", "build", "check", "sample", "import"} <= set(info["seconds"])
+
+
+def test_list_prints_an_id_a_line_and_runs_nothing(rnnbench):
+    done = rnnbench("list", "tiny.yaml", "--backend", "fake:honest,numpy")
+    assert len(done.stdout.splitlines()) == 8
+    assert all(line.startswith("tiny/") for line in done.stdout.splitlines())
+    assert not (rnnbench.folder / "results").exists()
+
+
+def test_only_the_trial_asked_for_runs(rnnbench):
+    first = rnnbench("list", "tiny.yaml", "--backend", "fake:honest").stdout.splitlines()[0]
+    rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--no-baseline", "--only", first[-8:], "--processes", "1")
+    (record,) = records(rnnbench.folder)
+    assert record["trial"] == first
+    assert len(record["timing"]["bound"]["process_medians"]) == 1
+
+
+def test_set_changes_the_case(rnnbench):
+    done = rnnbench("list", "tiny.yaml", "--backend", "fake:honest", "--set", "model.hidden=7", "--filter", "chunk=2")
+    assert len(done.stdout.splitlines()) == 2
+    assert all("/h7-" in line for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3), ("honest", 0)])
+def test_the_exit_status_tells_what_happened(rnnbench, route, status):
+    rnnbench("run", "tiny.yaml", f"--backend=fake:{route}", "--no-baseline", "--filter=chunk=2", status=status)
+
+
+def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench):
+    arguments = ("run", "tiny.yaml", "--no-baseline", "--filter", "chunk=2", "--results")
+    rnnbench(*arguments, "a", "--backend", "fake:honest")
+    (base,) = (rnnbench.folder / "a").iterdir()
+    rnnbench("compare", str(base), str(base))
+    new = rnnbench.folder / "b"
+    new.mkdir()
+    (new / "run.json").write_bytes((base / "run.json").read_bytes())
+    broken = (base / "records.jsonl").read_text().replace('"outcome":"ok"', '"outcome":"crashed"')
+    (new / "records.jsonl").write_text(broken)
+    rnnbench("compare", str(base), str(new), status=1)
+
+
+def test_check_proves_without_timing_and_tells_what_fails(rnnbench):
+    done = rnnbench("check", "tiny.yaml", "--backend", "fake:honest,fake:wrong-third-step,fake:build-fails", status=1)
+    found = {(r["route"], r["outcome"]) for r in records(rnnbench.folder)}
+    assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
+    assert all(r["timing"]["bound"] is None and r["timing"]["build_s"] is None for r in records(rnnbench.folder))
+    assert "✓ all" in done.stdout
+    assert "values" in done.stdout
+    assert "expected ';'" in done.stdout
+
+
+def test_a_report_is_made_again_from_a_finished_run(rnnbench):
+    rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--filter", "chunk=2")
+    done = rnnbench("report", "latest", "--reports", "again")
+    assert (rnnbench.folder / done.stdout.strip()).is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run",), "name at least one case file"),
+        (("run", "missing.yaml", "--backend", "fake"), "missing.yaml"),
+        (("run", "tiny.yaml", "--backend", "fakee"), "did you mean 'fake'?"),
+        (("run", "tiny.yaml", "--backend", "fake:honst"), "did you mean 'honest'?"),
+        (("run", "tiny.yaml", "--backend", "absent"), "pip install 'rnnbench[absent]'"),
+        (("run", "tiny.yaml", "--backend", ","), "names no backend"),
+        (("run", "tiny.yaml", "--backend", "fake", "--set", "model.hiden=3"), "did you mean 'hidden'?"),
+        (("run", "tiny.yaml", "--backend", "fake", "--only", "00000000"), "00000000"),
+        (("run", "tiny.yaml", "--backend", "fake", "--max-trials", "3"), "--max-trials"),
+        (("run", "--resume", "nothing"), "nothing"),
+        (("run", "tiny.yaml", "--resume", "latest"), "leave CASE… out"),
+        (("report", "nothing"), "no run 'nothing'"),
+        (("compare", "one", "two"), "no run 'one'"),
+        (("frobnicate",), "frobnicate"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_with_status_2(rnnbench, arguments, says):
+    assert says in rnnbench(*arguments, status=2).stderr
+    assert not records(rnnbench.folder)
+
+
+def test_a_mistake_in_a_case_names_file_line_and_column(rnnbench):
+    (rnnbench.folder / "bad.yaml").write_text(CASE.replace("hidden: 4", "hiden: 4"))
+    error = rnnbench("list", "bad.yaml", "--backend", "fake", status=2).stderr
+    assert "bad.yaml:3:" in error
+    assert "did you mean 'hidden'?" in error
+
+
+def test_two_cases_of_one_name_are_refused(rnnbench):
+    (rnnbench.folder / "twin.yaml").write_text(CASE.replace("hidden: 4", "hidden: 5"))
+    error = rnnbench("list", "tiny.yaml", "twin.yaml", "--backend", "fake:honest", status=2).stderr
+    assert "both named 'tiny'" in error
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root writes wherever it likes")
+def test_a_results_folder_that_cannot_be_written(rnnbench):
+    closed = rnnbench.folder / "closed"
+    closed.mkdir(mode=0o500)
+    error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", str(closed / "r"), status=2).stderr
+    assert str(closed) in error
+
+
+def test_a_results_folder_that_is_a_file(rnnbench):
+    error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
+    assert "tiny.yaml" in error
+
+
+def test_backends_tells_what_is_here_and_how_to_get_what_is_not(rnnbench):
+    done = rnnbench("backends")
+    assert "rnnbench-fake 1.0" in done.stdout
+    assert "absent-runtime is not installed" in done.stdout
+    assert "rnnbench[absent]" in done.stdout
+    for backend in ("numpy", "iree", "tvm"):
+        assert backend in done.stdout
+
+
+def test_the_schema_is_json(rnnbench):
+    assert json.loads(rnnbench("schema").stdout)["type"] == "object"
+
+
+EXPECTATIONS = """\
+schema: 1
+expectations:
+  - backend: fake
+    version: {rnnbench-fake: ">=1"}
+    route: build-fails
+    where: {chunk: 2}
+    outcome: build-failed
+    reason: Its compiler knows no semicolons.
+    upstream: https://example.org/issues/1
+"""
+
+
+def test_a_known_failure_beside_the_case_changes_no_exit_status(rnnbench):
+    (rnnbench.folder / "expectations.yaml").write_text(EXPECTATIONS)
+    arguments = ("check", "tiny.yaml", "--backend", "fake:build-fails", "--filter")
+    done = rnnbench(*arguments, "chunk=2")
+    assert "as expected" in done.stdout
+    assert "Its compiler knows no semicolons" in done.stdout
+    rnnbench(*arguments, "chunk=4", status=3)
+
+
+def test_a_known_failure_that_passes_is_an_alert(rnnbench):
+    (rnnbench.folder / "known.yaml").write_text(EXPECTATIONS.replace("route: build-fails", "route: honest"))
+    done = rnnbench(
+        "check",
+        "tiny.yaml",
+        "--backend",
+        "fake:honest",
+        "--filter",
+        "chunk=2",
+        "--expectations",
+        "known.yaml",
+        status=1,
+    )
+    assert "fixed upstream?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "says"),
+    [
+        ("route: build-fails", "route: build-fail", "expectations.yaml:3:5: fake has no route 'build-fail'"),
+        ("outcome: build-failed", "check: valeus", "expectations.yaml:7:12: expectations[0].check: there is no check"),
+        ("rnnbench-fake", "rnnbench-fkae", "did you mean 'rnnbench-fake'?"),
+    ],
+)
+def test_a_mistake_in_what_is_known_is_told_in_a_sentence(rnnbench, replaced, by, says):
+    (rnnbench.folder / "expectations.yaml").write_text(EXPECTATIONS.replace(replaced, by))
+    assert says in rnnbench("check", "tiny.yaml", "--backend", "fake", status=2).stderr
+    assert not records(rnnbench.folder)
+
+
+def test_a_folder_of_cases_is_all_of_its_cases(rnnbench):
+    (rnnbench.folder / "other.yaml").write_text(CASE.replace("name: tiny", "name: other"))
+    done = rnnbench("list", ".", "--backend", "fake:honest", "--filter", "chunk=2,state=stitched")
+    assert sorted(line.split("/")[0] for line in done.stdout.splitlines()) == ["other", "tiny"]
