@@ -74,7 +74,8 @@ def test_the_command_that_a_failure_gives_is_of_that_trial_alone(tiny):
     options = ("--rnnbench-backend=fake:build-fails", "--rnnbench-set=workload.steps=4", "-x", QUICK)
     result = tiny.runpytest_subprocess(*options)
     assert result.parseoutcomes()["failed"] == 1, "-x stops at the first"
-    (line,) = {line for line in result.outlines if line.startswith("reproduce")}  # twice where CI is set: pytest's habit
+    # A set: where the variable CI is set, pytest prints the whole message in its summary too.
+    (line,) = {line for line in result.outlines if line.startswith("reproduce")}
     words = shlex.split(line)[1:]
     assert words[:2] == ["rnnbench", "check"]
     words.remove("--endurance=0")
