@@ -15,13 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 HERE = Path(__file__).parent
 PLANTED = HERE / "planted"
+FAKE = HERE.parent / "fake"
 DATA = HERE / "data" / "verdict_pool.npz"
 """The pool that is kept with the tests."""
 STATS = ("median", "mean", "min", "max", "std", "count")
@@ -63,7 +64,7 @@ def joined(pools: Sequence[Pool]) -> Pool:
 
 def collect(pairs: int, seed: int) -> Pool:
     """Sample `pairs` pairs of fresh processes, some three seconds each."""
-    sys.path.insert(0, str(PLANTED))
+    sys.path[:0] = [str(PLANTED), str(FAKE)]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PLANTED), os.environ.get("PYTHONPATH")]))
     from rnnbench_planted import SLOWDOWNS
 
@@ -115,23 +116,13 @@ def _stats(seconds: np.ndarray) -> list[float]:
 
 
 def _trial(route: str):
-    from rnnbench.cases.trial import Limits, Measure, Strategy, Target, Trial
+    from harness_trials import make_trial
+
+    from rnnbench.cases.trial import Limits, Measure
     from rnnbench.rnn.spec import Model
 
-    return Trial(
-        case="planted",
-        target=Target("planted", route),
-        model=Model(cell="lstm", input=64, hidden=128),
-        strategy=Strategy("fused", "stitched", 64),
-        steps=128,
-        batch=1,
-        dtype="float32",
-        device="cpu",
-        threads=1,
-        seed=0,
-        limits=Limits(),
-        measure=Measure(),
-    )
+    trial = make_trial(f"planted:{route}", "fused", chunk=64, limits=Limits(), measure=Measure())
+    return replace(trial, model=Model(cell="lstm", input=64, hidden=128), steps=128)
 
 
 def _quiet(trial, stage: str) -> None:

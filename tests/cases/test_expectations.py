@@ -6,27 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness_trials import make_trial
 
 from rnnbench.cases import CaseError, Strategy, Target
 from rnnbench.cases.expectations import Expectation, expected, nearest, read_expectations
-from rnnbench.cases.trial import Limits, Measure, Trial
 from rnnbench.rnn.spec import Model
 
 CHECKS = ("values", "chunks", "batch")
-TRIAL = Trial(
-    case="known",
-    target=Target("openvino", "onnx"),
-    model=Model(cell="gru", input=3, hidden=4),
-    strategy=Strategy("fused", "stitched", 4),
-    steps=8,
-    batch=2,
-    dtype="float32",
-    device="cpu",
-    threads=1,
-    seed=0,
-    limits=Limits(),
-    measure=Measure(),
-)
+TRIAL = replace(make_trial("openvino:onnx", "fused"), model=Model(cell="gru", input=3, hidden=4), batch=2)
 VERSIONS = {"openvino": "2026.4.1", "onnx": "1.23.2"}
 ENTRY = """\
 schema: 1
