@@ -112,6 +112,14 @@ def test_what_is_known_to_fail_must_and_nothing_else_may(tiny, junit):
     assert properties["expected.bound"] == "failed: Off by a part. https://example.org/2"
 
 
+def test_with_runxfail_nothing_is_known_to_fail(tiny):
+    tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
+    options = (QUICK, "--runxfail", "-m", "rnnbench(chunk=2, time='looped', state='stitched')")
+    result = tiny.runpytest_subprocess("--rnnbench-backend=fake:build-fails,fake:honest", *options)
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 14}
+    result.stdout.fnmatch_lines(["build-failed, at build: the fake compiler refused: error: expected ';'"])
+
+
 def test_processes_of_xdist_share_the_work_and_clear_up_after_themselves(tiny, junit):
     routes = "fake:honest,fake:wrong-third-step"
     options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")

@@ -22,6 +22,7 @@ def conclude(item: TrialItem, log: Path) -> None:
     record = compose(item.findings, known=item.known)
     item.user_properties += properties(record)
     told: list[str] = []
+    # In pytest's words, and by its own means: with --runxfail its xfail() returns, and the trial counts as any other.
     if record.passes_unexpectedly and not item.config.getoption("runxfail"):
         told = _fixed(item, record)
     elif record.fails_as_expected:
