@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import CallCost, Estimate, by_chunk, fit_call
-from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.reports.tables import Table, by_program
 
 
 def anatomy_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: bound latency, and what the public path adds to it, as a call's cost and a step's."""
     rows = []
-    for key, group in _groups(entries):
+    for key, group in by_program(entry for entry in entries if entry.ranked and entry.streams).items():
         bound = by_chunk([(e.chunk, e.bound.median if e.bound else None) for e in group])
         public = by_chunk([(e.chunk, e.public.median if e.public else None) for e in group])
         fit = fit_call(bound)
@@ -60,14 +60,6 @@ def state_table(entries: Sequence[Entry]) -> Table:
         note="Bound latency of a stateful call less that of a stitched one; below zero, keeping the state inside is "
         "the cheaper. Differences within ± processes of either are none.",
     )
-
-
-def _groups(entries: Sequence[Entry]) -> Iterator[tuple[tuple[str, str], list[Entry]]]:
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        if entry.ranked and entry.streams:
-            groups.setdefault((program(entry), strategy(entry)), []).append(entry)
-    yield from sorted(groups.items())
 
 
 def _costs(fit: CallCost) -> tuple[str, str, str]:

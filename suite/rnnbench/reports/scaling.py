@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import by_chunk, calls_until_paid, fit_exponent, growth_word
-from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.reports.tables import Table, by_program
 from rnnbench.results.record import Record
 
 Cost = Callable[[Record], float | None]
@@ -17,7 +17,7 @@ def scaling_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: the exponents with which build time, artifact, operations and memory grow with the chunk."""
     costs: tuple[Cost, ...] = (_build_s, _bytes_beside_weights, _operations, _build_memory)
     rows = []
-    for key, group in _groups(entries).items():
+    for key, group in by_program(entry for entry in entries if _was_tried(entry)).items():
         shown = [_growth(group, cost) for cost in costs]
         if any(cell != units.MISSING for cell in shown):
             rows.append((*key, *shown, _largest(group)))
@@ -38,7 +38,7 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
     chunks = sorted({entry.chunk for entry in built})
     cheapest = {chunk: min((e for e in built if e.chunk == chunk), key=_seconds_to_build) for chunk in chunks}
     rows = []
-    for key, group in _groups(built).items():
+    for key, group in by_program(built).items():
         calls = {entry.chunk: _calls(entry, cheapest[entry.chunk]) for entry in group}
         rows.append((*key, *(calls.get(chunk, units.MISSING) for chunk in chunks)))
     return Table(
@@ -51,12 +51,8 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _groups(entries: Sequence[Entry]) -> dict[tuple[str, str], list[Entry]]:
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (program(e), strategy(e), e.chunk)):
-        if not entry.shares and entry.record.outcome not in ("unsupported", "unavailable"):
-            groups.setdefault((program(entry), strategy(entry)), []).append(entry)
-    return groups
+def _was_tried(entry: Entry) -> bool:
+    return not entry.shares and entry.record.outcome not in ("unsupported", "unavailable")
 
 
 def _growth(group: Sequence[Entry], cost: Cost) -> str:

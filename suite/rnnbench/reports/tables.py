@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.reports import units
@@ -38,6 +38,14 @@ def program(entry: Entry) -> str:
 
 def strategy(entry: Entry) -> str:
     return f"{entry.strategy}{' ' + EMULATED if entry.record.support.level == 'emulated' else ''}"
+
+
+def by_program(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:
+    """Entries by program and strategy, as tables show them; sorted by those, and in each by chunk."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda e: (program(e), strategy(e), e.chunk)):
+        groups.setdefault((program(entry), strategy(entry)), []).append(entry)
+    return groups
 
 
 def spread(latency: Latency | None) -> float | None:
@@ -244,15 +252,15 @@ def _by_chunk(
     shown: Callable[[float | None], str],
     note: str,
 ) -> Table:
-    found: dict[tuple[str, str], dict[int, float]] = {}
-    for entry in entries:
-        value = figure(entry)
-        if value is not None and not entry.shares:
-            found.setdefault((program(entry), strategy(entry)), {})[entry.chunk] = value
+    found = {
+        key: {entry.chunk: value for entry in group if (value := figure(entry)) is not None}
+        for key, group in by_program(entry for entry in entries if not entry.shares).items()
+    }
     chunks = sorted({chunk for values in found.values() for chunk in values})
     rows = [
         (*key, *(shown(values.get(chunk)) for chunk in chunks), _growth(values))
-        for key, values in sorted(found.items())
+        for key, values in found.items()
+        if values
     ]
     columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks), "growth")
     return Table(title, columns, tuple(rows), text=2, note=note)
@@ -273,13 +281,14 @@ def _growth(values: dict[int, float]) -> str:
 def memory_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
     figures = ("run_peak", "steady", "build_peak", "imported")
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        if not entry.shares and any(getattr(entry.record.memory, name) is not None for name in figures):
-            groups.setdefault((program(entry), strategy(entry)), []).append(entry)
+    measured = (
+        entry
+        for entry in entries
+        if not entry.shares and any(getattr(entry.record.memory, name) is not None for name in figures)
+    )
     rows = [
         (*key, *(_largest(group, name) for name in figures), _weights_share(group), _growth_of_memory(group))
-        for key, group in sorted(groups.items())
+        for key, group in by_program(measured).items()
     ]
     return Table(
         "Memory",
