@@ -28,6 +28,7 @@ def test_the_last_of_two_stands(load):
     [
         ("model.hiden=256", "unknown key 'hiden' in model; did you mean 'hidden'?"),
         ("modl.hidden=256", "unknown key 'modl'; did you mean 'model'?"),
+        ("hidden=256", "unknown key 'hidden'; did you mean model.hidden?"),
         (
             "model.hidden='256'",
             "model.hidden: expected a whole number from 1 to 65,536, or a list of such, got the text '256'",

@@ -94,6 +94,7 @@ def test_a_wrong_value_is_told_with_what_was_expected(refusal, replaced, by, mes
         ("", "foo: 1", "case.yaml:6:1: unknown key 'foo'; expected one of schema, name, description, model, workload,"),
         ("", "limit: {}", "case.yaml:6:1: unknown key 'limit'; did you mean 'limits'?"),
         ("steps: 10", "steps: 10, step: 3", "case.yaml:4:23: unknown key 'step' in workload; did you mean 'steps'?"),
+        ("steps: 10", "steps: 10, hidden: 3", "4:23: unknown key 'hidden' in workload; did you mean model.hidden?"),
         ("", "matrix: {exclude: [{hiden: 1}]}", "unknown key 'hiden' in matrix.exclude[0]; did you mean 'hidden'?"),
         ("", "matrix: {exclude: [{model.hidden: 16}]}", "unknown key 'model.hidden' in matrix.exclude[0]; did you"),
         ("", "limits: {tial: 3}", "case.yaml:6:10: unknown key 'tial' in limits; did you mean 'trial'?"),

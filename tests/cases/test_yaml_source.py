@@ -105,7 +105,7 @@ def test_a_bomb_of_aliases_is_not_expanded():
 
 def test_a_file_is_read_once_it_is_there_small_and_text(tmp_path: Path):
     path = tmp_path / "f.yaml"
-    with pytest.raises(CaseError, match=r"f\.yaml: cannot be read: No such file or directory"):
+    with pytest.raises(CaseError, match=r"f\.yaml: does not exist; correct its path"):
         read_source(path)
     with pytest.raises(CaseError, match="cannot be read: Is a directory"):
         read_source(tmp_path)

@@ -59,8 +59,16 @@ def _by_path(error: ValidationError, source: Source) -> dict[KeyPath, ErrorDetai
 
 
 def _unknown(path: KeyPath, schema: Schema) -> str:
-    names = list(_descend(path[:-1], schema).get("properties", {}))
-    return f"unknown key '{path[-1]}'{_within(path)}; {hint(str(path[-1]), names)}"
+    key, names = str(path[-1]), list(_descend(path[:-1], schema).get("properties", {}))
+    home = _home(key, schema) if len(path) <= 2 else None
+    advice = f"did you mean {home}.{key}?" if home else hint(key, names)
+    return f"unknown key '{key}'{_within(path)}; {advice}"
+
+
+def _home(key: str, schema: Schema) -> str | None:
+    """The section that has this key."""
+    sections = schema.get("properties", {})
+    return next((name for name in sections if key in _descend((name,), schema).get("properties", {})), None)
 
 
 def _missing(path: KeyPath) -> str:

@@ -82,6 +82,8 @@ def read_source(path: Path) -> Source:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise CaseError.at(Place(name), "does not exist; correct its path") from error
     except OSError as error:
         raise CaseError.at(Place(name), f"cannot be read: {error.strerror or error}") from error
     if len(raw) > MAX_BYTES:

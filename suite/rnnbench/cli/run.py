@@ -59,6 +59,7 @@ def run(
 
 def _carry_out(trials: Sequence[Trial], folder: Path, reports: Path, keep_artifacts: bool) -> int:
     from rnnbench.reports import print_summary, write_report
+    from rnnbench.reports.units import count
     from rnnbench.results.store import read_run
     from rnnbench.run.account import describe_seconds
     from rnnbench.run.session import carry_out, exit_status
@@ -67,9 +68,9 @@ def _carry_out(trials: Sequence[Trial], folder: Path, reports: Path, keep_artifa
     try:
         carry_out(trials, folder, terminal, keep_artifacts)
     except KeyboardInterrupt:
-        done = len(read_run(folder).records)
+        done = count(len(read_run(folder).records), "finished trial")
         click.echo(
-            f"\nInterrupted. {done} finished trials are in {folder}; go on with: rnnbench run --resume {folder}",
+            f"\nInterrupted. {folder} has {done}, and all that was built; go on with: rnnbench run --resume {folder}",
             err=True,
         )
         return EXIT_INTERRUPTED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from types import TracebackType
 
 from rich.console import Console
@@ -11,14 +13,22 @@ from rich.text import Text
 from rnnbench.cases.trial import Trial
 from rnnbench.results.record import FAILURES, Record
 
+SILENCE_S = 30.0
+"""Longest that a pipe, which shows no bar, hears nothing while one stage follows another."""
+
 
 class ProgressBar:
-    """Drawn only when something changes, never from a thread of its own, which would run beside what is sampled."""
+    """Drawn only when something changes, never from a thread of its own, which would run beside what is sampled.
+
+    Trials of a group end together, after all of them have been built and sampled, so what is under way is told too.
+    """
 
     def __init__(self, console: Console, total: int) -> None:
-        self._console = console
+        self._numbers: dict[str, int] = {}
+        self._total = total
+        self._started = self._told = time.monotonic()
         self._progress = Progress(
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.description}"),
@@ -38,14 +48,23 @@ class ProgressBar:
         self._progress.stop()
 
     def stage(self, trial: Trial, stage: str) -> None:
-        short = f"{trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}"
-        self._progress.update(self._task, description=f"{stage}: {short}", refresh=True)
+        number = self._numbers.setdefault(trial.id, len(self._numbers) + 1)
+        doing = f"{stage}: {trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}"
+        self._progress.update(self._task, description=f"trial {number}, {doing}", refresh=True)
+        if not self._progress.console.is_terminal and time.monotonic() - self._told >= SILENCE_S:
+            elapsed = timedelta(seconds=round(time.monotonic() - self._started))
+            self._tell(Text(f"{elapsed}  trial {number} of {self._total}, {doing}", "dim"))
 
     def finished(self, record: Record) -> None:
+        self._numbers.setdefault(record.trial, len(self._numbers) + 1)
         if record.outcome != "unsupported":
-            self._progress.console.print(_line(record))
+            self._tell(_line(record))
         self._progress.advance(self._task)
         self._progress.refresh()
+
+    def _tell(self, line: Text) -> None:
+        self._progress.console.print(line)
+        self._told = time.monotonic()
 
 
 def _line(record: Record) -> Text:
