@@ -6,24 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rnnbench.reports import findings, lowered, units
 from rnnbench.reports.anatomy import anatomy_table, state_table
+from rnnbench.reports.conformance_matrix import conformance_table
+from rnnbench.reports.costs import build_table, memory_table, size_table
 from rnnbench.reports.entries import Entry, View, Workload
 from rnnbench.reports.expected import expected_table
+from rnnbench.reports.latencies import duel_table, ranking_tables, struck_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.ranking import Place, Ranking, rank
 from rnnbench.reports.sampling import parts_table, sampling_table, stream_table
 from rnnbench.reports.scaling import payoff_table, scaling_table
-from rnnbench.reports.tables import (
-    APPROXIMATE,
-    MARKS,
-    Table,
-    build_table,
-    conformance_table,
-    duel_table,
-    memory_table,
-    ranking_tables,
-    size_table,
-    struck_table,
-)
+from rnnbench.reports.tables import APPROXIMATE, MARKS, Table
 from rnnbench.reports.trust import disturbance_warning, trust
 
 ANATOMY = (anatomy_table, state_table)

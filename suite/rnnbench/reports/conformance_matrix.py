@@ -1,0 +1,55 @@
+"""The conformance matrix: backend × strategy × check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rnnbench.reports import units
+from rnnbench.reports.entries import Entry, View
+from rnnbench.reports.tables import Table
+from rnnbench.results.record import Record
+
+
+def conformance_table(view: View) -> Table:
+    """Backend × strategy × check; a cell gives the worst of its trials, as a multiple of the expected rounding."""
+    checks = list(dict.fromkeys(name for entry in view.entries for name in entry.record.conformance))
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in view.entries:
+        if entry.record.conformance:
+            groups.setdefault((entry.target, entry.strategy), []).append(entry)
+    rows = [
+        (
+            *key,
+            str(len(entries)),
+            *(_check_cell(check, [e.record for e in entries]) for check in checks),
+        )
+        for key, entries in sorted(groups.items())
+    ]
+    return Table(
+        "Conformance",
+        ("program", "strategy", "trials", *checks),
+        tuple(rows),
+        text=2,
+        note="✓ passed in every trial that got to it, with the largest error as a multiple of the rounding expected at "
+        "that step (no number where bits are compared); until chaos: as far as the reference itself does not diverge. "
+        "✗ failed in so many of its trials; xfail: all of those were known to; XPASS: passed although it was known to "
+        "fail. n/a: has no meaning for the strategy. —: not reached.",
+    )
+
+
+def _check_cell(check: str, records: Sequence[Record]) -> str:
+    figures = [record.conformance.get(check) for record in records]
+    ran = [figure for figure in figures if figure is not None and figure.verdict != "not-applicable"]
+    if not ran:
+        return "n/a" if any(figures) else units.MISSING
+    failed = [figure for figure in ran if figure.verdict == "fail"]
+    shown = [figure.rounding for figure in failed or ran if figure.rounding is not None]
+    worst = max(shown, key=lambda value: math.inf if math.isnan(value) else value, default=None)
+    chaotic = any(figure.verdict == "chaotic" for figure in ran)
+    known = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected)
+    mark = "xfail" if known == len(failed) else "✗"
+    text = f"{mark} {len(failed)} of {len(ran)}" if failed else "✓ until chaos" if chaotic else "✓"
+    if any(f.what == check and f.verdict == "passed" for record in records for f in record.expected):
+        text += " XPASS"
+    return text if worst is None else f"{text} {units.multiple(worst)}×"

@@ -1,0 +1,117 @@
+"""The tables of what a program costs beside its latency: compile time, size and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from rnnbench.reports import units
+from rnnbench.reports.entries import Entry
+from rnnbench.reports.tables import Table, by_program
+
+
+def build_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: seconds of a cold build by chunk, and the exponent with which they grow."""
+    return _by_chunk(
+        entries,
+        "Compile time (cold)",
+        lambda e: e.measured.timing.build_s if e.measured else None,
+        units.seconds,
+        "Each build is timed once. Growth: the exponent p of chunk^p that fits best, from three chunks up; an unrolled "
+        "program grows with its chunk, a looped one should not.",
+    )
+
+
+def size_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: bytes of the artifact by chunk."""
+    return _by_chunk(
+        entries,
+        "Artifact size, weights included",
+        lambda e: e.artifact.nbytes if e.artifact else None,
+        units.nbytes,
+        "Growth as above.",
+    )
+
+
+def _by_chunk(
+    entries: Sequence[Entry],
+    title: str,
+    figure: Callable[[Entry], float | None],
+    shown: Callable[[float | None], str],
+    note: str,
+) -> Table:
+    found = {
+        key: {entry.chunk: value for entry in group if (value := figure(entry)) is not None}
+        for key, group in by_program(entry for entry in entries if not entry.shares).items()
+    }
+    chunks = sorted({chunk for values in found.values() for chunk in values})
+    rows = [
+        (*key, *(shown(values.get(chunk)) for chunk in chunks), _growth(values))
+        for key, values in found.items()
+        if values
+    ]
+    columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks), "growth")
+    return Table(title, columns, tuple(rows), text=2, note=note)
+
+
+def _growth(values: dict[int, float]) -> str:
+    if len(values) < 3:
+        return units.MISSING
+    x = [math.log(chunk) for chunk in values]
+    y = [math.log(value) for value in values.values()]
+    centre_x, centre_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - centre_x) * (b - centre_y) for a, b in zip(x, y, strict=True)) / sum(
+        (a - centre_x) ** 2 for a in x
+    )
+    return f"chunk^{slope:.2f}"
+
+
+def memory_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
+    figures = ("run_peak", "steady", "build_peak", "imported")
+    measured = (
+        entry
+        for entry in entries
+        if not entry.shares and any(getattr(entry.record.memory, name) is not None for name in figures)
+    )
+    rows = [
+        (*key, *(_largest(group, name) for name in figures), _weights_share(group), _growth_of_memory(group))
+        for key, group in by_program(measured).items()
+    ]
+    return Table(
+        "Memory",
+        ("program", "strategy", "run peak", "steady", "build peak", "after import", "weights", "growth/1,000 calls"),
+        tuple(rows),
+        text=2,
+        note="Resident bytes of the trial's own process, framework included; the build peak counts the compiler's "
+        "processes too. Each is the largest over the chunks, at the chunk in brackets. Weights: their bytes, and their "
+        "share of what loading and calling added to the import (steady). Growth: of bound calls, by the median slope "
+        "between readings. All of it is the host's memory: programs that ran on the CPU have none of a device's.",
+    )
+
+
+def _weights_share(entries: Sequence[Entry]) -> str:
+    """The weights' bytes, and the least share over the chunks that they are of what a loaded program occupies."""
+    shares = []
+    weights = 0
+    for entry in entries:
+        floor, memory = entry.record.floor, entry.record.memory
+        if floor is None or memory.steady is None or memory.imported is None:
+            continue
+        weights = floor.weights
+        if (added := memory.steady - memory.imported) > 0:
+            shares.append(min(1.0, weights / added))
+    return f"{units.nbytes(weights)}, {min(shares):.0%}" if shares else units.MISSING
+
+
+def _growth_of_memory(entries: Sequence[Entry]) -> str:
+    found = [entry.record.memory.growth for entry in entries if entry.record.memory.growth is not None]
+    return units.nbytes(max(0.0, *found, 0.0)) if found else units.MISSING
+
+
+def _largest(entries: Sequence[Entry], name: str) -> str:
+    values = [(getattr(e.record.memory, name), -e.chunk) for e in entries if getattr(e.record.memory, name) is not None]
+    if not values:
+        return units.MISSING
+    value, chunk = max(values)
+    return f"{units.nbytes(value)} ({-chunk})" if len({v for v, _ in values}) > 1 else units.nbytes(value)
