@@ -1,0 +1,145 @@
+"""What all pictures share: colours, lines and markers, the panels, their axes and the legend.
+
+A row of panels an origin and a column a hidden size, all on the same axes. Colour is the program (backend:route), the
+line how time advances, the marker who carries the state; each means the same in every picture of a report.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnbench.reports.entries import ORIGINS, Entry
+from rnnbench.reports.panels import Line, Panels
+
+# Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme.
+PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+    "#999933",
+    "#332288",
+)
+LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
+PARTIAL = (0, (6, 1.5, 1, 1.5))
+"""The line of `unrolled:k`, whatever k."""
+MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
+CARRIES = {"stitched": "carried by the caller", "stateful": "kept inside", "none": "whole sequence"}
+STYLE = {
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9.5,
+    "legend.fontsize": 9,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "rnnbench",
+    "savefig.dpi": 150,
+}
+BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
+"""The line of the fastest of any origin."""
+GREY = {"color": "#444444"}
+LEGEND_INCHES = 2.7
+TITLE_CHARACTERS = 12.5
+"""Characters of a title to an inch of the panels that it stands over."""
+
+
+class Canvas:
+    """A figure with its panels: `axes` by origin and hidden size. `colours`: by target."""
+
+    def __init__(self, matplotlib: Any, panels: Panels, colours: Mapping[str, str], titles: Sequence[str]) -> None:
+        self.panels = panels
+        self._matplotlib = matplotlib
+        self._colours = colours
+        origins = sorted({origin for origin, _ in panels}, key=ORIGINS.index)
+        sizes = sorted({hidden for _, hidden in panels})
+        width, height = max(4.8, 3.4 * len(sizes)), max(4.6, 1.3 + 2.6 * len(origins))
+        self._figure = matplotlib.figure.Figure(figsize=(width + LEGEND_INCHES, height), layout="constrained")
+        filled = [textwrap.fill(title, int(width * TITLE_CHARACTERS)) for title in titles]
+        self._figure.suptitle("\n".join(filled), fontsize=10.5, x=0.01, ha="left")
+        grid = self._figure.subplots(len(origins), len(sizes), sharex=True, sharey="col", squeeze=False)
+        self.axes: dict[tuple[str, int], Any] = {}
+        for row, origin in enumerate(origins):
+            for column, hidden in enumerate(sizes):
+                axis = self.axes[origin, hidden] = grid[row][column]
+                axis.set_title(f"{origin}, hidden {hidden}", loc="left", fontweight="bold")
+                if (origin, hidden) not in panels:
+                    axis.text(0.5, 0.5, "nothing measured", transform=axis.transAxes, ha="center")
+
+    def look(self, line: Line) -> dict[str, Any]:
+        """Colour and dashes of a line."""
+        return {"color": self._colours[line.target], "linestyle": _dashes(line.time)}
+
+    def mark(self, axis: Any, x: float, y: float, line: Line, entry: Entry, size: float = 5.0) -> None:
+        """A point of a line; hollow where another trial's measurement stands for it."""
+        # Large marks lie below small ones, so that neither hides the other.
+        colour = self._colours[line.target]
+        face = "white" if entry.shares else colour
+        look = {"markerfacecolor": face, "markeredgecolor": colour if entry.shares else "white", "markeredgewidth": 0.7}
+        marker = MARKERS[line.state]
+        axis.plot([x], [y], marker=marker, markersize=size, linestyle="none", zorder=4 - size / 20, **look)
+
+    def ticks(self, axis: Any, at: Sequence[int]) -> None:
+        """Plain numbers along one direction of a logarithmic axis, at these multiples of powers of ten."""
+        ticker = self._matplotlib.ticker
+        axis.set_major_locator(ticker.LogLocator(subs=at))
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
+
+    def label(self, x: str, y: str) -> None:
+        """What all axes show; the vertical ones are logarithmic."""
+        for axis in self.axes.values():
+            axis.set_yscale("log")
+            self.ticks(axis.yaxis, (1, 2, 5))
+        self._figure.supxlabel(x, fontsize=9.5)
+        self._figure.supylabel(y, fontsize=9.5)
+
+    def legend(self, also: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Right of the panels: programs, time, state, and what is special to this picture."""
+        lines = [line for group in self.panels.values() for line in group]
+        entries = [entry for line in lines for entry in line.points]
+        approximate = {entry.target for entry in entries if entry.approximate}
+        programs = {t: f"{t} (approximate)" if t in approximate else t for t in sorted({line.target for line in lines})}
+        sections: dict[str, dict[str, Mapping[str, Any]]] = {
+            "program": {name: {"color": self._colours[target], "linewidth": 3} for target, name in programs.items()},
+            "time": {
+                time: {**GREY, "linestyle": LINES.get(time, PARTIAL)} for time in sorted({line.time for line in lines})
+            },
+            "state": {
+                f"{state} ({CARRIES[state]})": {**GREY, "linestyle": "none", "marker": marker}
+                for state, marker in MARKERS.items()
+                if any(line.state == state for line in lines)
+            },
+            also: dict(looks),
+        }
+        if any(entry.shares for entry in entries):
+            look = {**GREY, "linestyle": "none", "marker": "o", "markerfacecolor": "white"}
+            sections["hollow"] = {"same program, measured once": look}
+        handles: list[Any] = []
+        titles: list[int] = []
+        for title, items in sections.items():
+            titles.append(len(handles))
+            handles.append(self._matplotlib.lines.Line2D([], [], linestyle="none", label=title))
+            handles.extend(self._matplotlib.lines.Line2D([], [], label=label, **look) for label, look in items.items())
+        legend = self._figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.6)
+        for index in titles:
+            legend.get_texts()[index].set_fontweight("bold")
+
+    def save(self, folder: Path, stem: str) -> None:
+        """Without dates and versions in the files, so that the same run gives the same bytes."""
+        self._figure.savefig(folder / f"{stem}.png", metadata={"Software": None})
+        self._figure.savefig(folder / f"{stem}.svg", metadata={"Date": None, "Creator": None})
+
+
+def _dashes(time: str) -> Any:
+    return LINES.get(time, PARTIAL)
