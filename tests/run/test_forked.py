@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 from rnnbench.run.forked import run_forked
 from rnnbench.run.messages import read_failure
@@ -29,3 +31,17 @@ def test_an_exit_is_a_crash_that_names_its_status():
 
 def test_an_answer_larger_than_a_pipe_comes_back_whole():
     assert len(run_forked(lambda: {"text": "x" * 1_000_000})["text"]) == 1_000_000
+
+
+def test_the_child_dies_with_whoever_waits_for_it():
+    """A suite that is killed kills its workers, and they have no time to end what they forked."""
+    script = (
+        "import time\n"
+        "from rnnbench.run.forked import run_forked\n"
+        "def work():\n    print('begun', flush=True)\n    time.sleep(30)\n    print('outlived', flush=True)\n"
+        "run_forked(work)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stdout.readline() == "begun\n"
+        waiting.kill()
+        assert waiting.stdout.read() == "", "both ends are closed once both processes are gone"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -10,12 +11,21 @@ from collections.abc import Callable
 from rnnbench.run.messages import Failure, write_failure
 from rnnbench.run.wire import Message
 
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """From here on the kernel kills this process when its parent is gone; a child that it forks has to say so anew."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
 
 def run_forked(work: Callable[[], Message]) -> Message:
     """What `work` returns in a child of this process; a failure where the child dies without returning anything."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        die_with_parent()
         os.close(reading)
         with os.fdopen(writing, "w") as pipe:
             json.dump(work(), pipe)
