@@ -105,16 +105,17 @@ class WorkerProcess:
         """The reply to one command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError."""
         return self._command({"do": do, "trial": write_trial(trial), **(arguments or {})}, timeout, memory)
 
-    def fork(self) -> None:
-        """From here to `end` a forked child answers, which has imported the framework and nothing else.
+    def fork(self, modules: Sequence[str]) -> None:
+        """From here to `end` a forked child answers, which has imported the framework, these modules and nothing else.
 
         Raises WorkerError.
         """
-        self._command({"do": "fork"}, START_LIMIT_S, None)
+        self._command({"do": "fork", "modules": list(modules)}, START_LIMIT_S, None)
 
-    def end(self) -> None:
-        """Let the child go. Raises WorkerError."""
-        self._command({"do": "end"}, START_LIMIT_S, None)
+    def end(self) -> list[str]:
+        """Let the child go. Returns the modules that its build had to import. Raises WorkerError."""
+        modules: list[str] = self._command({"do": "end"}, START_LIMIT_S, None)["modules"]
+        return modules
 
     def pause(self) -> None:
         """Stop every thread of it: runtimes' idle threads spin."""

@@ -1,6 +1,7 @@
 """Trials that are only checked take turns in workers: a framework is imported once, and each trial has a child forked.
 
-The worker itself has imported its framework and does nothing else, so every child starts as a fresh worker would.
+The worker itself only imports: its framework, and what the builds of earlier trials had to import. So every child
+starts as a fresh worker would that has been through these imports.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Turn:
         """Let the child go; what is left of a worker that died with it is cleared away."""
         if self._alive:
             try:
-                self._lender.worker.end()
+                self._lender.end()
             except WorkerError:
                 self._alive = False
         if not self._alive:
@@ -87,15 +88,20 @@ class Lender:
         self.closed = False
         self.forked = False
         self._imported: Message | None = None
+        self._modules: list[str] = []
 
     def fork(self) -> Message:
         """Wait for the import, the first time; then fork. Raises WorkerError."""
         self.forked = False
         if self._imported is None:
             self._imported = self.worker.ready()
-        self.worker.fork()
+        self.worker.fork(self._modules)
         self.forked = True
         return self._imported
+
+    def end(self) -> None:
+        """Let the child go; the next one need not import what its build did. Raises WorkerError."""
+        self._modules = self.worker.end()
 
     def close(self) -> None:
         if not self.closed:

@@ -7,7 +7,7 @@ arm     load, bind and verify a program that is going to be sampled
 sample_bound, sample_public, sample_cold, sample_paced
         one short block
 verify  the check that follows sampling
-fork    from here to `end` a child does it, which has imported the framework and nothing else
+fork    from here to `end` a child does it, which has imported the framework and what else it is told to
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from rnnbench.measure.threads import ThreadTimes
 from rnnbench.results.record import Outcome
 from rnnbench.run.forked import run_forked
 from rnnbench.run.messages import Failure, read_trial, request_of, write_block, write_failure
+from rnnbench.run.preload import modules, modules_since, preload
 from rnnbench.run.wire import Message, Wire, WireClosedError
 
 FIRST_CALLS = 16
@@ -72,6 +73,8 @@ class Worker:
         self._programs: dict[str, Program] = {}
         self._armed: dict[str, Armed] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self.imported: list[str] = []
+        """Modules that the last build imported, in its child."""
 
     def load_framework(self) -> Message:
         harness, start = memory.resident(), time.perf_counter()
@@ -84,6 +87,7 @@ class Worker:
 
         def compile_and_measure() -> Message:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            before = set(modules())
             memory.forget_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
@@ -94,9 +98,11 @@ class Worker:
                 return {"build_origin": "cached"}
             peak = before_fork + memory.peak() - inherited + memory.children_peak()
             own = {"build_s": seconds - imports.seconds, "build_import_s": imports.seconds}
-            return {"build_origin": "cold", **own, "build_peak": peak}
+            return {"build_origin": "cold", **own, "build_peak": peak, "modules": modules_since(before)}
 
-        return run_forked(lambda: reported(compile_and_measure, "build-failed"))
+        built = run_forked(lambda: reported(compile_and_measure, "build-failed"))
+        self.imported = built.pop("modules", [])
+        return built
 
     def load(self, trial: Trial) -> Message:
         memory.forget_peak()
@@ -231,9 +237,10 @@ def _serve(wire: Wire, worker: Worker) -> None:
     while (message := wire.receive()) is not None:
         do = message.pop("do")
         if do == "fork":
+            preload(message["modules"])
             _lend(wire, worker)
         elif do == "end":
-            wire.send({})
+            wire.send({"modules": worker.imported})
             return
         else:
             command: Callable[..., Message] = getattr(worker, do)
@@ -243,7 +250,7 @@ def _serve(wire: Wire, worker: Worker) -> None:
 
 
 def _lend(wire: Wire, worker: Worker) -> None:
-    """A forked child serves the wire up to `end`: this process has imported its framework, and does nothing else.
+    """A forked child serves the wire up to `end`: this process imports, and does nothing else.
 
     What the child dies of this process dies of as well, so that the suite sees it.
     """
