@@ -26,10 +26,10 @@ def go(course, process_scatter=0.0, block_scatter=0.0, seed=0):
     generator = np.random.default_rng(seed)
     number = 0
     while course.stopped_by is None:
-        course.begin_process()
+        warmup = course.begin_process()
         base = CALL_S * np.exp(generator.normal(0, process_scatter))
-        while not course.is_warm:
-            course.add_warmup(block(course.window_s, base))
+        while not warmup.is_over:
+            warmup.windows.append(block(warmup.window_s, base))
         while not course.process_is_done:
             number += 1
             level = base * np.exp(generator.normal(0, block_scatter))
@@ -62,7 +62,8 @@ def test_a_further_process_can_bring_the_precision():
 def test_noise_within_a_process_is_answered_with_all_its_rounds():
     course = go(Course(Measure(budget=2.0, processes=3, precision=0.01), "bound"), block_scatter=0.2)
     assert course.stopped_by == "budget"
-    spent = sum(block.elapsed for blocks in (*course.processes, *course.warmups) for block in blocks)
+    spent = sum(block.elapsed for blocks in course.processes for block in blocks)
+    spent += sum(warmup.seconds for warmup in course.warmups)
     assert spent == pytest.approx(1.0, rel=0.15)  # half of the budget: the other half is the public latency's
 
 
@@ -78,53 +79,27 @@ def test_the_latencies_that_are_asked_for_share_the_budget():
     assert Course(four, "cold").share == pytest.approx(0.2)
 
 
-def test_warm_up_lasts_until_calls_are_at_rest():
+def test_warm_up_is_part_of_a_process_s_time():
     course = Course(Measure(budget=2.0, processes=1), "bound")
-    course.begin_process()
-    for per_call in (3e-3, 2e-3, 1e-3, 1e-3):
-        assert not course.is_warm
-        course.add_warmup(block(course.window_s / 10, per_call))
-    assert course.is_warm
-    course.add(block(course.block_s))
-    warmup = summarise(course.processes, 1, course=course).warmup
-    assert (warmup.stationary, warmup.calls) == (1, sum(window.calls for window in course.warmups[0]))
-
-
-def test_warm_up_that_never_ends_is_cut_short_and_told():
-    course = Course(Measure(budget=2.0, processes=1), "bound")
-    course.begin_process()
-    per_call = 1.0
-    while not course.is_warm:
-        per_call /= 2
-        course.add_warmup(block(course.window_s, per_call))
-    assert len(course.warmups[0]) == 5
-    course.add(block(course.block_s))
-    assert summarise(course.processes, 1, course=course).warmup.stationary == 0
-
-
-def test_of_slow_calls_warm_up_takes_no_more_than_its_share():
-    course = go(Course(Measure(budget=2.0, processes=1), "bound"))
-    course.begin_process()
-    slow = course.share / 8
-    while not course.is_warm:
-        course.add_warmup(Block(0.0, 0, np.array([slow * (2 + len(course.warmups[-1]))]), elapsed=slow))
-    assert len(course.warmups[-1]) == 2
+    warmup = course.begin_process()
+    assert warmup.window_s == pytest.approx(course.share / 20)
+    warmup.windows.append(block(0.9 * course.share))
+    course.add(block(0.1 * course.share))
+    assert course.process_is_done
 
 
 @pytest.mark.parametrize("path", ["cold", "paced"])
 def test_a_cold_call_has_no_warm_up_and_a_paced_one_had_another_s(path):
-    course = Course(Measure(cold=True, period=0.001), path)
-    course.begin_process()
-    assert course.is_warm
+    assert Course(Measure(cold=True, period=0.001), path).begin_process() is None
 
 
 def test_calls_near_the_clock_s_cost_are_timed_several_at_once():
     clock = measure_clock()
     course = Course(Measure(), "bound")
-    course.begin_process()
-    course.add_warmup(block(course.window_s, per_call=clock.cost))
+    course.begin_process().windows.append(block(0.01, per_call=clock.cost))
     assert course.calls_per_sample >= 50
+    course.begin_process().windows.append(block(0.01, per_call=1e-3))
+    assert course.calls_per_sample >= 50, "as the first process said"
     slow = Course(Measure(), "bound")
-    slow.begin_process()
-    slow.add_warmup(block(slow.window_s, per_call=1e-3))
+    slow.begin_process().windows.append(block(0.01, per_call=1e-3))
     assert slow.calls_per_sample == 1

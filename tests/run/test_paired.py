@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness_trials import make_trial
 
+from rnnbench.cases.trial import Target
+from rnnbench.measure.sampling import Block
 from rnnbench.results.verdict import LOOKS
 from rnnbench.run import paired
 from rnnbench.run.account import Account
-from rnnbench.run.paired import Match, cost, decide, sample_pair
+from rnnbench.run.compose import compose
+from rnnbench.run.paired import Match, cost, decide, note_anchors, sample_pair, split_matches
+from rnnbench.run.parts import MEMORY_SHARE
 from rnnbench.run.prepare import Findings, examine, prepare, start_worker
 from rnnbench.run.process import Workplace
 
@@ -106,6 +111,65 @@ def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, tmp_pa
     assert not dying.ratios
     assert sound.whole
     assert len(sound.ratios["bound"]) == 1
+
+
+def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+    item = Match(prepared("fake:honest"), prepared("fake:honest"))
+    workplace = Workplace.of_run(tmp_path)
+    for number in range(2):
+        sample_pair([item], (workplace, workplace), Account(), _quiet, str(number), rounds=1)
+    for findings in item.sides:
+        for path in ("bound", "public"):
+            warmups = findings.warmups[path]
+            assert len(warmups) == len(findings.blocks[path]) == 2
+            assert all(warmup.is_over and len(warmup.windows) >= 2 for warmup in warmups)
+        warmup = compose(findings).timing.bound.warmup
+        assert warmup.calls > 0
+        assert 0 <= warmup.stationary <= 2
+
+
+def test_backends_are_sampled_in_turn_each_in_processes_of_its_own(prepared, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+    fake = Match(prepared("fake:honest"), prepared("fake:honest"))
+    numpy = Match(prepared("numpy:eager"), prepared("numpy:eager"))
+    workplace = Workplace.of_run(tmp_path)
+    sample_pair([fake, numpy], (workplace, workplace), Account(), _quiet, "0", rounds=4)
+    assert [len(item.ratios["bound"]) for item in (fake, numpy)] == [1, 1]
+    first, last = ([f(b.start for b in item.a.blocks["bound"][0]) for item in (fake, numpy)] for f in (min, max))
+    assert max(first) < min(last), "neither was done before the other began"
+
+
+def test_what_a_side_never_sampled_is_left_out_of_the_other_s_record(prepared, tmp_path) -> None:
+    item = Match(prepared("fake:honest"), prepared("fake:honest"))
+    item.b.trial = replace(item.b.trial, target=Target("fake", "build-fails"))
+    workplace = Workplace.of_run(tmp_path)
+    sample_pair([item], (workplace, workplace), Account(), _quiet, "0", rounds=1)
+    assert item.b.failure is not None
+    assert not item.a.blocks
+    assert compose(item.a).timing.bound is None
+
+
+def test_matches_that_memory_does_not_hold_are_parted_with_the_anchor_in_every_part() -> None:
+    matches = [match(0.0, 0.0)[0] for _ in range(3)]
+    for item in matches:
+        for findings in item.sides:
+            findings.started, findings.loaded = {"imported": 100}, {"run_peak": 110}
+    (whole,) = split_matches(matches, available=round(2 * (100 + 3 * 10) / MEMORY_SHARE))
+    assert whole.trials == matches
+    parts = list(split_matches(matches, available=round(2 * (100 + 2 * 10) / MEMORY_SHARE)))
+    assert [len(part.trials) for part in parts] == [2, 2]
+    again = parts[1].anchor
+    assert again is parts[1].trials[0]
+    assert again not in matches
+    assert again.a.trial == matches[0].a.trial
+    for part, seconds in zip(parts, (1.0, 2.0), strict=True):
+        for side, findings in enumerate(part.anchor.sides):
+            findings.blocks = {"bound": [[Block(0.0, 1, np.array([seconds + side]))]]}
+    note_anchors(parts)
+    assert [item.a.anchor.bound for item in matches] == [1.0, 1.0, 2.0]
+    assert [item.b.anchor.bound for item in matches] == [2.0, 2.0, 3.0]
+    assert [item.a.anchor.part for item in matches] == [0, 0, 1]
 
 
 def _quiet(trial, stage) -> None:

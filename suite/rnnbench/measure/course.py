@@ -16,8 +16,8 @@ import numpy as np
 
 from rnnbench.cases.trial import LatencyPath, Measure, paths
 from rnnbench.measure.interval import half_width, interval_of
-from rnnbench.measure.sampling import Block, measure_clock
-from rnnbench.measure.warmup import WARMUP_SHARE, WINDOWS, at_rest
+from rnnbench.measure.sampling import Block
+from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
 
 ROUNDS = 8
 """Blocks of one process, short so that drift hits all trials alike."""
@@ -37,13 +37,12 @@ class Course:
         self.period = measure.period if path == "paced" else None
         self.processes: list[list[Block]] = []
         """Blocks that count, by process."""
-        self.warmups: list[list[Block]] = []
-        """Blocks that do not, by process."""
+        self.warmups: list[WarmUp] = []
+        """What came before them, by process; nothing where the path has none."""
         self.stopped_by: StoppedBy | None = None
         self._least = measure.processes
         self._precision = measure.precision
         self._budget = measure.budget / len(paths(measure))
-        self._samples_of = 1
 
     @property
     def share(self) -> float:
@@ -56,43 +55,27 @@ class Course:
         return max(self.share / ROUNDS, 1.5 * (self.period or 0.0))
 
     @property
-    def window_s(self) -> float:
-        """Seconds of one window of the warm-up."""
-        return WARMUP_SHARE * self.share / WINDOWS
-
-    @property
     def calls_per_sample(self) -> int:
-        return self._samples_of
+        """As the first process says, for all of them."""
+        return self.warmups[0].calls_per_sample if self.warmups else 1
 
-    def begin_process(self) -> None:
+    def begin_process(self) -> WarmUp | None:
+        """What is to come before the blocks of a further process, if anything."""
         self.processes.append([])
-        self.warmups.append([])
-
-    def add_warmup(self, window: Block) -> None:
-        """The first window of all also says how many calls must be timed at once."""
-        if not any(self.warmups):
-            self._samples_of = measure_clock().calls_per_sample(float(np.median(window.seconds)))
-        self.warmups[-1].append(window)
+        if self.path not in WARMED:
+            return None
+        self.warmups.append(WarmUp(WARMUP_SHARE * self.share, self._precision * OWN_SHARE))
+        return self.warmups[-1]
 
     def add(self, block: Block) -> None:
         self.processes[-1].append(block)
 
     @property
-    def is_warm(self) -> bool:
-        """Whether this process's warm-up is over: at rest, or its time spent."""
-        windows = self.warmups[-1]
-        if self.path not in WARMED or self.is_at_rest(windows):
-            return True
-        return _seconds(windows) >= WARMUP_SHARE * self.share
-
-    def is_at_rest(self, windows: Sequence[Block]) -> bool:
-        return at_rest(windows, self._precision * OWN_SHARE)
-
-    @property
     def process_is_done(self) -> bool:
         """Whether this process has had its blocks: its time is spent, or its own median precise enough."""
         blocks = self.processes[-1]
-        if blocks and _seconds(blocks) + _seconds(self.warmups[-1]) >= self.share:
+        warmup_s = self.warmups[-1].seconds if self.warmups else 0.0
+        if blocks and _seconds(blocks) + warmup_s >= self.share:
             return True
         if len(blocks) >= ROUNDS:
             return True
@@ -104,7 +87,7 @@ class Course:
         """Look whether another process is to follow. One alone has no interval, and no precision: it has the budget."""
         if len(self.processes) < self._least:
             return
-        spent = sum(_seconds(blocks) for blocks in (*self.processes, *self.warmups))
+        spent = sum(map(_seconds, self.processes)) + sum(warmup.seconds for warmup in self.warmups)
         if self._precise(medians(self.processes), self._precision):
             self.stopped_by = "precision"
         elif self._budget - spent < self.share * LEAST_ROUNDS / ROUNDS:

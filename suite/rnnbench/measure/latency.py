@@ -10,6 +10,7 @@ import numpy as np
 from rnnbench.measure.course import Course, medians
 from rnnbench.measure.interval import drift_of, interval_of
 from rnnbench.measure.sampling import Block
+from rnnbench.measure.warmup import WarmUp
 from rnnbench.results.record import Latency, PacedLatency, Warmup
 
 SAMPLES_CAP = 4_000
@@ -19,11 +20,15 @@ COLUMNS = ("process", "block", "end", "seconds", "disturbed")
 
 
 def summarise(
-    processes: Sequence[Sequence[Block]], chunk: int, batch: int = 1, course: Course | None = None
+    processes: Sequence[Sequence[Block]],
+    chunk: int,
+    batch: int = 1,
+    warmups: Sequence[WarmUp] = (),
+    course: Course | None = None,
 ) -> Latency:
     """Seconds per call over all blocks of all processes, and per time step of calls that have `chunk` of them.
 
-    With the `course` that the blocks were sampled in, also how it began, and why it ended.
+    With the `warmups` that came before the blocks also how they began, and with their `course` why they ended.
     """
     blocks = [block for of_process in processes for block in of_process]
     every = np.concatenate([block.seconds for block in blocks])
@@ -43,7 +48,7 @@ def summarise(
         interval=interval_of(of_processes),
         stopped_by=None if course is None else course.stopped_by,
         calls_per_sample=max(block.calls_per_sample for block in blocks),
-        warmup=None if course is None else _warmup(course),
+        warmup=_warmup(warmups),
         blocks=len(blocks),
         disturbed_blocks=_disturbed(blocks),
         drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
@@ -59,14 +64,13 @@ def summarise(
     )
 
 
-def _warmup(course: Course) -> Warmup | None:
-    windows = [window for of_process in course.warmups for window in of_process]
-    if not windows:
+def _warmup(warmups: Sequence[WarmUp]) -> Warmup | None:
+    if not any(warmup.windows for warmup in warmups):
         return None
     return Warmup(
-        calls=sum(window.calls for window in windows),
-        seconds=sum(window.elapsed for window in windows),
-        stationary=sum(course.is_at_rest(of_process) for of_process in course.warmups),
+        calls=sum(warmup.calls for warmup in warmups),
+        seconds=sum(warmup.seconds for warmup in warmups),
+        stationary=sum(warmup.at_rest for warmup in warmups),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.measure.sampling import Block
+from rnnbench.measure.sampling import Block, measure_clock
 
 WARMUP_SHARE = 0.25
 """Most of a process's time that warm-up may take."""
@@ -16,6 +16,41 @@ FEW_CALLS = 3
 """Samples of a window up to which the test between windows is not asked: of so few it never sees a difference."""
 SIGNIFICANCE = 0.05
 """Of the test between windows."""
+
+
+class WarmUp:
+    """The first calls of a latency in one process, window by window, until they are at rest or their time is spent."""
+
+    def __init__(self, limit_s: float, tolerance: float) -> None:
+        self.windows: list[Block] = []
+        self._limit_s = limit_s
+        self._tolerance = tolerance
+
+    @property
+    def window_s(self) -> float:
+        """Seconds of one window."""
+        return self._limit_s / WINDOWS
+
+    @property
+    def is_over(self) -> bool:
+        return self.at_rest or self.seconds >= self._limit_s
+
+    @property
+    def at_rest(self) -> bool:
+        return at_rest(self.windows, self._tolerance)
+
+    @property
+    def seconds(self) -> float:
+        return sum(window.elapsed for window in self.windows)
+
+    @property
+    def calls(self) -> int:
+        return sum(window.calls for window in self.windows)
+
+    @property
+    def calls_per_sample(self) -> int:
+        """How many calls must be timed at once, as the first window says."""
+        return measure_clock().calls_per_sample(float(np.median(self.windows[0].seconds))) if self.windows else 1
 
 
 def at_rest(windows: Sequence[Block], tolerance: float) -> bool:

@@ -177,9 +177,13 @@ class Memory(_Part):
     steady: int | None = None
     """With the program loaded and called, before any check."""
     growth: float | None = None
-    """Bytes that 1,000 bound calls add to it: the median slope (Theil and Sen) between readings."""
+    """Bytes that 1,000 bound calls add to it: the median slope (Theil and Sen) between readings beside sampled blocks;
+    None where too few were sampled."""
     growth_calls: int | None = None
     """Calls that this was seen over."""
+    public_growth: float | None = None
+    """The same of public calls."""
+    public_growth_calls: int | None = None
 
 
 class ArtifactFigure(_Part):

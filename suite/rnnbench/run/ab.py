@@ -17,10 +17,10 @@ from rnnbench.results.store import Store, append_record, read_run, write_info
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose
 from rnnbench.run.environments import Side, differences
-from rnnbench.run.execute import Observer
-from rnnbench.run.paired import SIDES, Match, cost, decide, sample_pair
+from rnnbench.run.execute import Observer, comparable
+from rnnbench.run.paired import SIDES, Match, cost, decide, note_anchors, sample_pair, split_matches
 from rnnbench.run.plan import begin, end
-from rnnbench.run.prepare import Findings, prepare, start_worker, variables
+from rnnbench.run.prepare import Findings, prepare, start_worker
 from rnnbench.run.process import Workplace
 from rnnbench.run.progress import ProgressBar
 
@@ -65,11 +65,15 @@ def judge_sides(
         for group in _groups(matches):
             for match, side in product(group, range(2)):
                 _prepare(match.sides[side], workplaces[side], account, progress)
+            if whole := [match for match in group if match.whole]:
+                parts = list(split_matches(whole))
+                for part in parts:
 
-            def sample(under_way: Sequence[Match], number: int) -> None:
-                sample_pair(under_way, workplaces, account, progress.stage, f"{seed}/{number}")
+                    def sample(under_way: Sequence[Match], number: int) -> None:
+                        sample_pair(under_way, workplaces, account, progress.stage, f"{seed}/{number}")
 
-            decide(group, budget, smallest, sample)
+                    decide(part.trials, budget, smallest, sample)
+                note_anchors(parts)
             for match, side in product(group, range(2)):
                 _journal(match.sides[side], both.runs[side], progress)
     for run, workplace in zip(both.runs, workplaces, strict=True):
@@ -91,14 +95,11 @@ def _begun(trials: Sequence[Trial], side: Side, name: str, store: Store) -> Path
 
 
 def _groups(matches: Sequence[Match]) -> list[list[Match]]:
-    """Matches that may share the processes of a pair: one backend and one environment, the same case and sizes."""
+    """Matches that are sampled in turn: the same case and sizes; small chunks first, as in a run."""
     groups: dict[object, list[Match]] = {}
     for match in matches:
-        trial = match.a.trial
-        settings = tuple(tuple(sorted(variables(findings).items())) for findings in match.sides)
-        sizes = (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
-        groups.setdefault((trial.target.backend, settings, sizes), []).append(match)
-    return list(groups.values())
+        groups.setdefault(comparable(match.a.trial), []).append(match)
+    return [sorted(group, key=lambda match: match.a.trial.strategy.chunk) for group in groups.values()]
 
 
 def _prepare(findings: Findings, workplace: Workplace, account: Account, observer: Observer) -> None:

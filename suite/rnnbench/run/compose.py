@@ -9,6 +9,7 @@ from rnnbench.cases.expectations import Expectation, expected
 from rnnbench.cases.trial import Trial
 from rnnbench.conformance.expected import judge
 from rnnbench.measure.floor import floor_figure
+from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
 from rnnbench.results.record import (
     Environment,
@@ -22,7 +23,7 @@ from rnnbench.results.record import (
     SupportFigure,
     Timing,
 )
-from rnnbench.run.prepare import Findings, affinity, variables
+from rnnbench.run.prepare import PATHS, Findings, affinity, variables
 from rnnbench.run.roof import cost_of
 
 
@@ -81,7 +82,9 @@ def _timing(findings: Findings, measured: Findings) -> Timing:
     built, loaded = findings.built, findings.loaded
     trial = findings.trial
     latency = {
-        path: summarise(blocks, trial.strategy.chunk, trial.batch, measured.courses.get(path))
+        path: summarise(
+            blocks, trial.strategy.chunk, trial.batch, measured.warmups.get(path, ()), measured.courses.get(path)
+        )
         for path, blocks in measured.blocks.items()
         if measured.is_measured()
     }
@@ -109,12 +112,15 @@ def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> Flo
 
 
 def _memory(findings: Findings) -> Memory:
+    bound, public = (growth_of(findings.grown.get(path, ())) for path in PATHS)
     return Memory(
         harness=findings.started.get("harness"),
         imported=findings.started.get("imported"),
         build_peak=findings.built.get("build_peak"),
         run_peak=findings.loaded.get("run_peak"),
         steady=findings.loaded.get("steady"),
-        growth=findings.loaded.get("growth", {}).get("per_1000_calls"),
-        growth_calls=findings.loaded.get("growth", {}).get("calls"),
+        growth=bound.per_1000_calls,
+        growth_calls=bound.calls or None,
+        public_growth=public.per_1000_calls,
+        public_growth_calls=public.calls or None,
     )

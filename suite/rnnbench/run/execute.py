@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -88,9 +88,13 @@ def _groups(trials: Iterable[Trial]) -> list[list[Trial]]:
     """Trials of the same case and sizes; small chunks first: ragged rests run through the program of chunk 1."""
     groups: dict[object, list[Trial]] = {}
     for trial in trials:
-        key = (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
-        groups.setdefault(key, []).append(trial)
+        groups.setdefault(comparable(trial), []).append(trial)
     return [sorted(group, key=lambda trial: trial.strategy.chunk) for group in groups.values()]
+
+
+def comparable(trial: Trial) -> Hashable:
+    """What trials have in common that are compared, and so sampled in turn: the case and the sizes."""
+    return (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
 
 
 def _twins(findings: list[Findings]) -> dict[str, Findings]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import psutil
 
@@ -21,30 +22,40 @@ BASELINE = "numpy"
 """The backend that is the anchor of a group where it has a trial in it: it is everywhere, and alike everywhere."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """Trials that are sampled together."""
+T = TypeVar("T")
 
-    trials: list[Findings]
-    anchor: Findings
+
+@dataclass(frozen=True)
+class Part(Generic[T]):
+    """Trials, or pairs of them, that are sampled together."""
+
+    trials: list[T]
+    anchor: T
     """One of them: of the first part the anchor itself, of the others the same trial once more."""
 
 
-def split(group: Sequence[Findings], available: int | None = None) -> Iterator[Part]:
-    """Parts, in order, whose memory fits in MEMORY_SHARE of the `available` bytes: what the machine has, unless given.
+def split(group: Sequence[Findings], available: int | None = None) -> Iterator[Part[Findings]]:
+    """Trials in parts whose memory fits in MEMORY_SHARE of the `available` bytes, the machine's unless given."""
+    return split_by(memory_of, group, anchor_of(group), once_more, available)
 
-    Each holds the anchor, and at least one trial more, however large.
-    """
+
+def split_by(
+    memory: Callable[[Sequence[T]], int],
+    group: Sequence[T],
+    anchor: T,
+    again: Callable[[T], T],
+    available: int | None = None,
+) -> Iterator[Part[T]]:
+    """Parts of a group, in order. Each holds the anchor, and at least one more, however large; `again` repeats it."""
     room = MEMORY_SHARE * (psutil.virtual_memory().available if available is None else available)
-    anchor = anchor_of(group)
     part = [anchor]
-    for findings in group:
-        if findings is anchor:
+    for one in group:
+        if one is anchor:
             continue
-        if len(part) > 1 and memory_of([*part, findings]) > room:
+        if len(part) > 1 and memory([*part, one]) > room:
             yield Part(part, part[0])
-            part = [_once_more(anchor)]
-        part.append(findings)
+            part = [again(anchor)]
+        part.append(one)
     yield Part(part, part[0])
 
 
@@ -63,7 +74,7 @@ def memory_of(trials: Sequence[Findings]) -> int:
     return total
 
 
-def note_anchor(parts: Sequence[Part]) -> None:
+def note_anchor(parts: Sequence[Part[Findings]]) -> None:
     """Tell the trials of a group that had more than one part what their anchor took beside them."""
     if len(parts) < 2:
         return
@@ -78,6 +89,8 @@ def _median(anchor: Findings, trial: Trial) -> float | None:
     return summarise(anchor.blocks["bound"], trial.strategy.chunk).median if anchor.is_measured() else None
 
 
-def _once_more(anchor: Findings) -> Findings:
+def once_more(anchor: Findings) -> Findings:
     """The anchor's trial as it was before it was sampled."""
-    return replace(anchor, failure=None, stage="", verdicts={}, blocks={}, courses={}, roofs=[], anchor=None)
+    again = Findings(anchor.trial, anchor.probe, anchor.support)
+    again.started, again.built, again.loaded = anchor.started, anchor.built, anchor.loaded
+    return again

@@ -15,8 +15,10 @@ from rnnbench.backends.base import Probe, Support
 from rnnbench.backends.registry import BackendError
 from rnnbench.cases.trial import LatencyPath, Trial
 from rnnbench.measure.course import Course
+from rnnbench.measure.growth import Step
 from rnnbench.measure.roof import Roof
 from rnnbench.measure.sampling import Block
+from rnnbench.measure.warmup import WarmUp
 from rnnbench.results.record import Anchor, ArtifactFigure, CheckFigure
 from rnnbench.rnn.weights import Weights
 from rnnbench.run.account import Account
@@ -54,8 +56,12 @@ class Findings:
     verdicts: dict[str, CheckFigure] = field(default_factory=dict)
     blocks: dict[LatencyPath, list[list[Block]]] = field(default_factory=dict)
     """Samples of each latency path, by process."""
+    warmups: dict[LatencyPath, list[WarmUp]] = field(default_factory=dict)
+    """What came before them, of the paths that have a warm-up."""
     courses: dict[LatencyPath, Course] = field(default_factory=dict)
-    """How they were come by."""
+    """How the budget was shared out, where there was one of samples."""
+    grown: dict[LatencyPath, list[list[Step]]] = field(default_factory=dict)
+    """How memory grew over the blocks of a path, by process."""
     anchor: Anchor | None = None
     roofs: list[list[Roof]] = field(default_factory=list)
     """What the machine was seen to do, look by look, beside each process of it."""

@@ -13,9 +13,7 @@ from contextlib import ExitStack
 
 from rnnbench.cases.trial import paths
 from rnnbench.measure.course import Course
-from rnnbench.measure.sampling import Block
 from rnnbench.run.account import Account
-from rnnbench.run.messages import read_block
 from rnnbench.run.prepare import Findings, Stage, variables
 from rnnbench.run.process import Workplace
 from rnnbench.run.roof import RoofSeat
@@ -63,13 +61,15 @@ def _sample_process(
             stage(seat.trials[0].trial, doing)
             seat.prepare()
         roof.ready()
-        for findings in trials:
-            for course in _unfinished(findings):
-                course.begin_process()
+        warmups = {
+            findings.trial.id: [(course.path, course.begin_process()) for course in _unfinished(findings)]
+            for findings in trials
+        }
         for seat, findings in _places(seats, shuffled):
             stage(findings.trial, doing)
-            for course in _unfinished(findings):
-                _warm_up(seat, findings, course)
+            for path, warmup in warmups[findings.trial.id]:
+                if warmup is not None:
+                    seat.warm_up(findings, path, warmup)
         while turns := [place for place in _places(seats, shuffled) if _under_way(place[1])]:
             roof.look()
             for seat, findings in turns:
@@ -96,6 +96,7 @@ def _unfinished(findings: Findings) -> list[Course]:
     if not findings.courses:
         findings.courses = {path: Course(measure, path) for path in paths(measure)}
         findings.blocks = {path: course.processes for path, course in findings.courses.items()}
+        findings.warmups = {path: course.warmups for path, course in findings.courses.items()}
     return [course for course in findings.courses.values() if course.stopped_by is None]
 
 
@@ -103,30 +104,12 @@ def _under_way(findings: Findings) -> list[Course]:
     return [course for course in _unfinished(findings) if not course.process_is_done]
 
 
-def _warm_up(seat: Seat, findings: Findings, course: Course) -> None:
-    while not course.is_warm:
-        window = _ask(seat, findings, course, course.window_s, rewarm=False)
-        if window is None:
-            return
-        course.add_warmup(window)
-
-
 def _take_turn(seat: Seat, findings: Findings, course: Course) -> None:
-    if course.path == "cold":
-        block = _ask(seat, findings, course, course.block_s)
-    elif course.period is not None:
-        block = _ask(seat, findings, course, course.block_s, period=course.period)
-    else:
-        block = _ask(seat, findings, course, course.block_s, calls_per_sample=course.calls_per_sample)
+    how: dict[str, float] = {}
+    if course.period is not None:
+        how["period"] = course.period
+    elif course.path != "cold":
+        how["calls_per_sample"] = course.calls_per_sample
+    block = seat.sample(findings, course.path, course.block_s, **how)
     if block is not None:
         course.add(block)
-
-
-def _ask(seat: Seat, findings: Findings, course: Course, seconds: float, **how: float) -> Block | None:
-    """One block; None where the trial died of it, or has died before."""
-    reply = seat.ask(findings, f"sample_{course.path}", "sample", {"seconds": seconds, **how})
-    if reply is not None:
-        return read_block(reply)
-    if seat.vacant:
-        seat.prepare()
-    return None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from rnnbench.cases.trial import LatencyPath
 from rnnbench.conformance.checks import TIMED
+from rnnbench.measure.sampling import Block
+from rnnbench.measure.warmup import WarmUp
 from rnnbench.results.record import CheckFigure
 from rnnbench.run.account import Account
-from rnnbench.run.messages import Failure
+from rnnbench.run.messages import Failure, read_block
 from rnnbench.run.prepare import Findings, first_failure, start_worker
 from rnnbench.run.process import WorkerError, WorkerProcess, Workplace
 from rnnbench.run.wire import Message
@@ -71,9 +74,25 @@ class Seat:
             return None
         return reply
 
-    @property
-    def vacant(self) -> bool:
-        return self._worker is None
+    def take_turn(self, findings: Findings, do: str, account: str, **how: float) -> Message | None:
+        """As `ask`; where the worker died of it, another one takes on the trials that are left."""
+        reply = self.ask(findings, do, account, how)
+        if reply is None and self._worker is None:
+            self.prepare()
+        return reply
+
+    def sample(self, findings: Findings, path: LatencyPath, seconds: float, **how: float) -> Block | None:
+        """One block of a latency; None where the trial died of it, or has died before."""
+        reply = self.take_turn(findings, f"sample_{path}", "sample", seconds=seconds, **how)
+        return None if reply is None else read_block(reply)
+
+    def warm_up(self, findings: Findings, path: LatencyPath, warmup: WarmUp) -> None:
+        """Calls that do not count, until the warm-up is over."""
+        while not warmup.is_over:
+            window = self.sample(findings, path, warmup.window_s, rewarm=False)
+            if window is None:
+                return
+            warmup.windows.append(window)
 
     def close(self) -> None:
         if self._worker is not None:
@@ -83,12 +102,12 @@ class Seat:
 
 def verify(seat: Seat, findings: Findings) -> None:
     """The check that follows sampling, and what the trial's process was seen to have."""
-    reply = seat.ask(findings, "verify", "check")
+    reply = seat.take_turn(findings, "verify", "check")
     if reply is None:
-        if seat.vacant:
-            seat.prepare()
         return
     _note_verdict(findings, reply)
+    for path, steps in reply["grown"].items():
+        findings.grown.setdefault(path, []).append([(calls, nbytes) for calls, nbytes in steps])
     seen = {key: reply[key] for key in ("threads_seen", "threads_busy", "affinity")}
     findings.seen = {**seen, "load": os.getloadavg()[0]}
 

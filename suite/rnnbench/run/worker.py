@@ -32,12 +32,13 @@ import psutil
 
 from rnnbench.backends.base import Backend, Bound, BuildError, Program
 from rnnbench.backends.registry import find
-from rnnbench.cases.trial import Trial
+from rnnbench.cases.trial import LatencyPath, Trial
 from rnnbench.conformance.checks import run_checks
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.timed import Timed
 from rnnbench.measure import memory
 from rnnbench.measure.caches import Evictor
+from rnnbench.measure.growth import GrowthLog
 from rnnbench.measure.imports import ImportClock
 from rnnbench.measure.sampling import Block, sample_block, sample_cold, sample_paced
 from rnnbench.measure.threads import ThreadTimes
@@ -49,6 +50,8 @@ from rnnbench.run.wire import Message, Wire, WireClosedError
 
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two rounds of the ring."""
+GROWS: tuple[LatencyPath, ...] = ("bound", "public")
+"""Calls whose growth in memory is looked at."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -73,6 +76,7 @@ class Worker:
         self._programs: dict[str, Program] = {}
         self._armed: dict[str, Armed] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._growth = GrowthLog()
         self.imported: list[str] = []
         """Modules that the last build imported, in its child."""
 
@@ -120,12 +124,6 @@ class Worker:
             bound()
         bound.sync()
         run_peak, steady = memory.peak(), memory.resident()
-
-        def call() -> None:
-            bound()
-            bound.sync()
-
-        growth = memory.growth(call)
         session.close()
         return {
             "load_s": load_s if program.cached else None,
@@ -133,7 +131,6 @@ class Worker:
             "first_call_s": first_call_s,
             "run_peak": run_peak,
             "steady": steady,
-            "growth": asdict(growth),
             "artifact": asdict(program.artifact),
         }
 
@@ -149,24 +146,33 @@ class Worker:
         return {"verdict": armed.timed.verify().model_dump()}
 
     def sample_bound(self, trial: Trial, seconds: float, **how: Any) -> Message:
-        return self._sample_timed(trial, lambda bound: sample_block(bound, bound.sync, seconds, **how))
+        block = self._sample_timed(trial, lambda bound: sample_block(bound, bound.sync, seconds, **how))
+        return self._written(trial, "bound", block)
 
     def sample_public(self, trial: Trial, seconds: float, **how: Any) -> Message:
-        return write_block(sample_block(self._armed[trial.id].public, _nothing, seconds, **how))
+        self._growth.begin()
+        return self._written(trial, "public", sample_block(self._armed[trial.id].public, _nothing, seconds, **how))
 
     def sample_cold(self, trial: Trial, seconds: float) -> Message:
         evict = self._evictor
-        return self._sample_timed(trial, lambda bound: sample_cold(bound, bound.sync, evict, seconds))
+        return write_block(self._sample_timed(trial, lambda bound: sample_cold(bound, bound.sync, evict, seconds)))
 
     def sample_paced(self, trial: Trial, seconds: float, period: float) -> Message:
-        return self._sample_timed(trial, lambda bound: sample_paced(bound, bound.sync, period, seconds))
+        return write_block(self._sample_timed(trial, lambda bound: sample_paced(bound, bound.sync, period, seconds)))
 
-    def _sample_timed(self, trial: Trial, sample: Callable[[Bound], Block]) -> Message:
+    def _sample_timed(self, trial: Trial, sample: Callable[[Bound], Block]) -> Block:
+        self._growth.begin()
         timed = self._armed[trial.id].timed
         timed.start()
         with self._threads[trial.id].watched():
             block = sample(timed.bound)
         timed.called(block.calls)
+        return block
+
+    def _written(self, trial: Trial, path: LatencyPath, block: Block) -> Message:
+        # A window of the warm-up has no warm calls of its own; what is allocated in it is the start's, and no growth.
+        if block.warm_calls:
+            self._growth.called((trial.id, path), block.calls)
         return write_block(block)
 
     @cached_property
@@ -174,8 +180,10 @@ class Worker:
         return Evictor()
 
     def verify(self, trial: Trial) -> Message:
+        self._growth.begin()
+        grown = {path: self._growth.steps((trial.id, path)) for path in GROWS}
         verdict = self._armed[trial.id].timed.verify().model_dump()
-        return {"verdict": verdict, **_seen(), "threads_busy": self._threads[trial.id].busy}
+        return {"verdict": verdict, **_seen(), "threads_busy": self._threads[trial.id].busy, "grown": grown}
 
     def _program(self, trial: Trial) -> Program:
         if trial.id not in self._programs:

@@ -1,0 +1,59 @@
+"""What calls leave in memory shows as growth, and what a block takes for its own samples does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnnbench.measure.growth import LEAST_BLOCKS, GrowthLog, growth_of
+
+PAGE = 4096
+
+
+def test_a_leak_is_seen_and_is_laid_to_the_calls_that_leak():
+    log = GrowthLog()
+    kept = []
+    for _ in range(6):
+        log.begin()
+        kept += [np.ones(10_000) for _ in range(100)]
+        log.called("leaking", 100)
+        log.begin()
+        samples = np.ones(4 << 20)
+        log.called("sound", 100)
+        del samples
+    log.begin()
+    leaking, sound = (growth_of([log.steps(kind)]) for kind in ("leaking", "sound"))
+    assert leaking.per_1000_calls == pytest.approx(80e6, rel=0.3)
+    assert abs(sound.per_1000_calls) < 1e6
+    assert leaking.calls == sound.calls == 600
+
+
+def test_what_goes_on_between_blocks_is_nobodys():
+    log = GrowthLog()
+    log.begin()
+    log.called("calls", 10)
+    log.begin()
+    kept = np.ones(8 << 20)
+    log.begin()
+    assert [calls for calls, _ in log.steps("calls")] == [10]
+    assert log.steps("calls")[0][1] < kept.nbytes / 2
+
+
+def test_what_the_first_block_takes_is_no_growth():
+    assert growth_of([[(100, 50 * PAGE), *[(100, 0)] * 6]]).per_1000_calls == 0
+
+
+def test_a_leak_smaller_than_a_page_a_block_shows_over_many():
+    steps = [(100, PAGE if block % 3 == 0 else 0) for block in range(12)]
+    assert growth_of([steps]).per_1000_calls == pytest.approx(PAGE / 0.3, rel=0.2)
+
+
+def test_processes_count_together_and_are_not_strung_to_one():
+    growth = growth_of([[(100, 50 * PAGE), (100, 0), (100, 0), (100, 0)], [(200, 90 * PAGE), (200, 0), (200, 0)]])
+    assert (growth.per_1000_calls, growth.calls) == (0, 1000)
+
+
+@pytest.mark.parametrize("blocks", range(LEAST_BLOCKS))
+def test_of_too_few_blocks_only_their_calls_are_told(blocks):
+    growth = growth_of([[(100, PAGE)] * blocks])
+    assert (growth.per_1000_calls, growth.calls) == (None, 100 * blocks)
