@@ -125,8 +125,7 @@ class Oracle:
             steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
             steps = steps_measured(self.trial.model, self.weights, steps)
             return self._rounding("rounding", *self._doubled(self._inputs(steps)))
-        chunks = np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
-        return self._rounding("rounding", chunks, None)
+        return self._rounding("rounding", self._side_by_side(), None)
 
     def rounding_at(self, step: int) -> float:
         """Expected rounding at a step of such a run; infinite where no comparison has a meaning."""
@@ -147,7 +146,8 @@ class Oracle:
         def compute() -> dict[str, np.ndarray]:
             lengths = None if self.lengths is None else self.lengths[0]
             exact = run_reference(self.trial.model, self.weights, x, state, lengths=lengths)
-            expected = expected_rounding(self.trial.model, self.weights, x, state, self.trial.dtype, self.trial.seed)
+            trial = self.trial
+            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
             return {"y": exact.y, "rounding": expected.over(len(x))}
 
         key = {**self.stream_key, "steps": len(x), "what": what}
@@ -215,7 +215,8 @@ class Oracle:
         trial = self.trial
 
         def compute() -> dict[str, np.ndarray]:
-            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed)
+            lengths = None if self.lengths is None else self.lengths.ravel()
+            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
             return {"measured": expected.measured}
 
         key = {**self.stream_key, "steps": len(x), "streams": self.streams}
@@ -255,12 +256,16 @@ class Oracle:
         return {"y": run.y.reshape(RING, chunk, *run.y.shape[1:]), **arrays}
 
     def _compute_separate_calls(self) -> dict[str, np.ndarray]:
-        """State `none`: every chunk from zeros, all of them side by side as rows of one batch."""
-        x = np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
+        """State `none`: every chunk from zeros."""
+        x = self._side_by_side()
         lengths = None if self.lengths is None else self.lengths.ravel()
         y = run_reference(self.trial.model, self.weights, x, lengths=lengths).y
         y = np.stack(np.split(y, RING, axis=1))
         return {"y": y, "orbit_y": y, "settled_after": np.array(1), "followed": np.array(RING)}
+
+    def _side_by_side(self) -> np.ndarray:
+        """All chunks of the ring as rows of one batch [chunk, RING·batch, input]."""
+        return np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
 
     def _kept(
         self, what: str, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]

@@ -68,9 +68,15 @@ def steps_measured(model: Model, weights: Weights, steps: int) -> int:
 
 
 def expected_rounding(
-    model: Model, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: str, seed: int
+    model: Model,
+    weights: Weights,
+    x: np.ndarray,
+    state: Mapping[str, np.ndarray] | None,
+    dtype: str,
+    seed: int,
+    lengths: np.ndarray | None = None,
 ) -> Rounding:
-    """For x [steps, batch, input] from `state` (zeros where None)."""
+    """For x [steps, batch, input] from `state` (zeros where None), of each row its first `lengths` [batch] steps."""
     if model.cell == "counter":
         return _of_counter(x, state, dtype)
     steps = steps_measured(model, weights, len(x))
@@ -80,7 +86,8 @@ def expected_rounding(
 
     def run(arithmetic: Arithmetic, rows: np.ndarray) -> Trajectory:
         initial = None if state is None else {name: array[:, rows] for name, array in state.items()}
-        return run_in(arithmetic, model, weights, x[:steps, rows], initial)
+        ends = None if lengths is None else np.minimum(lengths[rows], steps)
+        return run_in(arithmetic, model, weights, x[:steps, rows], initial, ends)
 
     sampled = _arrays(run(RandomRounding(dtype, seed, len(rows)), all_rows))
     exact = [array[..., : len(rows), :] for array in sampled]
