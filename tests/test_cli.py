@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness_command import run_command
 
 CASE = """\
 schema: 1
@@ -26,17 +27,7 @@ def rnnbench(tmp_path):
     (tmp_path / "tiny.yaml").write_text(CASE)
 
     def run(*arguments, status=0):
-        done = subprocess.run(
-            [sys.executable, "-m", "rnnbench", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "160"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr or done.stdout
-        assert "Traceback" not in done.stderr
-        return done
+        return run_command(tmp_path, *arguments, status=status)
 
     run.folder = tmp_path
     return run

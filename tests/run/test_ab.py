@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
+from harness_command import run_command
 
 from rnnbench.results.store import read_run
 
@@ -32,17 +31,7 @@ def ab(tmp_path):
         python = tmp_path / "new" / "bin" / "python"
         python.write_text(f'#!/bin/sh\n{variable} exec {sys.executable} "$@"\n')
         python.chmod(0o755)
-        done = subprocess.run(
-            [sys.executable, "-m", "rnnbench", "ab", "tiny.yaml", f"--backend={target}", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "160"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr or done.stdout
-        assert "Traceback" not in done.stderr
-        return done
+        return run_command(tmp_path, "ab", "tiny.yaml", f"--backend={target}", *arguments, status=status)
 
     return run
 
