@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rnnbench.backends.iree.compile import operations
-from rnnbench.backends.iree.emitter import Emitter, Resources, Value
+from rnnbench.backends.iree.emitter import Emitter
 from rnnbench.backends.iree.program import module
+from rnnbench.backends.iree.values import Resources, Value
 
 ir = pytest.importorskip("iree.compiler.ir")
 

@@ -7,7 +7,6 @@ constants: their bytes stand once, at the module's end.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,50 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.backends.iree.lowered import TAG
-
-ALIGNMENT = 64
-"""Bytes to which the resources' data are aligned, as IREE aligns its own."""
-
-
-@dataclass(eq=False)
-class Value:
-    """A tensor of the function: an SSA name, or an elementwise expression that has no name yet."""
-
-    shape: tuple[int, ...]
-    name: str = ""
-    body: tuple[str, ...] = ()
-    """Lines that compute one element, {r}, from the elements {0}, {1}, … of the operands."""
-    operands: tuple[Value, ...] = ()
-
-    @property
-    def type(self) -> str:
-        return tensor(self.shape)
-
-
-def tensor(shape: Sequence[int]) -> str:
-    return f"tensor<{'x'.join(map(str, (*shape, 'f32')))}>"
-
-
-class Resources:
-    """Constants of a module by name. Equal arrays are stored once."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}
-
-    def add(self, array: np.ndarray) -> str:
-        data = np.ascontiguousarray(array, np.float32)
-        shape = "x".join(map(str, data.shape))
-        name = f"w_{shape}_{hashlib.sha256(data.tobytes()).hexdigest()[:12]}"
-        self._arrays[name] = data
-        return name
-
-    def text(self) -> str:
-        """The section that ends a module: each blob is its alignment, four bytes, and its data."""
-        if not self._arrays:
-            return ""
-        header = ALIGNMENT.to_bytes(4, "little").hex()
-        blobs = ",\n      ".join(f'{n}: "0x{header}{a.tobytes().hex()}"' for n, a in self._arrays.items())
-        return f"{{-#\n  dialect_resources: {{\n    builtin: {{\n      {blobs}\n    }}\n  }}\n#-}}\n"
+from rnnbench.backends.iree.values import Resources, Value, flatten, tensor
 
 
 @dataclass
@@ -276,7 +232,7 @@ class Emitter:
         pending = [v for v in values if not v.name]
         if not pending:
             return
-        leaves, body = _flatten(pending)
+        leaves, body = flatten(pending)
         shape = pending[0].shape
         full, columns = "affine_map<(r, c) -> (r, c)>", "affine_map<(r, c) -> (c)>"
         maps = ", ".join([columns if len(leaf.shape) == 1 else full for leaf in leaves] + [full] * len(pending))
@@ -300,24 +256,3 @@ class Emitter:
     @staticmethod
     def _pointwise(operands: tuple[Value, ...], *body: str) -> Value:
         return Value(operands[0].shape, body=body, operands=operands)
-
-
-def _flatten(roots: Sequence[Value]) -> tuple[list[Value], list[str]]:
-    """The named values that expressions rest on, and the lines of a body that yields the roots."""
-    leaves: list[Value] = []
-    names: dict[Value, str] = {}
-    lines: list[str] = []
-
-    def visit(value: Value) -> str:
-        if value not in names:
-            if value.name:
-                names[value] = f"%a{len(leaves)}"
-                leaves.append(value)
-            else:
-                inner = [visit(operand) for operand in value.operands]
-                names[value] = f"%e{len(names)}"
-                lines.extend(text.format(*inner, r=names[value]) for text in value.body)
-        return names[value]
-
-    yielded = ", ".join(visit(root) for root in roots)
-    return leaves, [*lines, f"linalg.yield {yielded} : {', '.join(['f32'] * len(roots))}"]

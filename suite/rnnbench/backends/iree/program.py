@@ -12,7 +12,8 @@ from math import prod
 import numpy as np
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.iree.emitter import Emitter, Resources, Value, tensor
+from rnnbench.backends.iree.emitter import Emitter
+from rnnbench.backends.iree.values import Resources, Value, tensor
 from rnnbench.rnn.cells import CellBody, cell_body
 from rnnbench.rnn.weights import Layer, Weights
 
