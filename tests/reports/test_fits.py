@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnbench.reports.fits import Estimate, calls_until_paid, fit_call, fit_exponent, growth_word
+from rnnbench.reports.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
 
 CHUNKS = (1, 8, 16, 64, 128)
+BUILDS = (8, 16, 32, 64, 128, 256, 512)
 
 
 def test_a_planted_call_and_step_are_found() -> None:
@@ -32,15 +33,42 @@ def test_the_interval_holds_what_was_planted_as_often_as_it_says() -> None:
 
 def test_two_points_are_no_fit() -> None:
     assert fit_call({1: 1e-6, 2: 2e-6}) is None
-    assert fit_exponent({1: 1e-6, 2: 2e-6}) is None
+    assert fit_growth({1: 1e-6, 2: 2e-6}) is None
 
 
 @pytest.mark.parametrize(("power", "word"), [(0, "constant"), (1, "linear"), (2, "quadratic"), (3, "cubic")])
 def test_growth_is_named(power: int, word: str) -> None:
-    exponent = fit_exponent({chunk: 0.3 * chunk**power for chunk in CHUNKS})
-    assert exponent is not None
-    assert exponent.value == pytest.approx(power)
-    assert growth_word(exponent) == word
+    growth = fit_growth({chunk: 0.3 * chunk**power for chunk in CHUNKS})
+    assert growth is not None
+    assert growth.exponent.value == pytest.approx(power)
+    assert growth.fixed == 0.0
+    assert growth_word(growth.exponent) == word
+
+
+def test_a_fixed_part_does_not_hide_what_grows() -> None:
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 for chunk in BUILDS})
+    assert growth is not None
+    assert growth.exponent.value == pytest.approx(2, abs=1e-3)
+    assert growth.fixed == pytest.approx(1.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("fixed", [0.0, 1.0])
+def test_a_word_from_noisy_builds_is_the_true_one_or_none(fixed: float) -> None:
+    generator = np.random.default_rng(0)
+    words = set()
+    for _ in range(20):
+        noisy = {chunk: (fixed + (chunk / 64) ** 2) * float(np.exp(generator.normal(0, 0.1))) for chunk in BUILDS}
+        growth = fit_growth(noisy)
+        assert growth is not None
+        words.add(growth_word(growth.exponent))
+    assert "quadratic" in words
+    assert not words & {"constant", "linear", "cubic"}
+
+
+def test_four_points_are_too_few_to_tell_a_fixed_part() -> None:
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 for chunk in BUILDS[:4]})
+    assert growth is not None
+    assert growth.fixed == 0.0
 
 
 @pytest.mark.parametrize(
@@ -51,6 +79,7 @@ def test_growth_is_named(power: int, word: str) -> None:
         (-0.8, 0.1, "falling"),
         (3.6, 0.1, "beyond cubic"),
         (1.9, 0.3, "quadratic"),
+        (0.35, 0.16, "between constant and linear"),
     ],
 )
 def test_words_go_no_further_than_the_interval(value: float, half: float, word: str) -> None:

@@ -8,7 +8,7 @@ import fake_records as fake
 
 from rnnbench.reports.anatomy import anatomy_table, state_table
 from rnnbench.reports.entries import Entry
-from rnnbench.reports.scaling import payoff_table, scaling_table
+from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.results.record import Record
 
 CHUNKS = (8, 16, 32, 64)
@@ -34,7 +34,24 @@ def test_the_first_chunk_that_does_not_build_is_named() -> None:
     failed = fake.record(chunk=128, time="unrolled", outcome="timed-out")
     entries = [*(entry(chunk, time="unrolled") for chunk in CHUNKS), Entry(failed, failed)]
     (row,) = scaling_table(entries).rows
-    assert row[6] == "64; 128 timed-out"
+    assert row[6] == "64; 128 timed-out at build"
+
+
+def test_the_answer_has_a_line_for_each_word_the_steepest_first() -> None:
+    chunks = (*CHUNKS, 128)
+    entries = [entry(chunk, 2 + (chunk / 32) ** 2, time="unrolled") for chunk in chunks]
+    failed = fake.record(chunk=256, time="unrolled", outcome="timed-out")
+    answer = growth_answer([*entries, Entry(failed, failed), *(entry(chunk) for chunk in chunks)])
+    assert answer.splitlines()[2:] == [
+        "- **quadratic**: `fakelib:ops` unrolled-stitched (chunk^2.00; 256 timed-out at build)",
+        "- **constant**: `fakelib:ops` looped-stitched (chunk^0.00)",
+    ]
+    assert growth_answer(entries[:4]) == "", "four chunks are too few to tell"
+
+
+def test_a_fixed_part_is_told_in_the_unit_of_its_cost() -> None:
+    (row,) = scaling_table([entry(chunk, 2 + (chunk / 32) ** 2, time="unrolled") for chunk in (*CHUNKS, 128)]).rows
+    assert row[2] == "2.00 ± 0.00, quadratic, above 2.00 s"
 
 
 def test_calls_until_a_compile_pays_off() -> None:
@@ -42,7 +59,7 @@ def test_calls_until_a_compile_pays_off() -> None:
     slow = entry(16, 1.1, bound=100e-6, spread=0.0, time="unrolled")
     dear = entry(16, 2.0, bound=300e-6, spread=0.0, time="fused")
     rows = {row[1]: row[2] for row in payoff_table([quick, slow, dear]).rows}
-    assert rows == {"looped-stitched": "builds fastest", "unrolled-stitched": "10000", "fused-stitched": "never"}
+    assert rows == {"looped-stitched": "builds fastest", "unrolled-stitched": "10,000", "fused-stitched": "never"}
 
 
 def test_the_anatomy_is_a_call_and_a_step() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fake_records as fake
 
 from rnnbench.reports.entries import view
-from rnnbench.reports.sampling import parts_table, sampling_table, stream_table
+from rnnbench.reports.sampling import parts_table, sampling_table
 from rnnbench.reports.trust import disturbance_warning, trust
-from rnnbench.results.record import Anchor, Conditions, Latency, PacedLatency, Record, Warmup
+from rnnbench.results.record import Anchor, Conditions, Latency, Record, Warmup
 from rnnbench.results.store import Run
 
 
@@ -63,25 +63,6 @@ def test_the_table_says_how_each_latency_was_sampled(tmp_path):
     assert (row["latency"], row["95 %"], row["stopped by"]) == ("bound", "±1.0 %", "precision")
     assert (row["at rest"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2%")
     assert len(table.rows) == 2
-
-
-def test_without_cold_paced_or_batched_latencies_there_is_no_table_of_them(tmp_path):
-    assert stream_table(shown(tmp_path, sampled()).entries).rows == ()
-
-
-def test_cold_paced_and_batched_latencies_have_their_columns(tmp_path):
-    entry = sampled()
-    bound = entry.timing.bound
-    assert bound is not None
-    paced = PacedLatency(**bound.model_dump(), period=0.01, real_time_factor=bound.median / 0.01, deadline_misses=2)
-    cold = bound.model_copy(update={"median": 3 * bound.median})
-    timing = entry.timing.model_copy(
-        update={"cold": cold, "paced": paced, "bound": bound.model_copy(update={"steps_per_s": 12345.6})}
-    )
-    table = stream_table(shown(tmp_path, entry.model_copy(update={"timing": timing})).entries)
-    row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (row["cold ÷ warm"], row["steps/s"]) == ("3.00×", "12,346")
-    assert row["deadline misses"] == f"2 of {paced.count}"
 
 
 def test_parts_compare_as_ratios_to_their_anchor(tmp_path):

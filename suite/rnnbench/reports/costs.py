@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
@@ -11,14 +10,13 @@ from rnnbench.reports.tables import Table, by_program
 
 
 def build_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: seconds of a cold build by chunk, and the exponent with which they grow."""
+    """Of one workload: seconds of a cold build by chunk."""
     return _by_chunk(
         entries,
         "Compile time (cold)",
         lambda e: e.measured.timing.build_s if e.measured else None,
         units.seconds,
-        "Each build is timed once. Growth: the exponent p of chunk^p that fits best, from three chunks up; an unrolled "
-        "program grows with its chunk, a looped one should not.",
+        "Each build is timed once. An unrolled program grows with its chunk, a looped one should not.",
     )
 
 
@@ -29,7 +27,6 @@ def size_table(entries: Sequence[Entry]) -> Table:
         "Artifact size, weights included",
         lambda e: e.artifact.nbytes if e.artifact else None,
         units.nbytes,
-        "Growth as above.",
     )
 
 
@@ -38,32 +35,16 @@ def _by_chunk(
     title: str,
     figure: Callable[[Entry], float | None],
     shown: Callable[[float | None], str],
-    note: str,
+    note: str = "",
 ) -> Table:
     found = {
         key: {entry.chunk: value for entry in group if (value := figure(entry)) is not None}
         for key, group in by_program(entry for entry in entries if not entry.shares).items()
     }
     chunks = sorted({chunk for values in found.values() for chunk in values})
-    rows = [
-        (*key, *(shown(values.get(chunk)) for chunk in chunks), _growth(values))
-        for key, values in found.items()
-        if values
-    ]
-    columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks), "growth")
+    rows = [(*key, *(shown(values.get(chunk)) for chunk in chunks)) for key, values in found.items() if values]
+    columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks))
     return Table(title, columns, tuple(rows), text=2, note=note)
-
-
-def _growth(values: dict[int, float]) -> str:
-    if len(values) < 3:
-        return units.MISSING
-    x = [math.log(chunk) for chunk in values]
-    y = [math.log(value) for value in values.values()]
-    centre_x, centre_y = sum(x) / len(x), sum(y) / len(y)
-    slope = sum((a - centre_x) * (b - centre_y) for a, b in zip(x, y, strict=True)) / sum(
-        (a - centre_x) ** 2 for a in x
-    )
-    return f"chunk^{slope:.2f}"
 
 
 def memory_table(entries: Sequence[Entry]) -> Table:

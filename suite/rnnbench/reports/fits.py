@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 LEAST_POINTS = 3
 """Points of a fit: two would leave no error to see."""
+TELLING_POINTS = 5
+"""Points from which on a fixed part is fitted too: with fewer its interval says nothing."""
+CHANCE = 0.2
+"""How often a fixed part may be taken for one where there is none: it only widens the interval then."""
+MOST_POWER = 6.0
+"""Largest exponent that is looked for."""
+ROUNDING = 1e-12
+"""Squares below this are rounding."""
 NEAR = 0.25
 """An exponent this near to a whole number is called by that number's word."""
 WORDS = ("constant", "linear", "quadratic", "cubic")
@@ -25,6 +37,15 @@ class Estimate:
     @property
     def interval(self) -> tuple[float, float]:
         return self.value - self.half_width, self.value + self.half_width
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Figures as `fixed` + scale · chunk^exponent."""
+
+    exponent: Estimate
+    fixed: float = 0.0
+    """What there is whatever the chunk; 0 where the figures do not tell it from none."""
 
 
 @dataclass(frozen=True)
@@ -45,46 +66,83 @@ def fit_call(seconds: Mapping[int, float], scale: Mapping[int, float] | None = N
     """
     if len(seconds) < LEAST_POINTS:
         return None
-    from scipy import stats
-
     chunks, values = np.array(list(seconds), float), np.array(list(seconds.values()))
     sizes = np.array([(scale or seconds)[chunk] for chunk in seconds])
     (slope, intercept), covariance = np.polyfit(chunks, values, 1, w=1 / sizes, cov=True)
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(chunks) - 2))
-    errors = quantile * np.sqrt(np.diag(covariance))
+    errors = _quantile(len(chunks) - 2) * np.sqrt(np.diag(covariance))
     off = np.abs(intercept + slope * chunks - values) / sizes
     return CallCost(
         Estimate(float(intercept), float(errors[1])), Estimate(float(slope), float(errors[0])), float(off.max())
     )
 
 
-def fit_exponent(values: Mapping[int, float]) -> Estimate | None:
-    """The exponent p of chunk^p, by regression on logarithms; None for fewer than LEAST_POINTS or for none above 0."""
+def fit_growth(values: Mapping[int, float]) -> Growth | None:
+    """The exponent of figures by chunk, by regression on logarithms; None for fewer than LEAST_POINTS above 0.
+
+    A fixed part hides growth from a plain power of the chunk: 1 s + (chunk/64)² s looks linear up to 512. It is fitted
+    too where there are points enough, and kept where it explains the figures better than chance would (F test).
+    """
+    from scipy import stats
+
     positive = {chunk: value for chunk, value in values.items() if value > 0}
     if len(positive) < LEAST_POINTS:
         return None
+    chunks, logs = np.array(list(positive), float), np.log(list(positive.values()))
+    if np.ptp(logs) == 0:
+        return Growth(Estimate(0.0, 0.0))
+    line = stats.linregress(np.log(chunks), logs)
+    plain = Growth(Estimate(float(line.slope), _quantile(len(chunks) - 2) * float(line.stderr)))
+    if len(chunks) < TELLING_POINTS or growth_word(plain.exponent) == WORDS[0]:
+        return plain
+    above = _fit_above(chunks, logs)
+    if above is None:
+        return plain
+    growth, left = above
+    freedom = len(chunks) - 3
+    left_of_plain = float(np.sum((line.intercept + line.slope * np.log(chunks) - logs) ** 2))
+    better = left_of_plain - left > left / freedom * float(stats.f.ppf(1 - CHANCE, 1, freedom))
+    return growth if better and left_of_plain > ROUNDING else plain
+
+
+def _fit_above(chunks: FloatArray, logs: FloatArray) -> tuple[Growth, float] | None:
+    """Logarithms as those of fixed + scale · chunk^p, and the squares that are left; None where p cannot be told."""
+    from scipy import optimize
+
+    def model(chunk: FloatArray, fixed: float, scale: float, power: float) -> FloatArray:
+        logarithms: FloatArray = np.log(fixed + scale * (chunk / chunks[-1]) ** power)
+        return logarithms
+
+    least = float(logs.min())
+    begin, bounds = (0.9, float(np.exp(logs[-1] - least)), 1.0), ([0.0, 1e-9, 0.0], [np.inf, np.inf, MOST_POWER])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", optimize.OptimizeWarning)
+            found, covariance = optimize.curve_fit(model, chunks, logs - least, begin, bounds=bounds)
+    except (RuntimeError, optimize.OptimizeWarning):
+        return None
+    half_width = _quantile(len(chunks) - 3) * float(np.sqrt(covariance[2, 2]))
+    left = float(np.sum((model(chunks, *found) - (logs - least)) ** 2))
+    return Growth(Estimate(float(found[2]), half_width), float(found[0] * np.exp(least))), left
+
+
+def _quantile(freedom: int) -> float:
     from scipy import stats
 
-    logs = np.log(list(positive.values()))
-    if np.ptp(logs) == 0:
-        return Estimate(0.0, 0.0)
-    line = stats.linregress(np.log(list(positive)), logs)
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(positive) - 2))
-    return Estimate(float(line.slope), quantile * float(line.stderr))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
 def growth_word(exponent: Estimate) -> str:
     """What the exponent is called, as far as its interval tells."""
     low, high = exponent.interval
-    near = [word for power, word in enumerate(WORDS) if low - NEAR <= power <= high + NEAR]
-    if len(near) == 1:
-        return near[0]
-    if near:
+    near = [power for power in range(len(WORDS)) if low - NEAR <= power <= high + NEAR]
+    if len(near) > 1:
         return "undecided"
-    power = math.floor(exponent.value)
-    if power < 0:
+    if near and abs(exponent.value - near[0]) <= NEAR:
+        return WORDS[near[0]]
+    below = math.floor(exponent.value)
+    if below < 0:
         return "falling"
-    return f"between {WORDS[power]} and {WORDS[power + 1]}" if power + 1 < len(WORDS) else f"beyond {WORDS[-1]}"
+    return f"between {WORDS[below]} and {WORDS[below + 1]}" if below + 1 < len(WORDS) else f"beyond {WORDS[-1]}"
 
 
 def calls_until_paid(build: float, call: float, cheap_build: float, cheap_call: float) -> float | None:

@@ -1,14 +1,14 @@
-"""The tables of how latencies were sampled, and of those that only some cases ask for: cold, paced, batched."""
+"""The tables of how latencies were sampled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.reports.trust import half_width
-from rnnbench.results.record import Latency, Timing
+from rnnbench.results.record import Latency
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:
@@ -96,39 +96,4 @@ def parts_table(entries: Sequence[Entry]) -> Table:
         text=2,
         note=f"Memory did not hold all of these at once. Each part had the same anchor in it, {', '.join(anchors)}: "
         "trials of different parts compare by their last column.",
-    )
-
-
-def stream_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: cold calls, calls at a stream's pace, and steps in a second of a batch; empty where none are."""
-    columns: dict[str, Callable[[Timing], str]] = {
-        "cold/call": lambda t: units.seconds(t.cold.median) if t.cold else "",
-        "cold ÷ warm": lambda t: units.ratio(t.cold.median / t.bound.median) if t.cold and t.bound else "",
-        "paced/call": lambda t: units.seconds(t.paced.median) if t.paced else "",
-        "paced p99": lambda t: units.seconds(t.paced.p99) if t.paced else "",
-        "period": lambda t: units.seconds(t.paced.period) if t.paced else "",
-        "real-time factor": lambda t: units.digits(t.paced.real_time_factor) if t.paced else "",
-        "deadline misses": lambda t: f"{t.paced.deadline_misses} of {t.paced.count}" if t.paced else "",
-        "steps/s": lambda t: f"{t.bound.steps_per_s:,.0f}" if t.bound and t.bound.steps_per_s else "",
-    }
-    timings = [(entry, entry.measured.timing) for entry in entries if entry.measured and entry.conforming]
-    cells = {name: [shown(timing) for _, timing in timings] for name, shown in columns.items()}
-    present = {name: column for name, column in cells.items() if any(column)}
-    rows = [
-        (
-            program(entry),
-            strategy(entry),
-            entry.chunk_label,
-            *(column[row] or units.MISSING for column in present.values()),
-        )
-        for row, (entry, _) in enumerate(timings)
-    ]
-    return Table(
-        "Cold, paced and batched",
-        ("program", "strategy", "chunk", *present),
-        tuple(rows) if present else (),
-        text=2,
-        note="All bound. Cold: every cache was evicted before each call. Paced: calls begin one period apart. "
-        "Real-time factor: the paced median over the period; below 1 the program keeps up. A deadline is missed where "
-        "a call is not complete as the next is due. Steps/s: of all streams of the batch.",
     )

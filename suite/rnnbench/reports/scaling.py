@@ -6,19 +6,25 @@ from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
-from rnnbench.reports.fits import by_chunk, calls_until_paid, fit_exponent, growth_word
+from rnnbench.reports.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results.record import Record
 
 Cost = Callable[[Record], float | None]
+Shown = Callable[[float], str]
 
 
 def scaling_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: the exponents with which build time, artifact, operations and memory grow with the chunk."""
-    costs: tuple[Cost, ...] = (_build_s, _bytes_beside_weights, _operations, _build_memory)
+    costs: tuple[tuple[Cost, Shown], ...] = (
+        (_build_s, units.seconds),
+        (_bytes_beside_weights, units.nbytes),
+        (_operations, units.digits),
+        (_build_memory, units.nbytes),
+    )
     rows = []
     for key, group in by_program(entry for entry in entries if _was_tried(entry)).items():
-        shown = [_growth(group, cost) for cost in costs]
+        shown = [_growth(group, *cost) for cost in costs]
         if any(cell != units.MISSING for cell in shown):
             rows.append((*key, *shown, _largest(group)))
     return Table(
@@ -27,7 +33,8 @@ def scaling_table(entries: Sequence[Entry]) -> Table:
         tuple(rows),
         text=7,
         note="The exponent p of chunk^p, fitted on logarithms over three chunks or more, with half its interval at "
-        "95 %, and the word for it where the interval allows but one. Artifact: bytes beside the weights. Operations: "
+        "95 %, and the word for it where the interval allows but one. 'above': a fixed part beneath what grows, where "
+        "five chunks or more tell it from none. Artifact: bytes beside the weights. Operations: "
         "of the compiled form, all kinds together. Build memory: the peak beside what the import left.",
     )
 
@@ -46,20 +53,39 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
         ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=2,
-        note="Against the program that builds fastest at that chunk ('builds fastest'), by bound latency. 'never': its "
-        "calls are no faster.",
+        note="Against the program that builds fastest at that chunk ('builds fastest'), by bound latency: what the "
+        "build takes more, over what each call saves. 'never': its calls are no faster.",
     )
+
+
+def growth_answer(entries: Sequence[Entry]) -> str:
+    """Of one workload whose chunks are enough to tell: a line for each word, the steepest first; or nothing."""
+    named: dict[str, list[tuple[float, str]]] = {}
+    for (target, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
+        seconds = by_chunk([(entry.chunk, _build_s(entry.record)) for entry in group])
+        growth = fit_growth(seconds) if len(seconds) >= TELLING_POINTS else None
+        if growth is not None:
+            failed = f"; {_beyond(group)}" if _beyond(group) else ""
+            text = f"`{target}` {how} (chunk^{growth.exponent.value:.2f}{failed})"
+            named.setdefault(growth_word(growth.exponent), []).append((growth.exponent.value, text))
+    lines = [
+        f"- **{word}**: {', '.join(text for _, text in sorted(found, reverse=True))}"
+        for word, found in sorted(named.items(), key=lambda item: -max(item[1])[0])
+    ]
+    return "The time of a build, against the chunk:\n\n" + "\n".join(lines) if lines else ""
 
 
 def _was_tried(entry: Entry) -> bool:
     return not entry.shares and entry.record.outcome not in ("unsupported", "unavailable")
 
 
-def _growth(group: Sequence[Entry], cost: Cost) -> str:
-    exponent = fit_exponent(by_chunk([(entry.chunk, cost(entry.record)) for entry in group]))
-    if exponent is None:
+def _growth(group: Sequence[Entry], cost: Cost, shown: Shown) -> str:
+    growth = fit_growth(by_chunk([(entry.chunk, cost(entry.record)) for entry in group]))
+    if growth is None:
         return units.MISSING
-    return f"{exponent.value:.2f} ± {exponent.half_width:.2f}, {growth_word(exponent)}"
+    exponent = growth.exponent
+    fixed = f", above {shown(growth.fixed)}" if growth.fixed else ""
+    return f"{exponent.value:.2f} ± {exponent.half_width:.2f}, {growth_word(exponent)}{fixed}"
 
 
 def _build_s(record: Record) -> float | None:
@@ -84,12 +110,23 @@ def _build_memory(record: Record) -> float | None:
 
 def _largest(group: Sequence[Entry]) -> str:
     """The largest chunk with an artifact; and what became of the smallest beyond it that has none."""
-    built = [entry.chunk for entry in group if entry.record.artifact is not None]
-    failed = [e for e in group if e.record.artifact is None and e.chunk > max(built, default=0)]
-    text = str(max(built)) if built else "none"
-    if not failed:
-        return f"{text}, the largest asked for" if built else text
-    return f"{text}; {failed[0].chunk} {failed[0].record.outcome}"
+    built = _largest_built(group)
+    failed = _beyond(group)
+    return f"{built or 'none'}; {failed}" if failed else f"{built}, the largest asked for"
+
+
+def _largest_built(group: Sequence[Entry]) -> int:
+    return max((entry.chunk for entry in group if entry.record.artifact is not None), default=0)
+
+
+def _beyond(group: Sequence[Entry]) -> str:
+    """What became of the smallest chunk beyond all that have an artifact; empty where there is none."""
+    built = _largest_built(group)
+    failed = next((entry for entry in group if entry.chunk > built), None)
+    if failed is None:
+        return ""
+    record = failed.record
+    return f"{failed.chunk} {record.outcome}{f' at {record.stage}' if record.stage else ''}"
 
 
 def _seconds_to_build(entry: Entry) -> float:
@@ -105,4 +142,4 @@ def _calls(entry: Entry, cheapest: Entry) -> str:
     calls = calls_until_paid(
         _seconds_to_build(entry), entry.bound.median, _seconds_to_build(cheapest), cheapest.bound.median
     )
-    return "never" if calls is None else f"{units.digits(calls)}"
+    return "never" if calls is None else units.number(calls)

@@ -13,7 +13,7 @@ from rnnbench.reports import findings, units
 from rnnbench.reports.entries import Entry, View, Workload, view
 from rnnbench.reports.expected import XPASS, expected_table
 from rnnbench.reports.ranking import rank
-from rnnbench.reports.sampling import stream_table
+from rnnbench.reports.stream import stream_table
 from rnnbench.reports.tables import MARKS, SHARED, Table, per_call_and_step, program, strategy
 from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import FAILURES

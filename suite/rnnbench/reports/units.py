@@ -55,6 +55,11 @@ def digits(value: float) -> str:
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value)) + 2e-4))}f}"
 
 
+def number(value: float) -> str:
+    """Three significant digits, thousands apart: `0.27`, `12,400`."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else digits(value)
+
+
 def count(number: int, noun: str) -> str:
     """`1 trial`, `2 trials`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,54 @@
+"""Cold, paced and batched latencies: a column for what was asked for, and sentences that answer who keeps up."""
+
+from __future__ import annotations
+
+import fake_records as fake
+
+from rnnbench.reports.entries import Entry
+from rnnbench.reports.stream import stream_answer, stream_table
+from rnnbench.results.record import PacedLatency, Record
+
+
+def streamed(
+    call: float = 1e-3, cold: float = 3.0, misses: int = 0, steps_per_s: float | None = None, chunk: int = 16
+) -> Entry:
+    """A trial whose bound call takes `call` seconds, `cold` times that with cold caches; called every 10 ms."""
+    entry: Record = fake.record(chunk=chunk)
+    bound = fake.latency(call, chunk, spread=0.0).model_copy(update={"steps_per_s": steps_per_s})
+    paced = PacedLatency(**bound.model_dump(), period=0.01, real_time_factor=call / 0.01, deadline_misses=misses)
+    timing = {"bound": bound, "paced": paced, "cold": fake.latency(cold * call, chunk, spread=0.0)}
+    entry = entry.model_copy(update={"timing": entry.timing.model_copy(update=timing)})
+    return Entry(entry, entry)
+
+
+def test_without_cold_paced_or_batched_latencies_there_is_no_table_of_them() -> None:
+    plain = fake.record()
+    assert stream_table([Entry(plain, plain)]).rows == ()
+    assert stream_answer([Entry(plain, plain)]) == ""
+
+
+def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
+    table = stream_table([streamed(misses=30, steps_per_s=12345.6)])
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["cold ÷ warm"], row["paced ÷ warm"], row["steps/s"]) == ("3.00×", "1.00×", "12,300")
+    assert (row["period"], row["real-time factor"], row["deadline misses"]) == (
+        "10.0 ms",
+        "0.100",
+        "30 of 3,000 (1.0%)",
+    )
+
+
+def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:
+    answer = stream_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
+    assert "called every 10.0 ms, 1 of 2 keep up by their median; 1 missed no deadline" in answer
+    assert "`fakelib:ops` looped-stitched at chunk 128 the most: 2900 of 3,000 (96.7%)" in answer
+    assert "takes 1.50× (`fakelib:ops` looped-stitched at chunk 128) to 3.00×" in answer
+
+
+def test_where_all_keep_up_that_is_all_there_is_to_say() -> None:
+    assert "all 2 keep up by their median; no deadline was missed." in stream_answer([streamed(), streamed(chunk=1)])
+
+
+def test_of_a_batch_the_answer_has_the_most_steps_a_second() -> None:
+    answer = stream_answer([streamed(steps_per_s=1000.0), streamed(steps_per_s=54321.0, chunk=1)])
+    assert "`fakelib:ops` looped-stitched at chunk 1 advances most, by 54,300 steps a second" in answer
