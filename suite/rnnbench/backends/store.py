@@ -7,6 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.backends.base import Artifact, Request
@@ -14,8 +15,21 @@ from rnnbench.backends.base import Artifact, Request
 _DESCRIPTION = "artifact.json"
 
 
-def folder(request: Request, cache: Path, versions: Mapping[str, str], sources: Iterable[Path]) -> Path:
-    """Where a request's program lies under `cache`. `sources`: folders of modules; an edit there is a new program."""
+@dataclass(frozen=True)
+class Stored:
+    """A built program in its folder. `cached`: an earlier build left it there."""
+
+    folder: Path
+    artifact: Artifact
+    cached: bool
+
+
+def folder(request: Request, cache: Path, made_by: Mapping[str, str], sources: Iterable[Path]) -> Path:
+    """Where a request's program lies under `cache`.
+
+    `made_by` has versions and what else of this machine decides it; `sources` folders of modules: an edit there is a
+    new program.
+    """
     asked = {
         "route": request.route,
         "model": request.model.model_dump(),
@@ -25,19 +39,25 @@ def folder(request: Request, cache: Path, versions: Mapping[str, str], sources: 
         "device": request.device,
         "threads": request.threads,
         "ragged": request.ragged,
-        "versions": dict(versions),
+        "made_by": dict(made_by),
+        "weights": request.weights.digest(request.model),
     }
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
     for module in sorted(path for source in sources for path in source.glob("*.py")):
         digest.update(module.read_bytes())
-    for name, array in request.weights.named(request.model):
-        digest.update(f"{name} {array.dtype}".encode())
-        digest.update(array.tobytes())
     return cache / digest.hexdigest()[:32]
 
 
-def find(kept: Path) -> Artifact | None:
-    """The artifact of the program in a folder, or None where there is none."""
+def found_or_built(kept: Path, build: Callable[[Path], Artifact]) -> Stored:
+    """The program in a folder; where there is none, what `build` makes of an empty folder becomes that folder.
+
+    Whole or not at all, whoever else builds the same.
+    """
+    artifact = _found(kept)
+    return Stored(kept, artifact or _built(kept, build), artifact is not None)
+
+
+def _found(kept: Path) -> Artifact | None:
     path = kept / _DESCRIPTION
     if not path.is_file():
         return None
@@ -45,8 +65,7 @@ def find(kept: Path) -> Artifact | None:
     return Artifact(**{**fields, "flags": tuple(fields["flags"]), "notes": tuple(fields["notes"])})
 
 
-def keep(kept: Path, build: Callable[[Path], Artifact]) -> Artifact:
-    """What `build` makes of an empty folder becomes `kept`, whole or not at all, whoever else builds the same."""
+def _built(kept: Path, build: Callable[[Path], Artifact]) -> Artifact:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".building-") as temporary:
         building = Path(temporary) / "program"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -52,6 +53,14 @@ class Weights:
                 array = cast("np.ndarray | None", getattr(layer, field))
                 if array is not None:
                     yield f"{name}_l{number}{'_reverse' if backward else ''}", array
+
+    def digest(self, model: Model) -> str:
+        """SHA-256 of all arrays, with their names and dtypes."""
+        sha = hashlib.sha256()
+        for name, array in self.named(model):
+            sha.update(f"{name} {array.dtype}".encode())
+            sha.update(array.tobytes())
+        return sha.hexdigest()
 
     @property
     def nbytes(self) -> int:

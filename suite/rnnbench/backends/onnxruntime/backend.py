@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rnnbench.backends import onnx_graphs, store
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.onnx_graphs import LoopOperator
 
@@ -50,20 +51,21 @@ class OnnxRuntimeBackend:
         here = Path(__file__).parent
         sources = (here, here.parent / "onnx_graphs")
         kept = store.folder(request, cache, self.probe().versions, sources)
-        artifact = store.find(kept)
-        cached = artifact is not None
-        if artifact is None:
-            from rnnbench.backends.onnxruntime.optimise import optimise
-
-            operator = ROUTES[request.route]
-            artifact = store.keep(kept, lambda folder: optimise(request, operator, folder / MODEL))
-        return OnnxRuntimeProgram(request, artifact, kept / MODEL, cached, lambda: self._tail(request, cache))
+        stored = store.found_or_built(kept, partial(_optimised, request))
+        tail = partial(self._tail, request, cache)
+        return OnnxRuntimeProgram(request, stored.artifact, kept / MODEL, stored.cached, tail)
 
     def _tail(self, request: Request, cache: Path) -> Program:
         """The route `loop` has no copies outside of a loop; the other one has."""
         single = of_one_step(request)
         route = "onnx" if single.strategy.time == "unrolled" else request.route
         return self.build(replace(single, route=route), cache)
+
+
+def _optimised(request: Request, folder: Path) -> Artifact:
+    from rnnbench.backends.onnxruntime.optimise import optimise
+
+    return optimise(request, ROUTES[request.route], folder / MODEL)
 
 
 def _unsupported(request: Request) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rnnbench.backends import onnx_graphs, store
-from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 
 PACKAGES = ("openvino", "onnx")
@@ -39,13 +40,15 @@ class OpenVinoBackend:
         here = Path(__file__).parent
         sources = (here, here.parent / "onnx_graphs")
         kept = store.folder(request, cache, self.probe().versions, sources)
-        artifact = store.find(kept)
-        cached = artifact is not None
-        if artifact is None:
-            from rnnbench.backends.openvino.compile import compile_model
+        stored = store.found_or_built(kept, partial(_compiled, request))
+        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        return OpenVinoProgram(request, stored.artifact, kept, stored.cached, tail)
 
-            artifact = store.keep(kept, lambda folder: compile_model(request, folder))
-        return OpenVinoProgram(request, artifact, kept, cached, lambda: self.build(of_one_step(request), cache))
+
+def _compiled(request: Request, folder: Path) -> Artifact:
+    from rnnbench.backends.openvino.compile import compile_model
+
+    return compile_model(request, folder)
 
 
 def _unsupported(request: Request) -> str:

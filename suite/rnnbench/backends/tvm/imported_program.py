@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from functools import partial
 from itertools import cycle
 from math import prod
 from pathlib import Path
@@ -10,74 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession, of_one_step
-from rnnbench.backends.tvm import store
+from rnnbench.backends.base import Arrays, Bound, Request
+from rnnbench.backends.chunked import ChunkedSession, of_one_step
 from rnnbench.backends.tvm.buffers import Buffer
-from rnnbench.backends.tvm.framework import import_tvm, lanes, target
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
 from rnnbench.backends.tvm.relax_counting import operations
 from rnnbench.backends.tvm.relax_session import as_numpy
-from rnnbench.backends.tvm.schedule import pipeline
+from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 from rnnbench.rnn.spec import Model
 
+NOTES = (
+    "The module is the importer's own, with constants folded: no step transposes torch's weights.",
+    "Scheduled as the route relax is: TVM's default pipeline leaves scalar loops, ten times slower.",
+)
 
-class ImportedProgram(ChunkedProgram):
-    def __init__(self, request: Request, artifact: Artifact, cached: bool, folder: Path) -> None:
-        super().__init__(request, artifact, cached, lambda: build_imported(of_one_step(request), folder.parent))
-        self.library = import_tvm().runtime.load_module(str(folder / store.LIBRARY))
 
+class ImportedProgram(VmProgram):
     def open(self) -> ImportedSession:
-        """A stream with a virtual machine of its own."""
-        tvm = import_tvm()
-        return ImportedSession(self, tvm.relax.VirtualMachine(self.library, tvm.cpu())["main"])
+        return ImportedSession(self, self.machine()["main"])
 
 
 def build_imported(request: Request, cache: Path) -> ImportedProgram:
     """The program of a request that `support` takes. Raises BuildError. What imports it is imported in a cold build."""
-    digest = hashlib.sha256()
-    for name, array in request.weights.named(request.model):
-        digest.update(name.encode() + array.tobytes())
-    folder = cache / f"tvm-{store.key(request, str(target()), digest.hexdigest())}"
-    artifact = store.find(folder)
-    cached = artifact is not None
-    if artifact is None:
-        artifact = _compile(request, folder, digest.hexdigest())
-    return ImportedProgram(request, artifact, cached, folder)
+    lowered = partial(_lowered, model=request.model)
+    stored = compiled(request, cache, imported_module, origin="imported", lowered=lowered, notes=NOTES)
+    return ImportedProgram(request, stored, lambda: build_imported(of_one_step(request), cache))
 
 
-def _compile(request: Request, folder: Path, weights: str) -> Artifact:
-    module = imported_module(request)
-    final: list[Any] = []
-    executable = import_tvm().compile(module, target=target(), relax_pipeline=pipeline(target(), lanes(), final.append))
-
-    def describe(library: bytes) -> Artifact:
-        return Artifact(
-            source_digest=hashlib.sha256(f"{module.script()}{weights}".encode()).hexdigest(),
-            digest=hashlib.sha256(library).hexdigest(),
-            nbytes=len(library),
-            operations={"input": operations(module), "compiled": operations(final[0])},
-            lowered=f"unrolled {_copies(final[0], request.model)}",
-            origin="imported",
-            math="exact",
-            flags=(str(target()),),
-            notes=(
-                "The module is the importer's own, with constants folded: no step transposes torch's weights.",
-                "Scheduled as the route relax is: TVM's default pipeline leaves scalar loops, ten times slower.",
-            ),
-        )
-
-    return store.keep(folder, lambda path: store.export(executable, path), describe)
-
-
-def _copies(module: Any, model: Model) -> int:
-    """Copies of the cell, by its activations (a counter's: sums), which the names of fused kernels tell of.
+def _lowered(module: Any, model: Model) -> str:
+    """Copies of the cell are counted by its activations (a counter's: sums), which the names of fused kernels tell of.
 
     Not by its products: the first one of a state of zeros is folded.
     """
     name = "add" if model.cell == "counter" else model.activation
     found = sum(count * kernel.count(name) for kernel, count in operations(module).items())
-    return found // (2 if model.cell == "lstm" else 1)
+    return f"unrolled {found // (2 if model.cell == 'lstm' else 1)}"
 
 
 class ImportedSession(ChunkedSession):

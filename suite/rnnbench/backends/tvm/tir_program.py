@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Artifact, Program, Request
 from rnnbench.backends.chunked import ChunkedProgram, of_one_step
+from rnnbench.backends.store import Stored, found_or_built
 from rnnbench.backends.tvm import machine, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
@@ -27,9 +30,15 @@ CONFIG = {"tirx.disable_cse_tir": True}
 class TirProgram(ChunkedProgram):
     """A loaded kernel, and the weights in the layout that it reads: `params`, with `layers` saying where what lies."""
 
-    def __init__(self, request: Request, artifact: Artifact, cached: bool, folder: Path, params: Buffer) -> None:
-        super().__init__(request, artifact, cached, lambda: build_tir(of_one_step(request), folder.parent))
-        self.library = folder / store.LIBRARY
+    def __init__(self, request: Request, stored: Stored, params: Buffer, build_tail: Callable[[], Program]) -> None:
+        digest = hashlib.sha256(params.array.tobytes()).hexdigest()
+        artifact = dataclasses.replace(
+            stored.artifact,
+            digest=hashlib.sha256(f"{stored.artifact.digest} {digest}".encode()).hexdigest(),
+            nbytes=stored.artifact.nbytes + params.array.nbytes,
+        )
+        super().__init__(request, artifact, stored.cached, build_tail)
+        self.library = stored.folder / store.LIBRARY
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
         self.layers = layout(request.model, lanes())
@@ -41,18 +50,10 @@ class TirProgram(ChunkedProgram):
 def build_tir(request: Request, cache: Path) -> TirProgram:
     """The program of a request that `support` takes. Raises BuildError."""
     params = packed(request.model, request.weights)
-    digest = hashlib.sha256(params.array.tobytes()).hexdigest()
-    folder = cache / f"tvm-{store.key(request, str(target()), '')}"
-    artifact = store.find(folder)
-    cached = artifact is not None
-    if artifact is None:
-        artifact = _compile(request, folder)
-    artifact = dataclasses.replace(
-        artifact,
-        digest=hashlib.sha256(f"{artifact.digest} {digest}".encode()).hexdigest(),
-        nbytes=artifact.nbytes + params.array.nbytes,
-    )
-    return TirProgram(request, artifact, cached, folder, params)
+    # The weights are an argument of the kernel: one library serves all that there are.
+    folder = store.folder(dataclasses.replace(request, weights=Weights(())), cache)
+    stored = found_or_built(folder, partial(_compile, request))
+    return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
 def packed(model: Model, weights: Weights) -> Buffer:
@@ -69,22 +70,19 @@ def _compile(request: Request, folder: Path) -> Artifact:
     with tvm.transform.PassContext(config=CONFIG):
         executable = tvm.compile(tvm.IRModule({"main": function}), target=target())
     ir = executable.mod.inspect_source("ll")
-
-    def describe(library: bytes) -> Artifact:
-        return Artifact(
-            source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
-            digest=hashlib.sha256(library).hexdigest(),
-            nbytes=len(library),
-            operations={"input": _statements(function), "compiled": machine.operations(ir)},
-            lowered=machine.strategy(ir),
-            origin="authored",
-            math="approximate" if _approximates(request.model) else "exact",
-            flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
-            notes=_notes(request.model),
-            hoisted=tile(request.strategy),
-        )
-
-    return store.keep(folder, lambda path: store.export(executable, path), describe)
+    library = store.export(executable, folder)
+    return Artifact(
+        source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
+        digest=hashlib.sha256(library).hexdigest(),
+        nbytes=len(library),
+        operations={"input": _statements(function), "compiled": machine.operations(ir)},
+        lowered=machine.strategy(ir),
+        origin="authored",
+        math="approximate" if _approximates(request.model) else "exact",
+        flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
+        notes=_notes(request.model),
+        hoisted=tile(request.strategy),
+    )
 
 
 def _statements(function: Any) -> dict[str, int]:

@@ -1,0 +1,61 @@
+"""What the routes through Relax's virtual machine share: an IRModule becomes a library, and the library streams."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rnnbench.backends.base import Artifact, Origin, Program, Request
+from rnnbench.backends.chunked import ChunkedProgram
+from rnnbench.backends.store import Stored, found_or_built
+from rnnbench.backends.tvm import store
+from rnnbench.backends.tvm.framework import import_tvm, lanes, target
+from rnnbench.backends.tvm.relax_counting import operations
+from rnnbench.backends.tvm.schedule import pipeline
+
+
+class VmProgram(ChunkedProgram):
+    """A loaded library, with the weights in it."""
+
+    def __init__(self, request: Request, stored: Stored, build_tail: Callable[[], Program]) -> None:
+        super().__init__(request, stored.artifact, stored.cached, build_tail)
+        self.library = import_tvm().runtime.load_module(str(stored.folder / store.LIBRARY))
+
+    def machine(self) -> Any:
+        """A virtual machine for one stream."""
+        tvm = import_tvm()
+        return tvm.relax.VirtualMachine(self.library, tvm.cpu())
+
+
+def compiled(
+    request: Request,
+    cache: Path,
+    module: Callable[[Request], Any],
+    origin: Origin,
+    lowered: Callable[[Any], str],
+    notes: tuple[str, ...],
+) -> Stored:
+    """The library of the module that `module` makes of a request; `lowered` reads what it became off the final one."""
+
+    def build(folder: Path) -> Artifact:
+        source = module(request)
+        final: list[Any] = []
+        passes = pipeline(target(), lanes(), final.append)
+        executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
+        library = store.export(executable, folder)
+        weights = request.weights.digest(request.model)
+        return Artifact(
+            source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
+            digest=hashlib.sha256(library).hexdigest(),
+            nbytes=len(library),
+            operations={"input": operations(source), "compiled": operations(final[0])},
+            lowered=lowered(final[0]),
+            origin=origin,
+            math="exact",
+            flags=(str(target()),),
+            notes=notes,
+        )
+
+    return found_or_built(store.folder(request, cache), build)
