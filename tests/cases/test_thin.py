@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
+
+from harness_trials import make_trial
 
 from rnnbench.cases import Target
 from rnnbench.cases.thin import every_pair, every_value
+from rnnbench.cases.trial import Limits
 
 AXES = {
     "hidden": lambda trial: trial.model.hidden,
@@ -39,3 +43,22 @@ def test_one_trial_stays(load):
 
 def test_of_nothing_nothing_is_chosen():
     assert every_pair([]) == every_value([]) == []
+
+
+def test_small_programs_come_before_large_ones():
+    large, long, short, small = (
+        make_trial(time=time, chunk=chunk)
+        for time, chunk in (("unrolled", 8), ("looped", 8), ("looped", 1), ("unrolled", 1))
+    )
+    assert every_value([large, long, short, small]) == [long, small]
+
+
+def test_what_others_have_made_superfluous_goes():
+    first = make_trial(chunk=1)
+    others = [replace(make_trial(chunk=2), batch=2), make_trial("fake:honest", "unrolled", "stateful", 1)]
+    assert every_value([first, *others]) == others
+
+
+def test_what_checks_that_go_on_for_long_may_take_is_a_value():
+    short, long = (make_trial(limits=Limits(endurance=seconds)) for seconds in (0.05, 1.0))
+    assert len(every_value([short, replace(long, case="another")])) == 2

@@ -24,3 +24,11 @@ def test_points_and_pairs_are_counted_of_the_product_and_by_target():
     told = list(sentences(found))
     assert "3 points of a product of 6" in told[0]
     assert "fakemlir:linalg 100%, fakemlir:onnx 67%" in told[1]
+
+
+def test_a_pair_counts_whatever_case_it_was_checked_in():
+    records = list(points())
+    elsewhere = [record("fakemlir", "onnx", time="unrolled", chunk=16).model_copy(update={"case": "another"})]
+    found, single = coverage([*records, *elsewhere])
+    assert found.checked == {"fakemlir:linalg": 3, "fakemlir:onnx": 3}
+    assert single.pairs == 0

@@ -57,7 +57,7 @@ def check(
     from rnnbench.run.session import check_all, exit_status
     from rnnbench.run.shrink import command
 
-    trials = selection.enduring(_trials(selection), endurance)
+    trials = _trials(selection, endurance)
     known = known_failures(selection.load(), (trial.target.backend for trial in trials), expectations)
     folder = begin(trials, Store(results), known)
     terminal = console()
@@ -77,14 +77,15 @@ def check(
     sys.exit(exit_status(finished.records))
 
 
-def _trials(selection: Selection) -> list[Trial]:
+def _trials(selection: Selection, endurance: float | None) -> list[Trial]:
     if selection.backends:
-        return selection.trials(baseline=False)
+        return selection.enduring(selection.trials(baseline=False), endurance)
     from rnnbench.backends.registry import find, names
     from rnnbench.run.everywhere import thinned
 
     here = tuple(f"{name}:*" for name in names() if find(name).probe().available)
-    thin = thinned(replace(selection, backends=here).trials(baseline=False, here=False))
+    everywhere = replace(selection, backends=here).trials(baseline=False, here=False)
+    thin = thinned(selection.enduring(everywhere, endurance))
     for sentence in thin.sentences():
         click.echo(sentence)
     return thin.trials

@@ -27,13 +27,12 @@ class Coverage:
     all_pairs: int
     """Pairs of the whole product."""
     checked: dict[str, int]
-    """By target, the pairs of trials that it supports and that came to be checked."""
+    """By target, those of the pairs that it was checked on, whatever case the trial was of."""
 
 
 def coverage(records: Sequence[Record]) -> list[Coverage]:
     """By case, in the order of the records."""
-    cases = dict.fromkeys(record.case for record in records)
-    return [_of_case(case, [record for record in records if record.case == case]) for case in cases]
+    return [_of_case(case, records) for case in dict.fromkeys(record.case for record in records)]
 
 
 def sentences(found: Coverage) -> Iterable[str]:
@@ -50,24 +49,22 @@ def sentences(found: Coverage) -> Iterable[str]:
 
 
 def _of_case(case: str, records: Sequence[Record]) -> Coverage:
-    values = {record.trial: _values(record) for record in records}
-    leaves = list(next(iter(values.values())))
-    axes = {leaf: {point[leaf] for point in values.values()} for leaf in leaves}
+    own = [_values(record) for record in records if record.case == case]
+    axes = {leaf: {point[leaf] for point in own} for leaf in own[0]}
     axes = {leaf: known for leaf, known in axes.items() if len(known) > 1}
     sizes = [len(known) for known in axes.values()]
-    met = {record.trial: set(_pairs(values[record.trial], axes)) for record in records}
-    checked: dict[str, set[Pair]] = {record.target: set() for record in records}
+    pairs = {pair for point in own for pair in _pairs(point, axes)}
+    checked: dict[str, set[Pair]] = {record.target: set() for record in records if record.case == case}
     for record in records:
-        if record.conformance:
-            checked[record.target] |= met[record.trial]
-    points = {tuple(point.items()) for point in values.values()}
+        if record.conformance and record.target in checked:
+            checked[record.target] |= pairs.intersection(_pairs(_values(record), axes))
     return Coverage(
         case=case,
-        points=len(points),
+        points=len({tuple(point.items()) for point in own}),
         product=prod(sizes),
-        pairs=len(set().union(*met.values())),
+        pairs=len(pairs),
         all_pairs=(sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2,
-        checked={target: len(pairs) for target, pairs in checked.items()},
+        checked={target: len(met) for target, met in checked.items()},
     )
 
 

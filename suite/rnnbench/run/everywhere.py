@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from rnnbench.backends.registry import find
 from rnnbench.cases.thin import every_pair, every_value
@@ -39,18 +38,17 @@ class Thinned:
 
 
 def thinned(trials: Sequence[Trial]) -> Thinned:
-    """Of each target's supported trials, case by case those with every pair of values; of slow ones, of all cases
-    together those with every value."""
-    by_target: dict[Target, dict[str, list[Findings]]] = {}
+    """Of the trials of all cases that a target supports, those with every pair of values; of a slow one's, those with
+    every value."""
+    by_target: dict[Target, list[Findings]] = {}
     for trial in trials:
-        by_target.setdefault(trial.target, {}).setdefault(trial.case, []).append(examine(trial))
+        by_target.setdefault(trial.target, []).append(examine(trial))
     slow = tuple(target for target in by_target if target.route in find(target.backend).probe().slow)
     kept, supported, chosen = set[str](), dict[Target, int](), dict[Target, int]()
-    for target, by_case in by_target.items():
-        able = [[found.trial for found in case if found.failure is None] for case in by_case.values()]
-        few = [every_value(list(chain(*able)))] if target in slow else map(every_pair, able)
-        left = {trial.id for trial in chain(*few)}
-        refused = [found for case in by_case.values() for found in case if found.failure is not None]
-        kept |= left | {trial for trial, _ in {found.failure: (found.trial.id, found) for found in refused}.values()}
-        supported[target], chosen[target] = sum(map(len, able)), len(left)
+    for target, findings in by_target.items():
+        able = [found.trial for found in findings if found.failure is None]
+        left = (every_value if target in slow else every_pair)(able)
+        refused = {found.failure: found.trial for found in findings if found.failure is not None}
+        kept |= {trial.id for trial in (*left, *refused.values())}
+        supported[target], chosen[target] = len(able), len(left)
     return Thinned([trial for trial in trials if trial.id in kept], supported, chosen, slow)
