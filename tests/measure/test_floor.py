@@ -35,6 +35,25 @@ def test_the_probes_own_variation_widens_the_interval() -> None:
     assert unsteady.interval[0] < 3.0 < unsteady.interval[1]
 
 
+def test_a_single_round_of_one_process_gives_a_ratio_and_no_interval() -> None:
+    figure = floor_figure(COST, 1, [6e-6], [[SLOW]], "")
+    assert (figure.ratio, figure.interval, figure.looks) == (pytest.approx(3.0), None, 1)
+
+
+def test_of_two_rounds_the_interval_is_as_wide_as_two_points_leave_it() -> None:
+    figure = floor_figure(COST, 1, [6e-6, 6.3e-6], [[SLOW], [SLOW]], "")
+    assert figure.interval is not None
+    low, high = figure.interval
+    assert low < 3.0 < 3.15 < high
+    assert high / low > 1.5, "Student's t of one degree of freedom is 12.7"
+
+
+def test_a_process_that_had_no_look_beside_it_is_in_no_ratio() -> None:
+    figure = floor_figure(COST, 1, [6e-6, 60e-6], [[SLOW], []], "the probe's process has ended")
+    assert (figure.ratio, figure.interval, figure.looks) == (pytest.approx(3.0), None, 1)
+    assert floor_figure(COST, 1, [6e-6, 60e-6], [[SLOW]], "").ratio == pytest.approx(3.0)
+
+
 def test_arithmetic_may_be_the_floor() -> None:
     heavy = Cost(COST.readings, operations=6000, weights=1000)
     figure = floor_figure(heavy, 1, [6e-6], [[SLOW]], "")

@@ -15,7 +15,7 @@ from rnnbench.reports import ReportError, print_summary, write_report
 from rnnbench.reports.entries import short_names, view
 from rnnbench.reports.markdown import page
 from rnnbench.results import extras
-from rnnbench.results.record import FloorFigure, Record
+from rnnbench.results.record import DispatchFloor, FloorFigure, Record
 from rnnbench.results.store import Run
 
 
@@ -141,7 +141,7 @@ def test_memory_shows_the_largest_and_where() -> None:
     small, large = fake.record(chunk=1), fake.record(chunk=16)
     large = large.model_copy(update={"memory": large.memory.model_copy(update={"run_peak": 1 << 30})})
     (row,) = rows(section(markdown(small, large), "Memory"))
-    assert row[2:] == ["1.00 GiB (16)", "80.0 MiB", "300 MiB", "50.0 MiB", "—", "—"]
+    assert row[2:] == ["1.00 GiB (16)", "80.0 MiB", "300 MiB", "50.0 MiB", "—", "—", "—"]
 
 
 def test_what_lowered_to_something_else_is_a_finding(whole: str) -> None:
@@ -339,14 +339,29 @@ def test_short_names_keep_what_tells_trials_apart() -> None:
 
 def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
     entry = fake.record()
-    memory = entry.memory.model_copy(update={"steady": 60 << 20, "imported": 50 << 20, "growth": 2048.0})
+    grown = {"growth": 2048.0, "growth_calls": 12_000, "public_growth": 9e9, "public_growth_calls": 999}
+    memory = entry.memory.model_copy(update={"steady": 60 << 20, "imported": 50 << 20, **grown})
     floor = FloorFigure(
         nbytes=1, operations=1, weights=5 << 20, hoisted=None, level="L2", ratio=1.5, interval=(1.2, 1.9)
     )
     text = markdown(entry.model_copy(update={"memory": memory, "floor": floor}))
     (row,) = rows(section(text, "Memory"))
-    assert row[6:] == ["5.00 MiB, 50%", "2.00 KiB"]
+    assert row[6:] == ["5.00 MiB, 50%", "2.00 KiB (12,000)", "too few calls (999)"]
     assert "1.50× (1.20 to 1.90)" in section(text, "Ranking")
+
+
+def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
+    floor = FloorFigure(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
+    text = markdown(fake.record().model_copy(update={"floor": floor}))
+    assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
+    assert "less than two processes were sampled with a look" in section(text, "Dashes in the tables, and why")
+
+
+def test_a_dispatch_floor_that_is_not_there_says_why() -> None:
+    entry = fake.record()
+    timing = entry.timing.model_copy(update={"dispatch": DispatchFloor(unmeasured="it has no counter")})
+    text = markdown(entry.model_copy(update={"timing": timing}))
+    assert ["dispatch floor", "it has no counter", "1"] in rows(section(text, "Dashes in the tables, and why"))
 
 
 def test_a_ratio_that_lies_under_its_floor_is_marked() -> None:

@@ -11,7 +11,7 @@ from harness_trials import make_trial
 from rnnbench.cases.trial import Limits, Measure
 from rnnbench.measure.latency import COLUMNS
 from rnnbench.results.store import Store, read_run
-from rnnbench.run import parts
+from rnnbench.run import dispatch, parts
 from rnnbench.run.account import Account
 from rnnbench.run.execute import execute
 from rnnbench.run.plan import begin
@@ -86,6 +86,32 @@ def test_the_cores_are_those_that_were_asked_for(everything):
     _, record = everything
     assert record.environment.affinity == record.environment.affinity_asked
     assert len(record.environment.affinity_asked) == 1
+
+
+def test_a_call_of_the_least_program_is_sampled_beside(everything):
+    _, record = everything
+    floor = record.timing.dispatch
+    assert floor.unmeasured == ""
+    assert floor.strategy == "looped-stitched"
+    assert floor.count > 0
+    assert 0 < floor.seconds < record.timing.bound.max
+    assert floor.interval[0] <= floor.seconds <= floor.interval[1]
+
+
+def test_where_a_backend_has_no_least_program_the_record_says_why(monkeypatch, tmp_path):
+    monkeypatch.setattr(dispatch, "TIMES", ("fused",))
+    trial = make_trial("numpy:eager", measure=Measure(budget=0.1, processes=1))
+    _, records = run_trials([trial], tmp_path)
+    floor = records[trial.id].timing.dispatch
+    assert floor.seconds is None
+    assert floor.unmeasured == "NumPy has no RNN operator."
+
+
+def test_growth_rests_on_the_calls_that_were_sampled(everything):
+    _, record = everything
+    memory, timing = record.memory, record.timing
+    assert memory.growth_calls > timing.bound.count
+    assert memory.public_growth_calls > timing.public.count
 
 
 def test_parts_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rnnbench.measure.interval import half_width
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import CallCost, Estimate, by_chunk, fit_call
@@ -21,15 +22,35 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
             continue
         added = {chunk: public[chunk] - bound[chunk] for chunk in bound if chunk in public}
         conversion = fit_call(added, public)
-        rows.append((*key, *_costs(fit), *(_costs(conversion)[:2] if conversion else (units.MISSING,) * 2)))
+        per_call, *steps = _costs(fit)
+        rows.append(
+            (
+                *key,
+                per_call,
+                _dispatch(group),
+                *steps,
+                *(_costs(conversion)[:2] if conversion else (units.MISSING,) * 2),
+            )
+        )
     return Table(
         "Anatomy of a call",
-        ("program", "strategy", "per call", "per step", "fit off by", "conversion/call", "conversion/step"),
+        (
+            "program",
+            "strategy",
+            "per call",
+            "dispatch floor",
+            "per step",
+            "fit off by",
+            "conversion/call",
+            "conversion/step",
+        ),
         tuple(rows),
         text=2,
         note="Bound latency as a sum: what a call costs before its first step (dispatch, and the state in and out) and "
         "what each step adds, fitted over three chunks or more, each weighing by its size. ±: half the interval at "
-        "95 %. Fit off by: the largest distance of a chunk from the line; where it is large, steps do not cost alike. "
+        "95 %. Dispatch floor: a call of the least program with the same state in the same runtime, measured in the "
+        "same rounds: a counter of one unit, which adds one number. What a call costs above it is the network's own. "
+        "Fit off by: the largest distance of a chunk from the line; where it is large, steps do not cost alike. "
         "Conversion: what the public path adds.",
     )
 
@@ -60,6 +81,16 @@ def state_table(entries: Sequence[Entry]) -> Table:
         note="Bound latency of a stateful call less that of a stitched one; below zero, keeping the state inside is "
         "the cheaper. Differences within ± processes of either are none.",
     )
+
+
+def _dispatch(entries: Sequence[Entry]) -> str:
+    """One figure serves all of a program's trials that were sampled together; where parts have their own, the last."""
+    floors = [entry.measured.timing.dispatch for entry in entries if entry.measured]
+    known = [(floor.seconds, floor.interval) for floor in floors if floor and floor.seconds is not None]
+    if not known:
+        return units.MISSING
+    seconds, interval = known[-1]
+    return units.seconds(seconds) + (f" {units.percent(half_width(interval))}" if interval else "")
 
 
 def _costs(fit: CallCost) -> tuple[str, str, str]:

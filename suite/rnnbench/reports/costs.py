@@ -8,6 +8,9 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, by_program
 
+ENOUGH_CALLS = 1_000
+"""Calls from which what 1,000 of them add to memory is shown: of fewer it is a guess."""
+
 
 def build_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: seconds of a cold build by chunk."""
@@ -56,18 +59,29 @@ def memory_table(entries: Sequence[Entry]) -> Table:
         if not entry.shares and any(getattr(entry.record.memory, name) is not None for name in figures)
     )
     rows = [
-        (*key, *(_largest(group, name) for name in figures), _weights_share(group), _growth_of_memory(group))
+        (*key, *(_largest(group, name) for name in figures), _weights_share(group), *_growth_of_memory(group))
         for key, group in by_program(measured).items()
     ]
     return Table(
         "Memory",
-        ("program", "strategy", "run peak", "steady", "build peak", "after import", "weights", "growth/1,000 calls"),
+        (
+            "program",
+            "strategy",
+            "run peak",
+            "steady",
+            "build peak",
+            "after import",
+            "weights",
+            "growth/1,000 bound",
+            "growth/1,000 public",
+        ),
         tuple(rows),
         text=2,
         note="Resident bytes of the trial's own process, framework included; the build peak counts the compiler's "
         "processes too. Each is the largest over the chunks, at the chunk in brackets. Weights: their bytes, and their "
-        "share of what loading and calling added to the import (steady). Growth: of bound calls, by the median slope "
-        "between readings. All of it is the host's memory: programs that ran on the CPU have none of a device's.",
+        "share of what loading and calling added to the import (steady). Growth: what 1,000 calls add, over the calls "
+        f"in brackets, which sampling made; the largest over the chunks that had {ENOUGH_CALLS:,} calls or more. All "
+        "of it is the host's memory: programs that ran on the CPU have none of a device's.",
     )
 
 
@@ -85,9 +99,23 @@ def _weights_share(entries: Sequence[Entry]) -> str:
     return f"{units.nbytes(weights)}, {min(shares):.0%}" if shares else units.MISSING
 
 
-def _growth_of_memory(entries: Sequence[Entry]) -> str:
-    found = [entry.record.memory.growth for entry in entries if entry.record.memory.growth is not None]
-    return units.nbytes(max(0.0, *found, 0.0)) if found else units.MISSING
+def _growth_of_memory(entries: Sequence[Entry]) -> tuple[str, str]:
+    """Of bound and of public calls."""
+    memories = [entry.record.memory for entry in entries]
+    return (
+        _growth_over([(memory.growth, memory.growth_calls) for memory in memories]),
+        _growth_over([(memory.public_growth, memory.public_growth_calls) for memory in memories]),
+    )
+
+
+def _growth_over(figures: Sequence[tuple[float | None, int | None]]) -> str:
+    """The largest, with the calls it was seen over; where they were too few for any, the most that there were."""
+    shown = [(growth, calls) for growth, calls in figures if growth is not None and (calls or 0) >= ENOUGH_CALLS]
+    if shown:
+        growth, calls = max(shown)
+        return f"{units.nbytes(max(0.0, growth))} ({calls:,})"
+    most = max((calls or 0 for _, calls in figures), default=0)
+    return f"too few calls ({most:,})" if most else units.MISSING
 
 
 def _largest(entries: Sequence[Entry], name: str) -> str:

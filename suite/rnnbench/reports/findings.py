@@ -113,6 +113,10 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
     floor = entry.record.floor
     if floor is None or floor.ratio is None:
         yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
+    elif floor.interval is None:
+        yield "× of floor, its interval", "less than two processes were sampled with a look of the probe beside them"
+    if (dispatch := timing.dispatch) is not None and dispatch.seconds is None:
+        yield "dispatch floor", dispatch.unmeasured
 
 
 def outcome_counts(view: View) -> list[tuple[str, int]]:

@@ -131,6 +131,21 @@ class PacedLatency(Latency):
     """Calls that were not complete when the next one was due."""
 
 
+class DispatchFloor(_Part):
+    """A bound call of the least program that the runtime can be given: a counter of one unit, one step a call."""
+
+    strategy: str = ""
+    """Which one was asked for; its state is the trial's."""
+    seconds: float | None = None
+    """The median of the processes' medians."""
+    interval: tuple[float, float] | None = None
+    """At 95 %, between processes; None for a single one."""
+    count: int = 0
+    """Samples."""
+    unmeasured: str = ""
+    """Why there are no seconds."""
+
+
 class Timing(_Part):
     build_s: float | None = None
     """Seconds of a cold build; None where the artifact was found ready. Imports are in none of these figures."""
@@ -150,6 +165,8 @@ class Timing(_Part):
     """Bound, with caches evicted before each call."""
     paced: PacedLatency | None = None
     """Bound, at the pace of a stream."""
+    dispatch: DispatchFloor | None = None
+    """Sampled in the same processes and rounds, and shared by the trials of one target and state."""
 
 
 class Anchor(_Part):
@@ -217,7 +234,7 @@ class FloorFigure(_Part):
     ratio: float | None = None
     """Bound latency over `seconds`: the geometric mean of the processes' own ratios."""
     interval: tuple[float, float] | None = None
-    """Its bounds at 95 %, the probe's variation included; None for a single process."""
+    """Its bounds at 95 %, the probe's variation included; None where less than two processes had a look beside them."""
     bandwidth: dict[str, float] = Field(default_factory=dict)
     """Bytes read a second, by working set in bytes: the fastest way that the probe found, beside the sampled calls."""
     rate: float | None = None

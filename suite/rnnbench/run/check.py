@@ -15,10 +15,10 @@ from rnnbench.run.account import Account
 from rnnbench.run.compose import compose
 from rnnbench.run.execute import Observer
 from rnnbench.run.plan import known_failures
-from rnnbench.run.prepare import Findings, examine, prepare, start_worker
+from rnnbench.run.prepare import Findings, examine, prepare, shared_by, start_worker
 from rnnbench.run.process import Workplace
 from rnnbench.run.shrink import first_failed
-from rnnbench.run.turns import Lender, Turn, Waiting, shared_by
+from rnnbench.run.turns import Lender, Turn, Waiting
 
 
 class Checking:

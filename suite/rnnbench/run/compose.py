@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from rnnbench import __version__
 from rnnbench.cases.expectations import Expectation, expected
@@ -12,6 +13,7 @@ from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
 from rnnbench.results.record import (
+    DispatchFloor,
     Environment,
     FloorFigure,
     Latency,
@@ -100,7 +102,18 @@ def _timing(findings: Findings, measured: Findings) -> Timing:
         public=latency.get("public"),
         cold=latency.get("cold"),
         paced=paced if isinstance(paced := latency.get("paced"), PacedLatency) else None,
+        dispatch=None if measured.least is None else _dispatch(measured.least),
     )
+
+
+def _dispatch(least: Findings) -> DispatchFloor:
+    strategy, blocks = str(least.trial.strategy), least.blocks.get("bound", ())
+    if least.failure is not None or not all(blocks):
+        reason = least.failure.reason if least.failure else "its rounds ended before it had a block"
+        return DispatchFloor(strategy=strategy, unmeasured=reason)
+    latency = summarise(blocks, chunk=1)
+    seconds = median(latency.process_medians)
+    return DispatchFloor(strategy=strategy, seconds=seconds, interval=latency.interval, count=latency.count)
 
 
 def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> FloorFigure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
@@ -49,6 +49,8 @@ class Findings:
     support: Support
     stage: str = ""
     failure: Failure | None = None
+    is_built: bool = True
+    """Whether its artifact is in the cache when it is to be sampled; otherwise it is built then."""
     started: Message = field(default_factory=dict)
     built: Message = field(default_factory=dict)
     loaded: Message = field(default_factory=dict)
@@ -67,6 +69,8 @@ class Findings:
     """What the machine was seen to do, look by look, beside each process of it."""
     no_roof: str = ""
     """Why it was not looked at."""
+    least: Findings | None = None
+    """The least program of its target and state, whose calls are its dispatch floor."""
     worker_s: float = 0.0
     """Seconds that its own worker has had, counted against its limit."""
 
@@ -176,6 +180,12 @@ def variables(findings: Findings) -> dict[str, str]:
     """The reference's own products run on one thread in every worker; a backend may say otherwise for its runtime."""
     own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(findings.trial.threads)}
     return {**own, **findings.support.environment}
+
+
+def shared_by(findings: Findings) -> Hashable:
+    """What trials have in common that may be in one worker: backend, interpreter, threads, environment."""
+    environment = tuple(sorted(variables(findings).items()))
+    return (findings.trial.target.backend, findings.support.interpreter, findings.trial.threads, environment)
 
 
 def affinity(threads: int) -> list[int]:

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from rnnbench.cases.trial import paths
 from rnnbench.measure.course import Course
 from rnnbench.run.account import Account
-from rnnbench.run.prepare import Findings, Stage, variables
+from rnnbench.run.dispatch import DispatchFloor
+from rnnbench.run.prepare import Findings, Stage, shared_by
 from rnnbench.run.process import Workplace
 from rnnbench.run.roof import RoofSeat
 from rnnbench.run.seat import Seat, verify
@@ -22,27 +23,31 @@ from rnnbench.run.seat import Seat, verify
 
 def sample(group: list[Findings], workplace: Workplace, account: Account, stage: Stage, seed: int) -> None:
     """Sample every trial of a group, its order drawn from `seed`. All that comes of it is left in the findings."""
+    for findings in group:
+        findings.courses = {path: Course(findings.trial.measure, path) for path in paths(findings.trial.measure)}
+        findings.blocks = {path: course.processes for path, course in findings.courses.items()}
+        findings.warmups = {path: course.warmups for path, course in findings.courses.items()}
+    floor = DispatchFloor(group)
     process = 0
     while trials := [findings for findings in group if findings.failure is None and _unfinished(findings)]:
         shuffled = random.Random(f"{seed}/{process}")
         shuffled.shuffle(trials)
-        _sample_process(trials, process, workplace, account, stage, shuffled)
+        _sample_process(trials, process, floor, workplace, account, stage, shuffled)
         process += 1
 
 
 def by_worker(trials: Iterable[Findings]) -> list[list[Findings]]:
-    """Trials that may share a worker: one backend, one interpreter, one environment."""
+    """Trials that may share a worker."""
     shared: dict[object, list[Findings]] = {}
     for findings in trials:
-        environment = tuple(sorted(variables(findings).items()))
-        key = (findings.trial.target.backend, findings.support.interpreter, findings.trial.threads, environment)
-        shared.setdefault(key, []).append(findings)
+        shared.setdefault(shared_by(findings), []).append(findings)
     return list(shared.values())
 
 
 def _sample_process(
     trials: Sequence[Findings],
     process: int,
+    floor: DispatchFloor,
     workplace: Workplace,
     account: Account,
     stage: Stage,
@@ -51,7 +56,8 @@ def _sample_process(
     """One fresh process of every trial, from its warm-up to the check that follows."""
     doing = f"sample, process {process + 1}"
     with ExitStack() as open_seats:
-        seats = [Seat(held, workplace, account, f"sample-{process}.log") for held in by_worker(trials)]
+        together = by_worker([*trials, *floor.beside(trials)])
+        seats = [Seat(held, workplace, account, f"sample-{process}.log") for held in together]
         for seat in seats:
             open_seats.callback(seat.close)
             seat.start()
@@ -70,8 +76,10 @@ def _sample_process(
             for path, warmup in warmups[findings.trial.id]:
                 if warmup is not None:
                     seat.warm_up(findings, path, warmup)
+        floor.warm_up(seats)
         while turns := [place for place in _places(seats, shuffled) if _under_way(place[1])]:
             roof.look()
+            floor.look(seats)
             for seat, findings in turns:
                 stage(findings.trial, doing)
                 for course in _under_way(findings):
@@ -85,18 +93,13 @@ def _sample_process(
 
 def _places(seats: Sequence[Seat], shuffled: random.Random) -> list[tuple[Seat, Findings]]:
     """Each trial that is alive, with its seat, in an order drawn anew."""
-    places = [(seat, findings) for seat in seats for findings in seat.trials]
+    places = [(seat, findings) for seat in seats for findings in seat.trials if findings.courses]
     shuffled.shuffle(places)
     return places
 
 
 def _unfinished(findings: Findings) -> list[Course]:
     """The latencies of a trial that are not sampled to their end."""
-    measure = findings.trial.measure
-    if not findings.courses:
-        findings.courses = {path: Course(measure, path) for path in paths(measure)}
-        findings.blocks = {path: course.processes for path, course in findings.courses.items()}
-        findings.warmups = {path: course.warmups for path, course in findings.courses.items()}
     return [course for course in findings.courses.values() if course.stopped_by is None]
 
 

@@ -33,7 +33,10 @@ class Seat:
         self._worker = start_worker(self.trials[0], self._workplace, self._log)
 
     def prepare(self) -> None:
-        """Load, bind and verify every trial in the worker; in another one those that are left where one kills it."""
+        """Load, bind and verify every trial in the worker; in another one those that are left where one kills it.
+
+        What has not been built before is built first, in a child of the worker.
+        """
         armed = False
         while self.trials and not armed:
             if self._worker is None:
@@ -49,6 +52,8 @@ class Seat:
                 return
             self._worker.pause()
             for findings in list(self.trials):
+                if not findings.is_built:
+                    findings.is_built = self.ask(findings, "build", "build") is not None
                 reply = self.ask(findings, "arm", "check")
                 if reply is not None:
                     _note_verdict(findings, reply)

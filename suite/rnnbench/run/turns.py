@@ -11,15 +11,9 @@ from collections.abc import Callable, Hashable, Iterable
 from threading import Lock
 
 from rnnbench.cases.trial import Trial
-from rnnbench.run.prepare import Findings, variables
+from rnnbench.run.prepare import Findings, shared_by
 from rnnbench.run.process import WorkerError, WorkerProcess
 from rnnbench.run.wire import Message
-
-
-def shared_by(findings: Findings) -> Hashable:
-    """What trials have in common that may have turns in one worker: backend, interpreter, threads, environment."""
-    environment = tuple(sorted(variables(findings).items()))
-    return (findings.trial.target.backend, findings.support.interpreter, findings.trial.threads, environment)
 
 
 class Waiting:
