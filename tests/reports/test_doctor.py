@@ -12,7 +12,7 @@ from rnnbench.reports.doctor import print_fidelity
 from rnnbench.run.fidelity import Fidelity
 
 HOLDS = Fidelity(
-    "fake:honest", "looped-stitched", 32, "a tool", 104e-6, 100e-6, 1e-6, 1.04, (1.03, 1.05), 4e-6, "It sleeps."
+    "fake:honest", "looped-stitched", 32, "a tool", 104e-6, 100e-6, 1e-6, 2e-6, 1.04, (1.03, 1.05), 4e-6, "It sleeps."
 )
 
 

@@ -12,7 +12,7 @@ from rnnbench.reports.units import nbytes, seconds
 from rnnbench.run.fidelity import RATIO, SHARE, Fidelity
 
 _COLOURS = {"holds": "green", "too far": "red", "tool slower": "yellow"}
-_ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} "
+_ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} {:>9} "
 """Rows are printed as they come: a measurement of all takes minutes."""
 
 
@@ -43,7 +43,7 @@ def _facts(fitness: Fitness) -> Iterator[str]:
 def print_fidelity(measured: Iterable[Fidelity], console: Console) -> bool:
     """A row for each figure as it is measured, and what the verdicts mean; whether none is too far from its tool's."""
     console.print("bound against each runtime's own tool: medians of a call's time")
-    head = _ROW.format("program", "chunk", "bound", "own tool", "ratio", "difference", "empty call")
+    head = _ROW.format("program", "chunk", "bound", "own tool", "ratio", "difference", "empty call", "swept")
     console.print(head, "verdict", soft_wrap=True)
     notes: dict[str, list[str]] = {}
     holds = True
@@ -62,13 +62,15 @@ def print_fidelity(measured: Iterable[Fidelity], console: Console) -> bool:
             f"{figure.ratio:.3f}{_interval(figure)}",
             f"{figure.difference * 1e6:+.2f} µs",
             seconds(figure.empty),
+            seconds(figure.swept),
         )
         verdict = f"[{_COLOURS[figure.verdict]}]{figure.verdict}[/]"
         console.print(escape(row), verdict, f"({figure.tool})", highlight=False, soft_wrap=True)
     console.print(
-        f"Holds: from two steps a call on, a median ratio of at most {RATIO}; at one, a difference of at most an empty "
-        f"call from Python and {SHARE:.0%} of the tool's figure. A tool slower by more than that does something beside "
-        "the artifact, and proves nothing. Intervals are of the ratio, from process to process."
+        f"Holds: from two steps a call on, a median ratio of at most {RATIO}; at one, a difference of at most a swept "
+        f"empty call and {SHARE:.0%} of the tool's figure. Swept is an empty call from Python after each call of the "
+        "program, which takes the cache from the interpreter. A tool slower by more than that does more than run the "
+        "artifact, and proves nothing. Intervals are of the ratio, from process to process."
     )
     for note, programs in notes.items():
         console.print(f"[dim]{escape(', '.join(programs))}: {escape(note)}[/dim]", highlight=False)

@@ -36,7 +36,7 @@ PROCESSES, ROUNDS, PIECE_S = 5, 6, 0.15
 RATIO = 1.05
 """Most that `bound` may take of what the tool gives, from two steps a call on."""
 SHARE = 0.05
-"""At one step a call: most of the tool's figure that the two may differ by, beside an empty call from Python."""
+"""At one step a call: most of the tool's figure that the two may differ by, beside a swept empty call from Python."""
 LIMIT_S = 600.0
 
 Verdict = Literal["holds", "too far", "tool slower"]
@@ -55,6 +55,9 @@ class Fidelity:
     bound: float = 0.0
     own: float = 0.0
     empty: float = 0.0
+    """A call from Python that does nothing, again and again."""
+    swept: float = 0.0
+    """The same, each after a call of the program: with the interpreter where the program leaves it."""
     ratio: float = 0.0
     interval: tuple[float, float] | None = None
     """Of the ratio, from process to process; None of a single one."""
@@ -67,7 +70,7 @@ class Fidelity:
         """None where it was not timed."""
         if self.untimed:
             return None
-        allowed = self.empty + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
+        allowed = self.swept + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
         excess = self.difference if self.chunk == 1 else (self.ratio - 1) * self.own
         if abs(excess) <= allowed:
             return "holds"
@@ -107,17 +110,18 @@ def _one(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
 
 
 def _summed(known: Fidelity, processes: list[list[list[float]]]) -> Fidelity:
-    """With the figures [processes, rounds, (bound, own, empty)]."""
-    bound, own, empty = (statistics.median(figures) for figures in zip(*chain(*processes), strict=True))
-    ratios = [statistics.median(b / o for b, o, _ in rounds) for rounds in processes]
+    """With the figures [processes, rounds, (bound, own, empty, swept)]."""
+    bound, own, empty, swept = (statistics.median(figures) for figures in zip(*chain(*processes), strict=True))
+    ratios = [statistics.median(b / o for b, o, *_ in rounds) for rounds in processes]
     return replace(
         known,
         bound=bound,
         own=own,
         empty=empty,
+        swept=swept,
         ratio=statistics.median(ratios),
         interval=interval_of(ratios),
-        difference=statistics.median(b - o for b, o, _ in chain(*processes)),
+        difference=statistics.median(b - o for b, o, *_ in chain(*processes)),
     )
 
 

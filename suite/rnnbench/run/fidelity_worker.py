@@ -1,4 +1,4 @@
-"""One process of a fidelity measurement: `bound`, the runtime's own tool and an empty call, in turn."""
+"""One process of a fidelity measurement: `bound`, the runtime's own tool and empty calls, in turn."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.backends.base import Bound
 from rnnbench.backends.fidelity import NoToolError, Statistic, own_tool
 from rnnbench.backends.registry import find
-from rnnbench.measure.sampling import sample_block
+from rnnbench.measure.sampling import sample_block, sample_cold
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 from rnnbench.run.messages import read_trial, request_of
 
@@ -46,6 +47,7 @@ def _measured(job: dict[str, Any]) -> dict[str, Any]:
         "bound": lambda: _summed(bound, bound.sync, seconds, tool.statistic),
         "own": lambda: tool.seconds_per_call(seconds),
         "empty": lambda: _summed(tool.empty, _nothing, seconds / 4, tool.statistic),
+        "swept": lambda: _swept(tool.empty, bound, seconds / 2, tool.statistic),
     }
     rounds = []
     for number in range(job["rounds"]):
@@ -57,7 +59,20 @@ def _measured(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _summed(call: Callable[[], object], sync: Callable[[], object], seconds: float, statistic: Statistic) -> float:
-    samples = sample_block(call, sync, seconds).seconds
+    return _figure(sample_block(call, sync, seconds).seconds, statistic)
+
+
+def _swept(empty: Callable[[], object], bound: Bound, seconds: float, statistic: Statistic) -> float:
+    """An empty call after each call of the program, which is not timed."""
+
+    def pass_over_the_weights() -> None:
+        bound()
+        bound.sync()
+
+    return _figure(sample_cold(empty, _nothing, pass_over_the_weights, seconds).seconds, statistic)
+
+
+def _figure(samples: np.ndarray, statistic: Statistic) -> float:
     return float(np.mean(samples) if statistic == "mean" else np.median(samples))
 
 

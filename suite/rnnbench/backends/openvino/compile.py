@@ -120,6 +120,8 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("OpenVINO exports this compiled model wrongly, so every load compiles it anew.")
     if request.strategy.state == "stitched":
         notes.append("The state is read from one buffer and written to another by turns, by two requests.")
+    if request.strategy.state != "stateful":
+        notes.append("Calls go through the C API, which makes no dictionary of the outputs.")
     if request.strategy.time != "fused" and request.model.cell != "counter":
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)

@@ -1,7 +1,8 @@
-"""OpenVINO's CPU device: how it is set up, what a build keeps of a compiled model, and how that is loaded."""
+"""OpenVINO's CPU device: how it is set up, what a build keeps of a compiled model, and how Python's API loads that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import openvino as ov
 
 from rnnbench.backends.base import Request
 
+DEVICE = "CPU"
 BLOB = "compiled.blob"
 MODEL = "model.xml"
 
@@ -51,11 +53,28 @@ def save(model: Any, folder: Path) -> bytes:
     return path.read_bytes() + path.with_suffix(".bin").read_bytes()
 
 
-def loaded(folder: Path, threads: int) -> tuple[Any, Any]:
-    """A CompiledModel, and what must outlive it: an exported file is mapped into memory."""
-    core = ov.Core()
-    if not (folder / BLOB).exists():
-        return core.compile_model(folder / MODEL, "CPU", config(threads)), None
-    # Mode "c", copy on write, since OpenVINO takes no array that is read-only.
-    blob = ov.Tensor(np.memmap(folder / BLOB, np.uint8, "c"), shared_memory=True)
-    return core.import_model(blob, "CPU", config(threads)), blob
+class Model:
+    """A compiled model from what a build kept, through Python's API."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        core = ov.Core()
+        self._blob: Any = None
+        """An exported model is read where it is mapped. Importing does not hold that."""
+        if (folder / BLOB).exists():
+            # Mode "c", copy on write, since OpenVINO takes no array that is read-only.
+            self._blob = ov.Tensor(np.memmap(folder / BLOB, np.uint8, "c"), shared_memory=True)
+            self._compiled = core.import_model(self._blob, DEVICE, config(threads))
+        else:
+            self._compiled = core.compile_model(folder / MODEL, DEVICE, config(threads))
+        self._ports = {port.get_any_name(): port for port in (*self._compiled.inputs, *self._compiled.outputs)}
+        self.shapes: dict[str, tuple[int, ...]] = {name: tuple(port.shape) for name, port in self._ports.items()}
+        """Of every input and output, by name."""
+
+    def request(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        """An InferRequest that reads from and writes to these arrays, in whose memory its tensors are."""
+        request = self._compiled.create_infer_request()
+        for name, port in self._ports.items():
+            view = arrays[name].reshape(self.shapes[name])
+            request.set_tensor(port, ov.Tensor(view, shared_memory=True))
+        request.memory = (*arrays.values(), self._blob)
+        return request

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -18,8 +19,9 @@ from openvino.tools.benchmark.benchmark import Benchmark
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.fidelity import Tool
-from rnnbench.backends.openvino.device import config
-from rnnbench.backends.openvino.runtime import OpenVinoProgram, OpenVinoSession, least_call
+from rnnbench.backends.onnx_graphs import NEXT
+from rnnbench.backends.openvino import device
+from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
 from rnnbench.rnn.weights import draw_inputs
 
 MILLISECOND = 1e-3
@@ -28,21 +30,19 @@ MILLISECOND = 1e-3
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     assert isinstance(program, OpenVinoProgram)
     session = program.open()
-    x = draw_inputs(request.model, request.strategy.chunk, request.batch, 0)
-    np.copyto(session.x, session.laid(x))
+    np.copyto(session.x, session.laid(draw_inputs(request.model, request.strategy.chunk, request.batch, 0)))
     return Tool(
         "benchmark_app",
         "median",
-        partial(_latency, session),
-        _empty(request),
+        partial(_latency, device.Model(program.folder, request.threads).request(session.arrays(0))),
+        _empty(program, cache),
         "benchmark_app's latency is what the runtime takes inside a call: what its Python adds is outside of it",
     )
 
 
-def _latency(session: OpenVinoSession, seconds: float) -> float:
+def _latency(request: Any, seconds: float) -> float:
     """The median latency over as many calls of the tool's synchronous loop, which feeds one input again and again."""
-    request = session.requests[0]
-    session.infer[0]()
+    request.infer()
     calls = max(3, int(seconds / (request.latency * MILLISECOND)))
     loop = Benchmark("CPU", 1, number_iterations=calls, api_type="sync", inference_only=True)
     latencies, _, _ = loop.sync_inference(request, _OneFrame())
@@ -56,9 +56,15 @@ class _OneFrame:
         return 1
 
 
-def _empty(request: Request) -> Callable[[], object]:
-    parameter = ov.opset13.parameter([1], np.float32, name="x")
-    model = ov.Model([ov.opset13.result(parameter)], [parameter])
-    call = ov.Core().compile_model(model, "CPU", config(request.threads)).create_infer_request()
-    call.set_input_tensor(ov.Tensor(np.zeros(1, np.float32)))
-    return least_call(call)
+def _empty(program: OpenVinoProgram, cache: Path) -> Callable[[], object]:
+    """A call, through the same API, of a model that returns its inputs: as many as the program has, of one number."""
+    names = [name for name in program.compiled.shapes if name != "y" and not name.startswith(NEXT)]
+    parameters = [ov.opset13.parameter([1], np.float32, name=name) for name in names]
+    for name, parameter in zip(names, parameters, strict=True):
+        parameter.output(0).set_names({name})
+    folder = cache / "empty"
+    folder.mkdir(exist_ok=True)
+    device.save(ov.Model([ov.opset13.result(parameter) for parameter in parameters], parameters), folder)
+    model = type(program.compiled)(folder, program.request.threads)
+    request = model.request({name: np.zeros(1, np.float32) for name in names})
+    return least_call(request) if isinstance(model, device.Model) else request

@@ -1,4 +1,4 @@
-"""Streams through OpenVINO: tensors are set once, over NumPy's memory, and a call is one `infer()`.
+"""Streams through OpenVINO: tensors are set once, over NumPy's memory, and a call is one inference.
 
 An inference request is a stream: where the state is stateful, its variables are the request's own. A stitched state has
 two sets of buffers and two requests, one from the first to the second and one back, taken by turns.
@@ -18,7 +18,7 @@ import openvino as ov
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
 from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
 from rnnbench.backends.onnx_graphs import NEXT
-from rnnbench.backends.openvino.device import loaded
+from rnnbench.backends.openvino import c_api, device
 
 
 class OpenVinoProgram(ChunkedProgram):
@@ -26,16 +26,16 @@ class OpenVinoProgram(ChunkedProgram):
         self, request: Request, artifact: Artifact, folder: Path, cached: bool, build_tail: Callable[[], Program]
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
-        self.compiled, self.blob = loaded(folder, request.threads)
-
-        self.y_shape: tuple[int, ...] = tuple(self.compiled.output("y").shape)
+        self.folder = folder
+        api = device if request.strategy.state == "stateful" else c_api
+        self.compiled: device.Model | c_api.Model = api.Model(folder, request.threads)
 
     def open(self) -> OpenVinoSession:
-        return (VariableSession if self.request.strategy.state == "stateful" else OpenVinoSession)(self)
+        return (VariableSession if isinstance(self.compiled, device.Model) else OpenVinoSession)(self)
 
     def close(self) -> None:
         super().close()
-        del self.compiled, self.blob
+        del self.compiled
 
 
 def least_call(request: Any) -> Callable[[], object]:
@@ -50,28 +50,23 @@ class OpenVinoSession(ChunkedSession):
 
     def __init__(self, program: OpenVinoProgram) -> None:
         super().__init__(program)
-        self._blob = program.blob
         request = program.request
         self._batch_first = request.route == "opset" and request.strategy.time == "fused"
         self.x = self.laid(np.zeros(self._whole, self._dtype))
-        self._output = np.zeros(program.y_shape, self._dtype)
+        self._output = np.zeros(program.compiled.shapes["y"], self._dtype)
         self._turned = self._output.transpose(2, 0, 1, 3) if self._batch_first else self._output
         self.turn = 0
         self._held = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
-        self.requests = self._requests(program.compiled)
-        self.infer = [least_call(request) for request in self.requests]
+        self.infer = self._inferences(program.compiled)
 
-    def _requests(self, compiled: Any) -> tuple[Any, Any]:
-        """A request for each turn."""
-        return self._request(compiled, *self._held), self._request(compiled, *reversed(self._held))
+    def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
+        """One for each turn."""
+        return [compiled.request(self.arrays(turn)) for turn in range(2)]
 
-    def _request(self, compiled: Any, before: Arrays, after: Arrays) -> Any:
-        request = compiled.create_infer_request()
-        arrays = {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
-        for port in (*compiled.inputs, *compiled.outputs):
-            view = arrays[port.get_any_name()].reshape(tuple(port.shape))
-            request.set_tensor(port, ov.Tensor(view, shared_memory=True))
-        return request
+    def arrays(self, turn: int) -> Arrays:
+        """What a call of this turn reads and writes, by the model's own names."""
+        before, after = self._held[turn], self._held[1 - turn]
+        return {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
 
     def laid(self, x: np.ndarray) -> np.ndarray:
         """A copy of x, [chunk, batch, input], as the model wants it."""
@@ -103,14 +98,14 @@ class OpenVinoSession(ChunkedSession):
 class VariableSession(OpenVinoSession):
     """State in the request's variables. Both turns are one request."""
 
-    def _requests(self, compiled: Any) -> tuple[Any, Any]:
-        request = self._request(compiled, {}, {})
+    def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
+        self._request = compiled.request(self.arrays(0))
         # Those that OpenVINO made of an input and an output have both names, one after the other.
-        self._variables = {variable.name.rpartition(NEXT)[2]: variable for variable in request.query_state()}
-        return request, request
+        self._variables = {variable.name.rpartition(NEXT)[2]: variable for variable in self._request.query_state()}
+        return [least_call(self._request)] * 2
 
     def reset(self) -> None:
-        self.requests[0].reset_state()
+        self._request.reset_state()
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {s.name: self._variables[s.name].state.data.reshape(self._shape(s)).copy() for s in self._states}
@@ -121,13 +116,14 @@ class VariableSession(OpenVinoSession):
 
 
 class OpenVinoBound:
-    """A chunk is copied into the tensor that both requests read, which costs no more than to set another tensor.
-    `infer` returns when the work is done."""
+    """A chunk is copied, byte by byte, into the tensor that both requests read, which costs no more than to set another
+    tensor. An inference returns when the work is done."""
 
     def __init__(self, session: OpenVinoSession, ring: list[np.ndarray]) -> None:
         self._session = session
         self._infer = session.infer
-        self._next_copy = cycle([partial(np.copyto, session.x, session.laid(chunk)) for chunk in ring]).__next__
+        write = _bytes(session.x).__setitem__
+        self._next_copy = cycle([partial(write, slice(None), _bytes(session.laid(chunk))) for chunk in ring]).__next__
 
     def __call__(self) -> None:
         session = self._session
@@ -141,3 +137,7 @@ class OpenVinoBound:
 
     def output(self) -> Arrays:
         return {"y": self._session.y()}
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    return array.data.cast("B")
