@@ -68,7 +68,7 @@ def test_a_missing_package_is_told_with_its_cure(monkeypatch: Any) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("rnnbench.backends.tvm.backend.version", missing)
+    monkeypatch.setattr("rnnbench.backends.answers.version", missing)
     probe = TvmBackend().probe()
     assert not probe.available
     assert "apache-tvm" in probe.reason

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Lack, Probe, Program, Request, Support
+from rnnbench.backends import answers
+from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import FLAGS, compile_module
@@ -23,20 +23,7 @@ class IreeBackend:
     name = "iree"
 
     def probe(self) -> Probe:
-        versions = {}
-        for package in PACKAGES:
-            try:
-                versions[package] = version(package)
-            except PackageNotFoundError:
-                return Probe(ROUTES, versions, f"{package} is not installed", f"pip install {' '.join(PACKAGES)}")
-        lacking = {}
-        for route, packages in imported.PACKAGES.items():
-            for package in packages:
-                try:
-                    versions[package] = version(package)
-                except PackageNotFoundError:
-                    lacking[route] = Lack(f"{package} is not installed", f"pip install {' '.join(packages)}")
-        return Probe(ROUTES, versions, lacking=lacking)
+        return answers.probe(ROUTES, PACKAGES, f"pip install {' '.join(PACKAGES)}", by_route=imported.PACKAGES)
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rnnbench.backends import answers
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing, variables
 
@@ -21,10 +21,7 @@ class JaxBackend:
     name = "jax"
 
     def probe(self) -> Probe:
-        try:
-            return Probe((ROUTE,), {name: version(name) for name in PACKAGES})
-        except PackageNotFoundError as absent:
-            return Probe((ROUTE,), reason=f"{absent.name} is not installed", install="pip install 'rnnbench[jax]'")
+        return answers.probe((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
 
     def support(self, request: Request) -> Support:
         reason = _refusal(request)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rnnbench.backends import answers
 from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.litert.runtime import LitertProgram
@@ -24,13 +24,7 @@ class LitertBackend:
     name = "litert"
 
     def probe(self) -> Probe:
-        versions = {}
-        for package in PACKAGES:
-            try:
-                versions[package] = version(package)
-            except PackageNotFoundError:
-                return Probe(ROUTES, versions, f"{package} is not installed", "pip install 'rnnbench[litert]'")
-        return Probe(ROUTES, versions)
+        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'")
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)

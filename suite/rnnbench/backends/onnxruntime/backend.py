@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends import answers, onnx_graphs, store
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.onnx_graphs import LoopOperator
@@ -26,12 +25,7 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        try:
-            return Probe(tuple(ROUTES), {package: version(package) for package in PACKAGES})
-        except PackageNotFoundError as missing:
-            return Probe(
-                tuple(ROUTES), reason=f"{missing.name} is not installed", install="pip install 'rnnbench[onnxruntime]'"
-            )
+        return answers.probe(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends import answers, onnx_graphs, store
 from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 
@@ -19,10 +18,7 @@ class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        try:
-            return Probe(ROUTES, {package: version(package) for package in PACKAGES})
-        except PackageNotFoundError as missing:
-            return Probe(ROUTES, reason=f"{missing.name} is not installed", install="pip install 'rnnbench[openvino]'")
+        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):

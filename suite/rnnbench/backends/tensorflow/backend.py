@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from rnnbench.backends import answers
 from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.tensorflow import saved
@@ -21,13 +21,7 @@ class TensorflowBackend:
     name = "tensorflow"
 
     def probe(self) -> Probe:
-        versions = {}
-        for package in PACKAGES:
-            try:
-                versions[package] = version(package)
-            except PackageNotFoundError:
-                return Probe(ROUTES, versions, f"{package} is not installed", "pip install 'rnnbench[tensorflow]'")
-        return Probe(ROUTES, versions)
+        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'")
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rnnbench.backends import answers
 from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.torch.support import COMPILED, TIMES, unsupported
@@ -15,10 +15,7 @@ class TorchBackend:
     name = "torch"
 
     def probe(self) -> Probe:
-        try:
-            return Probe(tuple(TIMES), {"torch": version("torch")}, slow=COMPILED)
-        except PackageNotFoundError:
-            return Probe(tuple(TIMES), reason="torch is not installed", install="pip install torch")
+        return answers.probe(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rnnbench.backends.base import BuildError, Lack, Probe, Program, Request, Support
+from rnnbench.backends import answers
+from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
 from rnnbench.backends.tvm import imported
+from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases.trial import Strategy
@@ -29,17 +30,7 @@ class TvmBackend:
     name = "tvm"
 
     def probe(self) -> Probe:
-        try:
-            versions = {name: version(name) for name in ("apache-tvm", "apache-tvm-ffi")}
-        except PackageNotFoundError as missing:
-            return Probe(ROUTES, reason=f"{missing.name} is not installed", install="pip install 'rnnbench[tvm]'")
-        lacking = {}
-        for route, (package,) in imported.PACKAGES.items():
-            try:
-                versions[package] = version(package)
-            except PackageNotFoundError:
-                lacking[route] = Lack(f"{package} is not installed", f"pip install {package}")
-        return Probe(ROUTES, versions, lacking=lacking)
+        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tvm]'", by_route=imported.PACKAGES)
 
     def support(self, request: Request) -> Support:
         reason, upstream = _refusal(request)
@@ -54,8 +45,6 @@ class TvmBackend:
         return Support("native", environment=environment)
 
     def load(self) -> None:
-        from rnnbench.backends.tvm.framework import import_tvm
-
         import_tvm()
 
     def build(self, request: Request, cache: Path) -> Program:

@@ -6,6 +6,8 @@ import sys
 from functools import cache
 from typing import Any
 
+PACKAGES = ("apache-tvm", "apache-tvm-ffi")
+
 
 @cache
 def import_tvm() -> Any:

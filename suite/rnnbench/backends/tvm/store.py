@@ -11,15 +11,15 @@ from typing import Any
 
 from rnnbench.backends import store
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.tvm.framework import target
-from rnnbench.backends.tvm.imported import PACKAGES
+from rnnbench.backends.tvm import imported
+from rnnbench.backends.tvm.framework import PACKAGES, target
 
 LIBRARY = "program.so"
 
 
 def folder(request: Request, cache: Path) -> Path:
     """The folder of a request's program under `cache`: it is for this machine's processor."""
-    packages = ("apache-tvm", "apache-tvm-ffi", *PACKAGES.get(request.route, ()))
+    packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
     made_by = {"target": str(target()), **{package: version(package) for package in packages}}
     return store.folder(request, cache, made_by, [Path(__file__).parent])
 
