@@ -36,7 +36,7 @@ class Survey:
     probes: Mapping[str, Probe]
     """By backend."""
     support: Mapping[tuple[Target, str, str], Support]
-    """By target, kind of model, and strategy written `time-state`."""
+    """By target, kind of model, and strategy written `time-state`; no case may ask for streams run backwards."""
 
     @property
     def targets(self) -> list[Target]:
@@ -52,6 +52,8 @@ def survey() -> Survey:
 def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, str], Support]]:
     for name, probe in probes.items():
         for route, (kind, model), time, state in product(probe.routes, MODELS.items(), TIMES, STATES):
+            if model.direction != "forward" and state != "none":
+                continue
             strategy = Strategy(time, state, CHUNK)
             request = Request(route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32"))
             yield (Target(name, route), kind, str(strategy)), _answer(name, request)

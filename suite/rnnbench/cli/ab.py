@@ -10,7 +10,7 @@ import click
 from rnnbench.cli.options import EXIT_INTERRUPTED, REPORTS, RESULTS, Selection, console, selection
 
 
-@click.command()
+@click.command(short_help="Compare two environments, sampled in turn: is B slower?")
 @selection
 @click.option("--a", "old", metavar="ENV", help="The side compared with. Without it, the environment that runs this.")
 @click.option("--b", "new", metavar="ENV", help="The side that is judged. Without it, the environment that runs this.")

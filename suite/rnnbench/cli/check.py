@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rnnbench.results.store import Run
 
 
-@click.command()
+@click.command(short_help="Check every trial and time none: conformance alone.")
 @selection
 @RESULTS
 @REPORTS

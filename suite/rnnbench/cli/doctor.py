@@ -9,7 +9,7 @@ import click
 from rnnbench.cli.options import BACKEND, Selection, console
 
 
-@click.command()
+@click.command(short_help="Say what speaks against measuring here and now.")
 @click.option(
     "--fidelity", is_flag=True, help="Hold bound calls against each runtime's own tool, on the same artifact."
 )

@@ -24,7 +24,7 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
     click.echo(write_report(read, reports / "+".join(item.name for item in read)))
 
 
-@click.command()
+@click.command(short_help="Compare two runs: what is faster, slower, the same?")
 @click.argument("base")
 @click.argument("new")
 @RESULTS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rnnbench.cases import Trial
 
 
-@click.command()
+@click.command(short_help="Build, check and sample every trial, and write a report.")
 @selection
 @RESULTS
 @REPORTS

@@ -16,7 +16,7 @@ def list_trials(selection: Selection) -> None:
     click.echo(f"{len(trials)} trials", err=True)
 
 
-@click.command()
+@click.command(short_help="Print what is here and what it supports.")
 def backends() -> None:
     """Print what is here, its versions and what it supports; and how to get what is not."""
     from rnnbench.backends.survey import survey

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from rnnbench.backends.base import Support
 from rnnbench.backends.survey import MODELS, STATES, TIMES, Survey
@@ -17,14 +15,16 @@ _FIRST = next(iter(MODELS))
 
 
 def print_survey(survey: Survey, console: Console) -> None:
-    """Two tables, of backends and of strategies, and below them the reasons and where other models differ."""
+    """What is here, the strategies of a first model with numbered reasons, and where other models differ."""
     console.print(_backends(survey))
     reasons: dict[str, int] = {}
     console.print(_strategies(survey, reasons))
+    numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
     for reason, number in reasons.items():
-        console.print(f"[dim]{number:>3}  {escape(reason)}[/dim]", highlight=False)
-    for line in _differences(survey):
-        console.print(escape(line), highlight=False)
+        numbered.add_row(str(number), escape(reason))
+    console.print(numbered, highlight=False)
+    if (others := _others(survey)).row_count:
+        console.print(others)
 
 
 def _backends(survey: Survey) -> Table:
@@ -39,39 +39,63 @@ def _backends(survey: Survey) -> Table:
 
 
 def _strategies(survey: Survey, reasons: dict[str, int]) -> Table:
-    title = f"Strategies, for {_FIRST}: time across, states in each place (numbers: see below)"
-    table = Table("target", *TIMES, title=title, title_justify="left", show_lines=True)
+    title = f"Strategies, for {_FIRST}: time across; states where one differs (numbers: see below)"
+    table = Table(Column("target", no_wrap=True), *TIMES, title=title, title_justify="left", show_lines=True)
     for target in survey.targets:
         table.add_row(str(target), *(_states(survey, target, time, reasons) for time in TIMES))
     return table
 
 
 def _states(survey: Survey, target: Target, time: str, reasons: dict[str, int]) -> str:
-    """One mark where all states are answered alike, else one for each answer with its states."""
+    """The mark of most states, and below it those that are answered otherwise."""
     by_mark: dict[str, list[str]] = {}
     for state in STATES:
         mark = _mark(survey.support[target, _FIRST, f"{time}-{state}"], reasons)
         by_mark.setdefault(mark, []).append(state)
-    if len(by_mark) == 1:
-        return next(iter(by_mark))
-    return "\n".join(f"{mark}: {', '.join(states)}" for mark, states in by_mark.items())
+    most = max(by_mark, key=lambda mark: len(by_mark[mark]))
+    return "\n".join([most, *(f"{', '.join(by_mark[mark])}: {mark}" for mark in by_mark if mark != most)])
 
 
 def _mark(support: Support, reasons: dict[str, int]) -> str:
     word = "—" if support.level == "unsupported" else support.level
-    text = f"{support.reason} ({support.upstream})" if support.upstream else support.reason
+    text = _because(support)
     number = f" {reasons.setdefault(text, len(reasons) + 1)}" if text else ""
     return f"[{_STYLES[support.level]}]{word}{number}[/]"
 
 
-def _differences(survey: Survey) -> Iterator[str]:
-    """Where another model is not supported as the first is, by target and reason."""
-    for target in survey.targets:
-        apart: dict[tuple[str, str], list[str]] = {}
-        for kind in MODELS:
-            for strategy in (f"{time}-{state}" for time in TIMES for state in STATES):
-                there, here = survey.support[target, kind, strategy], survey.support[target, _FIRST, strategy]
-                if there.level != here.level:
-                    apart.setdefault((kind, f"{there.level}: {there.reason}"), []).append(strategy)
-        for (kind, answer), strategies in apart.items():
-            yield f"{target}, {kind}, {' '.join(strategies)}: {answer}"
+def _because(support: Support) -> str:
+    """The reason with the upstream issue behind it, or what there is of the two."""
+    upstream = f"({support.upstream})" if support.reason else support.upstream
+    return " ".join(part for part in (support.reason, upstream) if part.strip("()"))
+
+
+def _others(survey: Survey) -> Table:
+    """Where another model is not answered as the first is; targets with one answer stand together."""
+    title = f"Models that are not answered as {_FIRST} is"
+    table = Table(
+        Column("model", no_wrap=True), "strategies: answer, and whose it is", title=title, title_justify="left"
+    )
+    for kind in MODELS:
+        found: dict[str, list[str]] = {}
+        for target in survey.targets:
+            for answer, strategies in _apart(survey, target, kind).items():
+                found.setdefault(f"{', '.join(strategies)}: {answer}", []).append(str(target))
+        for answer, targets in found.items():
+            table.add_row(kind, f"{escape(answer)}\n[dim]{', '.join(targets)}[/dim]")
+    return table
+
+
+def _apart(survey: Survey, target: Target, kind: str) -> dict[str, list[str]]:
+    """The strategies whose answer is not the first model's, by the answer; a time alone stands for all its states."""
+    found: dict[str, list[str]] = {}
+    for time in TIMES:
+        by_answer: dict[str, list[str]] = {}
+        asked = [state for state in STATES if (target, kind, f"{time}-{state}") in survey.support]
+        for state in asked:
+            there, here = (survey.support[target, model, f"{time}-{state}"] for model in (kind, _FIRST))
+            if there.level != here.level:
+                by_answer.setdefault(f"{there.level}: {_because(there)}", []).append(state)
+        for answer, states in by_answer.items():
+            names = [time] if states == asked else [f"{time}-{state}" for state in states]
+            found.setdefault(answer, []).extend(names)
+    return found
