@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,24 @@ def _open(request: Request, path: Path) -> RecordedStream:
     if state and not stitched:
         loader.load_constants(state, False, False, True)
 
-    def run(*arguments: Tensor) -> Any:
-        results = loader.boxed_run(list(arguments))
-        return results if stitched else results[0]
+    return PackageStream(model, loader.run, state, stitched)
 
-    return RecordedStream(model, run, state, stitched)
+
+class PackageStream(RecordedStream):
+    """A prepared call is one frame of Python above the package's runner, which takes a list and returns one: where the
+    network has swept the interpreter out of the cache, each further frame costs some 5 µs."""
+
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
+        return partial(self._hand_on if self._stitched else self._advance, x)
+
+    def _hand_on(self, x: Tensor) -> Tensor:
+        y: Tensor
+        y, *self._held = self._fast([x, *self._held])
+        return y
+
+    def _advance(self, x: Tensor) -> Tensor:
+        (y,) = self._fast([x])
+        return y  # type: ignore[no-any-return]
 
 
 def _make(request: Request, source: str, path: Path) -> Artifact:
