@@ -14,7 +14,8 @@ from typing import Any
 from rnnbench.reports.entries import ORIGINS, Entry
 from rnnbench.reports.panels import Line, Panels
 
-# Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme.
+# Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
+# again for a report of every route, lighter and darker than those.
 PALETTE = (
     "#0072B2",
     "#D55E00",
@@ -26,6 +27,16 @@ PALETTE = (
     "#882255",
     "#999933",
     "#332288",
+    "#7B5B3A",
+    "#8FD175",
+    "#F0A3A3",
+    "#5E5E5E",
+    "#005F56",
+    "#B58BE0",
+    "#C2B000",
+    "#94D6E8",
+    "#7A0000",
+    "#FF6FCF",
 )
 LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
@@ -50,7 +61,10 @@ BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "r
 """The line of the fastest of any origin."""
 GREY = {"color": "#444444"}
 LEGEND_INCHES = 2.7
-TITLE_CHARACTERS = 12.5
+LEGEND_LINE_INCHES = 0.2
+NARROW = 10.0
+"""An axis that spans less than this factor has evenly spaced numbers."""
+TITLE_CHARACTERS = 13.2
 """Characters of a title to an inch of the panels that it stands over."""
 
 
@@ -90,9 +104,13 @@ class Canvas:
         axis.plot([x], [y], marker=marker, markersize=size, linestyle="none", zorder=4 - size / 20, **look)
 
     def ticks(self, axis: Any, at: Sequence[int]) -> None:
-        """Plain numbers along one direction of a logarithmic axis, at these multiples of powers of ten."""
+        """Plain numbers along one direction of a logarithmic axis: at these multiples of powers of ten, or evenly where
+        it has too few powers of ten for that.
+        """
         ticker = self._matplotlib.ticker
-        axis.set_major_locator(ticker.LogLocator(subs=at))
+        low, high = axis.get_view_interval()
+        even = ticker.MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10))
+        axis.set_major_locator(even if high / low < NARROW else ticker.LogLocator(subs=at))
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -131,6 +149,7 @@ class Canvas:
             titles.append(len(handles))
             handles.append(self._matplotlib.lines.Line2D([], [], linestyle="none", label=title))
             handles.extend(self._matplotlib.lines.Line2D([], [], label=label, **look) for label, look in items.items())
+        self._figure.set_figheight(max(self._figure.get_figheight(), LEGEND_LINE_INCHES * (len(handles) + 2)))
         legend = self._figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.6)
         for index in titles:
             legend.get_texts()[index].set_fontweight("bold")

@@ -1,0 +1,62 @@
+"""A picture stays legible however much it shows: numbers on every axis, a legend that ends within the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import fake_records as fake
+import pytest
+
+from rnnbench.reports.canvas import GREY, PALETTE, STYLE, Canvas
+from rnnbench.reports.entries import Entry
+from rnnbench.reports.panels import arrange
+from rnnbench.results.record import Record
+
+matplotlib = pytest.importorskip("matplotlib.figure") and pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def canvas(records: Sequence[Record], latencies: Sequence[float] = ()) -> Canvas:
+    """With a point for each latency on every panel."""
+    entries = [Entry(record, record) for record in records]
+    targets = sorted({entry.target for entry in entries})
+    made = Canvas(matplotlib, arrange({128: entries}), dict(zip(targets, PALETTE, strict=False)), ("A title",))
+    for axis in made.axes.values():
+        axis.plot(range(1, len(latencies) + 1), latencies)
+    return made
+
+
+def drawn(made: Canvas) -> Any:
+    made._figure.draw_without_rendering()
+    return made._figure
+
+
+def test_no_two_programs_of_twenty_look_alike() -> None:
+    assert len(set(PALETTE)) == 20
+
+
+def test_a_long_legend_ends_within_the_figure() -> None:
+    made = canvas([fake.record(f"fake{index}", "ops") for index in range(16)])
+    made.label("x", "y")
+    made.legend("chunk", {str(chunk): dict(GREY) for chunk in (8, 16, 32, 64, 128, 256, 512)})
+    figure = drawn(made)
+    extent = figure.legends[0].get_window_extent()
+    assert extent.y0 >= 0
+    assert extent.y1 <= figure.bbox.y1
+
+
+@pytest.mark.parametrize("latencies", [(94.0, 96.0), (85.0, 190.0), (9.0, 45.0), (0.005, 2.0), (1.0, 9e5)])
+def test_an_axis_has_numbers_whatever_it_spans(latencies: tuple[float, float]) -> None:
+    made = canvas([fake.record()], latencies)
+    made.label("x", "y")
+    figure = drawn(made)
+    axis = figure.axes[0]
+    low, high = axis.get_ylim()
+    shown = [tick for tick in axis.get_yticks() if low <= tick <= high]
+    assert 3 <= len(shown) <= 20
