@@ -1,11 +1,11 @@
-"""What adapters answer alike."""
+"""What adapters answer alike: what is installed, and what no program of any of them can be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from rnnbench.backends.base import Lack, Probe
+from rnnbench.backends.base import Lack, Probe, Request
 
 NO_ROUTES: Mapping[str, Sequence[str]] = {}
 
@@ -31,6 +31,19 @@ def probe(
         if missing:
             lacking[route] = Lack(f"{missing} is not installed", f"pip install {' '.join(wanted)}")
     return Probe(tuple(routes), versions, lacking=lacking, slow=slow)
+
+
+def contradiction(request: Request) -> str:
+    """Why no program can be what a request asks, one part of it excluding another; empty where one can."""
+    strategy = request.strategy
+    if request.model.direction != "forward" and strategy.state != "none":
+        return "A direction that runs backwards needs the whole sequence, so its state is none."
+    if strategy.copies and strategy.chunk % strategy.copies:
+        return (
+            f"A loop over {strategy.copies} copies of the cell needs a chunk that they divide, "
+            f"and {strategy.chunk} is none."
+        )
+    return ""
 
 
 def _versions(packages: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -38,6 +38,14 @@ class Strategy:
     state: State
     chunk: int
 
+    @property
+    def copies(self) -> int | None:
+        """Copies of the cell in one pass of the loop over time; None where there is no loop."""
+        if self.time == "looped":
+            return 1
+        _, _, k = self.time.partition(":")
+        return int(k) if k else None
+
     def __str__(self) -> str:
         return f"{self.time}-{self.state}"
 

@@ -25,7 +25,7 @@ WIDE = Model(cell="lstm", input=65_536, hidden=65_536)
     [
         ({"time": "fused"}, "no RNN operator"),
         ({"time": "spiral"}, "looped or unrolled here, and not spiral"),
-        ({"time": "unrolled:4"}, "a multiple, and 6 is not"),
+        ({"time": "unrolled:4"}, "a chunk that they divide, and 6 is none"),
         ({"time": "unrolled", "chunk": 1000}, "1000 copies of a step"),
         ({"model": BACKWARDS}, "its state is none"),
     ],

@@ -63,20 +63,16 @@ class IreeBackend:
 
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    model, strategy = request.model, request.strategy
-    copies = program.copies(strategy.time)
     if request.route not in ROUTES:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}"
     if request.device != "cpu":
         return f"the programs are compiled for the CPU (llvm-cpu); there is none for '{request.device}' yet"
     if request.precision.uniform != "float32":
         return "the programs are emitted in float32 alone"
-    if strategy.time == "fused" and request.route == AUTHORED:
+    if request.strategy.time == "fused" and request.route == AUTHORED:
         return "IREE has no RNN operator: its input dialects (linalg, tensor, scf, StableHLO, TOSA, torch) have none"
-    if model.direction != "forward" and strategy.state != "none":
-        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
-    if copies and strategy.chunk % copies:
-        return f"a loop over {copies} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
+    if reason := answers.contradiction(request):
+        return reason
     return "" if request.route == AUTHORED else imported.refusal(request)
 
 

@@ -32,14 +32,6 @@ def module(request: Request) -> str:
     return "module @rnn {\n" + "\n".join(lines) + "\n}\n\n" + resources.text()
 
 
-def copies(time: str) -> int | None:
-    """Copies of the body in one pass of the loop; None for no loop."""
-    if time == "looped":
-        return 1
-    _, _, k = time.partition(":")
-    return int(k) if k else None
-
-
 def _stateless(request: Request, e: Emitter) -> list[str]:
     """`step(x) -> y`, from zeros."""
     zeros = _constant_zeros(request, e)
@@ -118,7 +110,7 @@ def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e
 def _layers(e: Emitter, request: Request, x: Value, state: Sequence[State]) -> tuple[Value, list[State]]:
     """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
     model, weights = request.model, request.weights
-    size = copies(request.strategy.time)
+    size = request.strategy.copies
     final = []
     for layer in range(model.layers):
         outputs = []

@@ -51,18 +51,12 @@ class JaxBackend:
 
 def _refusal(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    strategy = request.strategy
     if request.route != ROUTE:
         return f"JAX has the route {ROUTE} here, and not {request.route}."
     if request.device != "cpu":
         return f"Programs are compiled for the CPU here, and not for {request.device}."
     if request.precision.uniform not in (*NATIVE, *STORED):
         return f"Programs compute in one dtype throughout here: {', '.join((*NATIVE, *STORED))}."
-    if strategy.time == "fused":
+    if request.strategy.time == "fused":
         return "JAX's RNN operator, jax.experimental.rnn, is cuDNN's: it does not run on the CPU."
-    if strategy.state != "none" and request.model.direction != "forward":
-        return "A direction that runs backwards needs the whole sequence, so its state is none."
-    _, _, copies = strategy.time.partition(":")
-    if copies and strategy.chunk % int(copies):
-        return f"A loop over {copies} copies of the step needs a chunk that they divide, and {strategy.chunk} is none."
-    return ""
+    return answers.contradiction(request)

@@ -10,7 +10,6 @@ from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.litert.store import load_or_build
-from rnnbench.backends.tensorflow.support import copies
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
@@ -56,19 +55,15 @@ class LitertBackend:
 
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    model, strategy = request.model, request.strategy
-    k = copies(strategy.time)
     if request.device != "cpu":
         return f"the interpreter runs on the CPU; there is none for '{request.device}' yet"
     if request.precision.uniform != "float32":
         return (
             "LiteRT's kernels for products and gates are in float32 and in integers; models are built in float32 alone"
         )
-    if model.direction != "forward" and strategy.state != "none":
-        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
-    if k and strategy.chunk % k:
-        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
-    return _not_fused(request) if strategy.time == "fused" else ""
+    if reason := answers.contradiction(request):
+        return reason
+    return _not_fused(request) if request.strategy.time == "fused" else ""
 
 
 def _not_fused(request: Request) -> str:
@@ -90,6 +85,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         return tuple(notes)
     if request.model.cell != "counter":
         notes.append("the input projection of all steps of a call is one product, outside any loop")
-    if copies(request.strategy.time):
+    if request.strategy.copies:
         notes.append("the converter is told to write rows of y with DYNAMIC_UPDATE_SLICE, which it does not by default")
     return tuple(notes)

@@ -8,7 +8,6 @@ from typing import Any
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow.process import prepare_process
-from rnnbench.backends.tensorflow.support import copies
 
 
 def convert(request: Request) -> bytes:
@@ -42,7 +41,7 @@ def _module(request: Request) -> Any:
         return fused.module(request)
     from rnnbench.backends.tensorflow.modules import authored
 
-    module = authored(request, copies(request.strategy.time), jit=False)
+    module = authored(request, request.strategy.copies, jit=False)
     if module.state:
         _add_state_functions(module)
     return module

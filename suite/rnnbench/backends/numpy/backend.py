@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rnnbench.backends.answers import contradiction
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.numpy.network import Network
@@ -29,7 +30,7 @@ class NumpyBackend:
         return Probe(routes=("eager",), versions={"numpy": version("numpy")})
 
     def support(self, request: Request) -> Support:
-        strategy, streams = request.strategy, request.strategy.state != "none"
+        strategy = request.strategy
         if request.route != "eager":
             return _unsupported(f"NumPy has one route, eager, and not {request.route}.")
         if request.device != "cpu":
@@ -40,8 +41,8 @@ class NumpyBackend:
             return _unsupported("NumPy has no RNN operator.")
         if strategy.time != "looped":
             return _unsupported("NumPy executes eagerly: there is no program in which to unroll a loop.")
-        if streams and request.model.direction != "forward":
-            return _unsupported("A direction that runs backwards needs the whole sequence, so its state is none.")
+        if reason := contradiction(request):
+            return _unsupported(reason)
         environment = {name: str(request.threads) for name in THREADS}
         if strategy.state == "stateful":
             reason = "NumPy has no program to keep a state in; arrays that the session owns stand in."

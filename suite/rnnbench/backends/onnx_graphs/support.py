@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rnnbench.backends.answers import contradiction
 from rnnbench.backends.base import Request
 from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES, Model
@@ -18,13 +19,10 @@ MAX_BYTES = 2**31 - 2**20
 def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
     model, strategy = request.model, request.strategy
-    if strategy.state != "none" and model.direction != "forward":
-        return "A direction that runs backwards needs the whole sequence, so its state is none."
-    if strategy.time == "fused":
-        if reason := _no_operator(model):
-            return reason
-    elif strategy.chunk % copies(strategy):
-        return f"A loop over {copies(strategy)} copies of the cell does not divide a chunk of {strategy.chunk} steps."
+    if reason := contradiction(request):
+        return reason
+    if strategy.time == "fused" and (reason := _no_operator(model)):
+        return reason
     if _weight_bytes(model) > MAX_BYTES:
         return "The weights are larger than the 2 GiB that one protocol buffer holds."
     return ""
@@ -32,10 +30,7 @@ def unsupported(request: Request) -> str:
 
 def copies(strategy: Strategy) -> int:
     """Copies of the cell in one pass of the loop; all steps of the chunk where there is no loop."""
-    kind, _, size = strategy.time.partition(":")
-    if kind == "unrolled":
-        return int(size) if size else strategy.chunk
-    return 1
+    return strategy.copies or strategy.chunk
 
 
 def copy_name(number: int) -> str:

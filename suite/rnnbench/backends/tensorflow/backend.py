@@ -12,7 +12,7 @@ from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
-from rnnbench.backends.tensorflow.support import ROUTES, copies, environment, is_compiled, is_keras, unsupported
+from rnnbench.backends.tensorflow.support import ROUTES, environment, is_compiled, is_keras, unsupported
 
 PACKAGES = ("tensorflow", "keras")
 
@@ -56,7 +56,7 @@ def _module(request: Request, jit: bool) -> Any:
         return library(request, jit)
     from rnnbench.backends.tensorflow.modules import authored
 
-    return authored(request, copies(request.strategy.time), jit)
+    return authored(request, request.strategy.copies, jit)
 
 
 def _flags(request: Request) -> tuple[str, ...]:

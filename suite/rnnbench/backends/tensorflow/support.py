@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rnnbench.backends.answers import contradiction
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
@@ -14,14 +15,6 @@ def is_keras(route: str) -> bool:
 def is_compiled(route: str) -> bool:
     """Whether XLA compiles the route's programs."""
     return route.endswith("xla")
-
-
-def copies(time: str) -> int | None:
-    """Copies of the cell in one pass of the loop; None for no loop."""
-    if time == "looped":
-        return 1
-    _, _, k = time.partition(":")
-    return int(k) if k else None
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -41,23 +34,18 @@ def environment(threads: int) -> dict[str, str]:
 
 def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    model, strategy = request.model, request.strategy
     if request.device != "cpu":
         return f"the programs are placed on the CPU; there is none for '{request.device}' yet"
     if request.precision.uniform not in ("float32", "float64"):
         return "the programs are built in float32 and in float64, of one precision throughout"
-    if model.direction != "forward" and strategy.state != "none":
-        return f"a stream cannot run backwards: direction '{model.direction}' needs the whole sequence (state none)"
+    if reason := contradiction(request):
+        return reason
     return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
 
 
 def _unsupported_by_cells(request: Request) -> str:
-    strategy = request.strategy
-    if strategy.time == "fused":
+    if request.strategy.time == "fused":
         return "TensorFlow has no RNN operator of its own for the CPU; what Keras calls fused is on the route 'keras'"
-    k = copies(strategy.time)
-    if k and strategy.chunk % k:
-        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
     return ""
 
 

@@ -76,7 +76,7 @@ def _refusal(request: Request) -> tuple[str, str]:
 
 def _refusal_of_all(request: Request) -> str:
     """What no program here can be, whatever its route."""
-    model, strategy = request.model, request.strategy
+    strategy = request.strategy
     if request.route not in ROUTES:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.device != "cpu":
@@ -88,13 +88,10 @@ def _refusal_of_all(request: Request) -> str:
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
             "(Unsupported Operation: te.ScanOp)."
         )
-    number = _copies(strategy)
-    if number is None:
+    if _copies(strategy) is None:
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
-    if strategy.chunk % number:
-        return f"A loop over {number} copies of the step needs a chunk that is a multiple, and {strategy.chunk} is not."
-    if strategy.state != "none" and model.direction != "forward":
-        return "A direction that runs backwards needs the whole sequence, so its state is none."
+    if reason := answers.contradiction(request):
+        return reason
     if request.threads != 1:
         return "The programs are serial: a step is one product, too short to share among threads."
     return ""
