@@ -8,7 +8,7 @@ from itertools import combinations
 from harness_trials import make_trial
 
 from rnnbench.cases import Target
-from rnnbench.cases.thin import every_pair, every_value
+from rnnbench.cases.thin import every_pair, every_pair_between, every_value
 from rnnbench.cases.trial import Limits
 
 AXES = {
@@ -34,6 +34,18 @@ def test_every_pair_of_values_is_there_in_half_of_the_trials(load):
     assert chosen == [trial for trial in trials if trial in chosen], "in their order"
     for one, other in combinations(AXES.values(), 2):
         assert {(one(trial), other(trial)) for trial in chosen} == {(one(trial), other(trial)) for trial in trials}
+
+
+def test_targets_share_the_pairs_and_each_has_every_value(load):
+    targets = [Target("fake", "honest"), Target("fake", "check-raises")]
+    trials = load().trials(targets)
+    chosen = every_pair_between(trials)
+    assert len(chosen) < sum(len(every_pair([trial for trial in trials if trial.target == t])) for t in targets)
+    for one, other in combinations(AXES.values(), 2):
+        assert {(one(trial), other(trial)) for trial in chosen} == {(one(trial), other(trial)) for trial in trials}
+    for target in targets:
+        for value in AXES.values():
+            assert {value(trial) for trial in chosen if trial.target == target} == set(map(value, trials))
 
 
 def test_one_trial_stays(load):

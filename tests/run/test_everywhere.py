@@ -63,3 +63,14 @@ def test_what_was_left_out_is_said(slow_honest):
 
 def test_without_slow_routes_nothing_is_said_of_them():
     assert len(list(thinned(trials_of(WRONG)).sentences())) == 1
+
+
+def test_routes_that_share_a_compiler_share_the_pairs(monkeypatch):
+    fake = find("fake")
+    probe = replace(fake.probe(), shared=(HONEST.route, WRONG.route))
+    monkeypatch.setattr(type(fake), "probe", lambda self: probe)
+    thin = thinned([*trials_of(HONEST), *trials_of(WRONG)])
+    both = [*strategies(thin.trials, HONEST), *strategies(thin.trials, WRONG)]
+    assert thin.chosen[HONEST] + thin.chosen[WRONG] == len(both) < 12
+    assert len({(s.chunk, s.state) for s in both}) == len({(s.chunk, s.time) for s in both}) == 6
+    assert any("between them" in sentence and "fake:honest" in sentence for sentence in thin.sentences())

@@ -83,6 +83,8 @@ class Probe:
     """What single routes lack, where the backend is here and they want more."""
     slow: tuple[str, ...] = ()
     """Routes whose builds take tens of seconds: a check that names no backend has them on a few points only."""
+    shared: tuple[str, ...] = ()
+    """Routes into one compiler whose builds take seconds: such a check spreads its pairs of values over them."""
 
     @property
     def available(self) -> bool:

@@ -18,20 +18,25 @@ sizes add up to 0.6 of that; with 0.5 it is a few programs more."""
 
 def every_pair(trials: Sequence[Trial]) -> list[Trial]:
     """Few that still have every two values of different keys that stand together in one of them."""
-    return _cover(trials, lambda values: set(combinations(values, 2)))
+    return _cover(trials, lambda trial, values: set(combinations(values, 2)))
+
+
+def every_pair_between(trials: Sequence[Trial]) -> list[Trial]:
+    """Few, of several targets, that have every pair of values between them, and every value on each target."""
+    return _cover(trials, lambda trial, values: {*combinations(values, 2), *((trial.target, one) for one in values)})
 
 
 def every_value(trials: Sequence[Trial]) -> list[Trial]:
     """Few that still have every value, where there is no time for every pair."""
-    return _cover(trials, set)
+    return _cover(trials, lambda trial, values: set(values))
 
 
-def _cover(trials: Sequence[Trial], what: Callable[[Values], set[Hashable]]) -> list[Trial]:
+def _cover(trials: Sequence[Trial], what: Callable[[Trial, Values], set[Hashable]]) -> list[Trial]:
     """A greedy choice, in the trials' order: each brings the most of what is not yet there, small programs before large
     ones. Then those go, the largest first, that the others have made superfluous."""
     values = {trial.id: _values(trial) for trial in trials}
     axes = {key for key, texts in _by_key(values.values()).items() if len(texts) > 1}
-    has = {name: what([value for value in own if value[0] in axes]) for name, own in values.items()}
+    has = {trial.id: what(trial, [value for value in values[trial.id] if value[0] in axes]) for trial in trials}
     cells = {trial.id: _cells(trial) for trial in trials}
     chosen = {trial.id: None for trial in trials[:1]} if not axes else dict[str, None]()
     brings = {name: set(own) for name, own in has.items()}
