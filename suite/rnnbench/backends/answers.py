@@ -16,6 +16,7 @@ def probe(
     install: str,
     by_route: Mapping[str, Sequence[str]] = NO_ROUTES,
     slow: tuple[str, ...] = (),
+    shared: tuple[str, ...] = (),
 ) -> Probe:
     """Versions of the packages that a backend needs, by their metadata; or which is missing, and how to `install` all.
 
@@ -30,7 +31,7 @@ def probe(
         versions |= found
         if missing:
             lacking[route] = Lack(f"{missing} is not installed", f"pip install {' '.join(wanted)}")
-    return Probe(tuple(routes), versions, lacking=lacking, slow=slow)
+    return Probe(tuple(routes), versions, lacking=lacking, slow=slow, shared=shared)
 
 
 def contradiction(request: Request) -> str:

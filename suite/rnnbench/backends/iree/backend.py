@@ -23,7 +23,8 @@ class IreeBackend:
     name = "iree"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, f"pip install {' '.join(PACKAGES)}", by_route=imported.PACKAGES)
+        install = f"pip install {' '.join(PACKAGES)}"
+        return answers.probe(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)

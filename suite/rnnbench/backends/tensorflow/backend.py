@@ -21,7 +21,7 @@ class TensorflowBackend:
     name = "tensorflow"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'")
+        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
