@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import fake_records as fake
+import pytest
+from rich.console import Console
 
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.stream import stream_answer, stream_table
-from rnnbench.results.record import PacedLatency, Record
+from rnnbench.reports.terminal import print_summary
+from rnnbench.results.record import Record
+from rnnbench.results.store import Run
+from rnnbench.results.timing import PacedLatency
 
 
 def streamed(
@@ -34,15 +42,24 @@ def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
     assert (row["period"], row["real-time factor"], row["deadline misses"]) == (
         "10.0 ms",
         "0.100",
-        "30 of 3,000 (1.0%)",
+        "30 of 3,000 (1.00%)",
     )
 
 
 def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:
     answer = stream_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
     assert "called every 10.0 ms, 1 of 2 keep up by their median; 1 missed no deadline" in answer
-    assert "`fakelib:ops` looped-stitched at chunk 128 the most: 2900 of 3,000 (96.7%)" in answer
+    assert "`fakelib:ops` looped-stitched at chunk 128 the most: 2900 of 3,000 (96.67%)" in answer
     assert "takes 1.50× (`fakelib:ops` looped-stitched at chunk 128) to 3.00×" in answer
+
+
+def test_a_terminal_of_80_columns_has_every_ratio_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    records = (streamed(misses=30, steps_per_s=12345.6).record, streamed(chunk=1).record)
+    print_summary(Run(Path("run"), fake.info(), records), Console(width=80, file=sys.stdout))
+    printed = capsys.readouterr().out
+    assert "fakelib:ops looped-stitched 16 3.00× 1.00× 0.100 1.00% 12,300" in " ".join(printed.split())
+    assert "…" not in printed
+    assert "`" not in printed
 
 
 def test_where_all_keep_up_that_is_all_there_is_to_say() -> None:

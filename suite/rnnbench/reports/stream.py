@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
-from rnnbench.results.record import PacedLatency, Timing
+from rnnbench.results.timing import PacedLatency, Timing
+
+Columns = Mapping[str, Callable[[Timing], str]]
 
 
 def stream_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: what of these its trials were asked for; empty where it is nothing."""
-    columns: dict[str, Callable[[Timing], str]] = {
+    columns: Columns = {
         "cold/call": lambda t: units.seconds(t.cold.median) if t.cold else "",
-        "cold ÷ warm": lambda t: units.ratio(t.cold.median / t.bound.median) if t.cold and t.bound else "",
+        "cold ÷ warm": _cold_ratio,
         "period": lambda t: units.seconds(t.paced.period) if t.paced else "",
         "paced/call": lambda t: units.seconds(t.paced.median) if t.paced else "",
-        "paced ÷ warm": lambda t: units.ratio(t.paced.median / t.bound.median) if t.paced and t.bound else "",
+        "paced ÷ warm": _paced_ratio,
         "paced p99": lambda t: units.seconds(t.paced.p99) if t.paced else "",
-        "real-time factor": lambda t: units.digits(t.paced.real_time_factor) if t.paced else "",
+        "real-time factor": _real_time_factor,
         "deadline misses": lambda t: _misses(t.paced) if t.paced else "",
-        "steps/s": lambda t: units.number(t.bound.steps_per_s) if t.bound and t.bound.steps_per_s else "",
+        "steps/s": _steps_per_s,
     }
+    return _table(
+        entries,
+        columns,
+        "All bound. Warm: the bound latency of the ranking. Cold: every cache was evicted before each call. "
+        "Paced: calls begin one period apart, and the processor sleeps in between. Real-time factor: the paced median "
+        "over the period; below 1 the program keeps up. A deadline is missed where a call is not complete as the next "
+        "is due. Steps/s: of all streams of the batch.",
+    )
+
+
+def narrow_stream_table(entries: Sequence[Entry]) -> Table:
+    """The ratios of `stream_table`, for a terminal of 80 columns."""
+    columns: Columns = {
+        "cold\n÷ warm": _cold_ratio,
+        "paced\n÷ warm": _paced_ratio,
+        "real\ntime": _real_time_factor,
+        "missed\n": lambda t: f"{t.paced.deadline_misses / t.paced.count:.2%}" if t.paced else "",
+        "steps/s\n": _steps_per_s,
+    }
+    return _table(entries, columns, "")
+
+
+def _table(entries: Sequence[Entry], columns: Columns, note: str) -> Table:
     timed = _timed(entries)
     cells = {name: [shown(timing) for _, timing in timed] for name, shown in columns.items()}
     present = {name: column for name, column in cells.items() if any(column)}
@@ -35,16 +60,24 @@ def stream_table(entries: Sequence[Entry]) -> Table:
         )
         for row, (entry, _) in enumerate(timed)
     ]
-    return Table(
-        "Cold, paced and batched",
-        ("program", "strategy", "chunk", *present),
-        tuple(rows) if present else (),
-        text=2,
-        note="All bound. Warm: the bound latency of the ranking. Cold: every cache was evicted before each call. "
-        "Paced: calls begin one period apart, and the processor sleeps in between. Real-time factor: the paced median "
-        "over the period; below 1 the program keeps up. A deadline is missed where a call is not complete as the next "
-        "is due. Steps/s: of all streams of the batch.",
-    )
+    shown = tuple(rows) if present else ()
+    return Table("Cold, paced and batched", ("program", "strategy", "chunk", *present), shown, text=2, note=note)
+
+
+def _cold_ratio(timing: Timing) -> str:
+    return units.ratio(timing.cold.median / timing.bound.median) if timing.cold and timing.bound else ""
+
+
+def _paced_ratio(timing: Timing) -> str:
+    return units.ratio(timing.paced.median / timing.bound.median) if timing.paced and timing.bound else ""
+
+
+def _real_time_factor(timing: Timing) -> str:
+    return units.digits(timing.paced.real_time_factor) if timing.paced else ""
+
+
+def _steps_per_s(timing: Timing) -> str:
+    return units.number(timing.bound.steps_per_s) if timing.bound and timing.bound.steps_per_s else ""
 
 
 def stream_answer(entries: Sequence[Entry]) -> str:
@@ -94,5 +127,5 @@ def _named(entry: Entry) -> str:
 
 
 def _misses(paced: PacedLatency) -> str:
-    share = f" ({paced.deadline_misses / paced.count:.1%})" if paced.deadline_misses else ""
+    share = f" ({paced.deadline_misses / paced.count:.2%})" if paced.deadline_misses else ""
     return f"{paced.deadline_misses} of {paced.count:,}{share}"

@@ -13,7 +13,7 @@ from rnnbench.reports import findings, units
 from rnnbench.reports.entries import Entry, View, Workload, view
 from rnnbench.reports.expected import XPASS, expected_table
 from rnnbench.reports.ranking import rank
-from rnnbench.reports.stream import stream_table
+from rnnbench.reports.stream import narrow_stream_table, stream_answer
 from rnnbench.reports.tables import MARKS, SHARED, Table, per_call_and_step, program, strategy
 from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import FAILURES
@@ -33,8 +33,9 @@ def print_summary(run: Run, console: Console) -> None:
     for workload, entries in shown.workloads.items():
         if grid := _latencies(workload, entries, wide):
             console.print(grid)
-        if (asked := stream_table(entries)).rows:
+        if (asked := narrow_stream_table(entries)).rows:
             console.print(_grid(asked))
+            console.print(stream_answer(entries).replace("`", ""), highlight=False, markup=False)
     if any(entry.ranked for entry in shown.entries):
         console.print(f"Medians, ranked by bound latency. {MARKS}", style="dim", highlight=False)
     print_outcomes(shown, console)
@@ -55,7 +56,7 @@ def print_outcomes(shown: View, console: Console) -> None:
 def _grid(content: Table) -> Grid:
     grid = Grid(title=content.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for index, name in enumerate(content.columns):
-        grid.add_column(name, justify="left" if index < content.text else "right")
+        grid.add_column(name, justify="left" if index < content.text else "right", no_wrap=index > 0, overflow="fold")
     for row in content.rows:
         grid.add_row(*map(escape, row))
     return grid
