@@ -7,6 +7,8 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+from rnnbench.measure.threads import scheduled
+
 DISTURBED_SHARE = 0.005
 """Share of a block's time without the core from which it is marked: a quarter of the precision that is asked for by
 default, below which what was taken hardly shows in a median."""
@@ -57,11 +59,8 @@ def _difference(now: float | None, before: float | None) -> float | None:
 
 
 def _waited() -> float | None:
-    """The second figure of schedstat (Linux's sched-stats documentation), in nanoseconds."""
-    try:
-        return int(_SCHEDSTAT.read_text().split()[1]) * 1e-9
-    except OSError:
-        return None
+    account = scheduled(_SCHEDSTAT)
+    return None if account is None else account[1]
 
 
 def _stolen() -> float | None:

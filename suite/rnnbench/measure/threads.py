@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 BUSY_SHARE = 0.05
@@ -21,14 +21,24 @@ def cpu_seconds() -> dict[int, float]:
 
 def _cpu_seconds(task: Path) -> float | None:
     """None for a thread that has ended. A kernel without scheduler statistics counts in ticks of 10 ms."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        if account := scheduled(task / "schedstat"):
+            return account[0]
+        user, system = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) * _TICK_S
+    return None
+
+
+def scheduled(schedstat: Path) -> tuple[float, float] | None:
+    """Seconds that a thread ran, and that it waited for a core; None where the kernel keeps no such account.
+
+    A kernel that could but is told not to leaves zeros (proc_show of its `proc_pid_schedstat`).
+    """
     try:
-        try:
-            return int((task / "schedstat").read_text().split()[0]) * 1e-9
-        except FileNotFoundError:
-            user, system = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
-            return (int(user) + int(system)) * _TICK_S
-    except (FileNotFoundError, ProcessLookupError):
+        ran, waited = (int(field) * 1e-9 for field in schedstat.read_text().split()[:2])
+    except OSError:
         return None
+    return (ran, waited) if ran > 0 else None
 
 
 class ThreadTimes:
