@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from rnnbench.measure import memory
 
 SIZE = 64 << 20
 
 
-def test_the_peak_remembers_what_was_freed_until_it_is_forgotten():
+@pytest.fixture
+def swept():
+    """What other tests left behind is gone, and does not go in the middle of this one."""
+    gc.collect()
+
+
+def test_the_peak_remembers_what_was_freed_until_it_is_forgotten(swept):
     memory.forget_peak()
     before = memory.peak()
     block = np.ones(SIZE, np.uint8)
@@ -26,3 +34,9 @@ def test_the_peak_remembers_what_was_freed_until_it_is_forgotten():
 def test_a_childs_peak_is_seen_once_it_has_ended():
     subprocess.run([sys.executable, "-c", f"b'x' * {2 * SIZE}"], check=True)
     assert memory.children_peak() >= 2 * SIZE
+
+
+def test_memory_that_is_kept_is_resident(swept):
+    before = memory.resident()
+    kept = np.ones(SIZE, np.uint8)
+    assert memory.resident() - before >= 0.9 * kept.nbytes

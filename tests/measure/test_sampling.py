@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import time
 
 import numpy as np
 import pytest
 
 from rnnbench.cases.trial import Measure
+from rnnbench.measure import sampling
 from rnnbench.measure.course import Course
 from rnnbench.measure.disturbance import Disturbance
 from rnnbench.measure.latency import COLUMNS, SAMPLES_CAP, save_samples, summarise
@@ -23,6 +23,29 @@ from rnnbench.measure.sampling import (
 )
 
 
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self):
+        self.now = 0
+
+    def perf_counter_ns(self):
+        return self.now
+
+    def time(self):
+        return self.now * 1e-9
+
+    def sleep(self, seconds):
+        self.now += round(seconds * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Time()
+    monkeypatch.setattr(sampling, "time", clock)
+    return clock
+
+
 def test_every_call_is_synced_and_counted():
     events = []
     block = sample_block(lambda: events.append("call"), lambda: events.append("sync"), 0.001)
@@ -31,13 +54,16 @@ def test_every_call_is_synced_and_counted():
     assert block.warm_calls >= 1
 
 
-def test_what_a_call_takes_is_what_is_recorded():
-    block = sample_block(lambda: time.sleep(0.002), lambda: time.sleep(0.001), 0.02)
-    assert np.all(block.seconds >= 0.003)
+def test_what_a_call_takes_is_what_is_recorded(clock):
+    block = sample_block(lambda: clock.sleep(0.002), lambda: clock.sleep(0.001), 0.02)
+    assert (block.warm_calls, len(block.seconds)) == (2, 5)
+    assert block.seconds == pytest.approx(0.003)
+    assert block.elapsed == pytest.approx(7 * 0.003)
 
 
-def test_a_call_longer_than_the_block_is_still_timed_once():
-    assert len(sample_block(lambda: time.sleep(0.01), lambda: None, 0.001).seconds) >= 1
+def test_a_call_longer_than_the_block_is_still_timed_once(clock):
+    block = sample_block(lambda: clock.sleep(0.01), lambda: None, 0.001)
+    assert block.seconds == pytest.approx([0.01])
 
 
 def test_the_collector_rests_during_a_block_and_goes_on_after_one_that_raises():
@@ -48,9 +74,17 @@ def test_the_collector_rests_during_a_block_and_goes_on_after_one_that_raises():
     assert gc.isenabled()
 
 
-def test_the_clock_says_what_it_can_tell_apart():
+def test_the_clock_says_what_it_can_tell_apart(monkeypatch):
+    monkeypatch.setattr(Time, "perf_counter_ns", lambda self: self.sleep(40e-9) or self.now // 30 * 30)
+    monkeypatch.setattr(sampling, "time", Time())
+    found = measure_clock.__wrapped__()
+    assert (found.resolution, found.cost) == (pytest.approx(30e-9), pytest.approx(30e-9))
+
+
+def test_this_machine_s_clock_can_tell_a_millisecond():
     clock = measure_clock()
-    assert 0 < clock.resolution <= clock.cost < 1e-3
+    assert 0 < clock.resolution < 1e-3
+    assert 0 <= clock.cost < 1e-3
 
 
 def test_a_call_is_timed_alone_unless_it_comes_near_the_clock():
@@ -60,16 +94,16 @@ def test_a_call_is_timed_alone_unless_it_comes_near_the_clock():
     assert Clock(resolution=1e-6, cost=1e-7).calls_per_sample(1e-6) == NEAR_CLOCK
 
 
-def test_calls_timed_at_once_are_all_made_and_share_their_time():
+def test_calls_timed_at_once_are_all_made_and_share_their_time(clock):
     events = []
-    block = sample_block(lambda: events.append("call"), lambda: time.sleep(0.001), 0.02, calls_per_sample=4)
+    block = sample_block(lambda: events.append("call"), lambda: clock.sleep(0.001), 0.02, calls_per_sample=4)
     assert len(events) == block.calls == block.warm_calls + 4 * len(block.seconds)
-    assert np.all(block.seconds >= 0.001)
-    assert block.elapsed >= block.calls * 0.001
+    assert block.seconds == pytest.approx(0.001)
+    assert block.elapsed == pytest.approx(block.calls * 0.001)
 
 
-def test_a_window_counts_from_its_first_call():
-    block = sample_block(lambda: time.sleep(0.002), lambda: None, 0.005, rewarm=False)
+def test_a_window_counts_from_its_first_call(clock):
+    block = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.005, rewarm=False)
     assert block.warm_calls == 0
     assert block.calls == len(block.seconds)
 
@@ -83,23 +117,42 @@ def test_before_every_cold_call_the_caches_are_evicted():
     assert block.warm_calls == 0
 
 
-def test_what_evicting_takes_is_no_part_of_a_cold_call():
-    block = sample_cold(lambda: None, lambda: None, lambda: time.sleep(0.01), 0.03)
-    assert block.seconds.sum() < block.elapsed / 2
+def test_what_evicting_takes_is_no_part_of_a_cold_call(clock):
+    block = sample_cold(lambda: clock.sleep(0.001), lambda: None, lambda: clock.sleep(0.01), 0.03)
+    assert block.seconds == pytest.approx([0.001] * 3)
+    assert block.elapsed == pytest.approx(0.033)
 
 
-def test_paced_calls_begin_a_period_apart():
+def test_paced_calls_begin_a_period_apart(clock):
     begun = []
-    block = sample_paced(lambda: begun.append(time.perf_counter()), lambda: None, 0.005, 0.05)
-    assert len(begun) == block.calls
-    counted = np.array(begun[1:]) - begun[0]
-    assert np.all(counted >= 0.005 * np.arange(1, len(counted) + 1))
+
+    def call():
+        begun.append(clock.now)
+        clock.sleep(0.001)
+
+    block = sample_paced(call, lambda: None, 0.005, 0.05)
+    assert len(begun) == block.calls == 11
+    assert np.diff(begun[1:]) == pytest.approx(5e6)
+    assert (block.missed, block.seconds) == (0, pytest.approx(0.001))
 
 
-def test_a_call_longer_than_its_period_misses_every_deadline_and_the_next_begins_at_once():
-    block = sample_paced(lambda: time.sleep(0.004), lambda: None, 0.002, 0.03)
+def test_a_call_longer_than_its_period_misses_every_deadline_and_the_next_begins_at_once(clock):
+    block = sample_paced(lambda: clock.sleep(0.004), lambda: None, 0.002, 0.03)
     assert block.missed == len(block.seconds)
-    assert block.elapsed < (block.calls + 1) * 0.004 * 3
+    assert block.elapsed == pytest.approx(block.calls * 0.004 + 0.002)
+
+
+def test_one_late_call_leaves_the_next_one_s_deadline_where_it_was(clock):
+    takes = iter([0.001, 0.001, 0.007, 0.001, 0.001, 0.001, 0.001])
+    begun = []
+
+    def call():
+        begun.append(clock.now)
+        clock.sleep(next(takes))
+
+    block = sample_paced(call, lambda: None, 0.005, 0.03)
+    assert block.missed == 1
+    assert np.diff(begun) / 1e6 == pytest.approx([6, 5, 7, 3, 5, 5])
 
 
 def test_a_block_knows_what_was_taken_of_its_core():
