@@ -82,7 +82,7 @@ def test_only_memory_that_grows_in_every_window_is_lost(monkeypatch, tmp_path, k
         levels.append(levels[-1] + (grown << 10))
     levels.insert(WINDOWS, levels[WINDOWS - 1])  # the second look begins where the first one ended
     measured = iter(levels)
-    monkeypatch.setattr(room, "resident", lambda: next(measured))
+    monkeypatch.setattr(room, "resident_in_use", lambda: next(measured))
     trial = make_trial()
     oracle = Oracle(trial, tmp_path)
     program = FakeBackend().build(request_of(trial, oracle.weights), tmp_path / "cache")

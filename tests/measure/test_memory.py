@@ -36,6 +36,17 @@ def test_a_childs_peak_is_seen_once_it_has_ended():
     assert memory.children_peak() >= 2 * SIZE
 
 
+def test_what_was_freed_is_not_in_use_though_an_allocator_may_keep_it():
+    memory.resident_in_use()
+    before = memory.resident_in_use()
+    blocks = [np.ones(1 << 16, np.uint8) for _ in range(SIZE >> 16)]
+    last = np.ones(1 << 16, np.uint8)
+    assert memory.resident_in_use() - before >= 0.9 * SIZE
+    del blocks
+    assert memory.resident_in_use() - before < 0.1 * SIZE
+    assert last.all(), "which keeps the heap from shrinking by itself"
+
+
 def test_memory_that_is_kept_is_resident(swept):
     before = memory.resident()
     kept = np.ones(SIZE, np.uint8)

@@ -18,7 +18,7 @@ from rnnbench.backends.base import Arrays
 from rnnbench.conformance.check import Check, Open
 from rnnbench.conformance.oracle import RING, Oracle
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.measure.memory import resident
+from rnnbench.measure.memory import resident_in_use
 from rnnbench.results.record import CheckFigure
 
 STEPS = CALLS = 10_000
@@ -146,15 +146,13 @@ def _both_paths(open_session: Open, oracle: Oracle) -> Callable[[], None]:
 
 
 def _growth(call: Callable[[], None], budget_s: float) -> tuple[int, np.ndarray]:
-    """Calls that were made, and bytes by which resident memory grew in each window but the first, garbage collected."""
+    """Calls that were made, and bytes by which memory in use grew in each window but the first."""
     size, grown = _window(call, budget_s), []
-    gc.collect()
-    before = resident()
+    before = resident_in_use()
     for _ in range(WINDOWS - 1):
         for _ in range(size):
             call()
-        gc.collect()
-        after = resident()
+        after = resident_in_use()
         grown.append(after - before)
         before = after
     return 2 * size * WINDOWS, np.array(grown)
