@@ -167,6 +167,10 @@ def test_a_results_folder_that_cannot_be_written(rnnbench):
     assert str(closed) in error
 
 
+def test_a_threshold_in_per_cent_is_told(rnnbench):
+    assert "--threshold" in rnnbench("compare", "a", "b", "--threshold", "5", status=2).stderr
+
+
 def test_a_results_folder_that_is_a_file(rnnbench):
     error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
     assert "tiny.yaml" in error

@@ -43,6 +43,13 @@ BACKEND = click.option(
     metavar="NAME[:ROUTE],…",
     help="Backends to run on, by name, name:route or name:*. Without it, all that are installed.",
 )
+THRESHOLD = click.option(
+    "--threshold",
+    default=0.03,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Smallest change of latency that matters, as a share.",
+)
 _SELECTION = (
     click.argument("cases", nargs=-1, metavar="CASE…", type=click.Path(path_type=Path)),
     BACKEND,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.options import REPORTS, RESULTS, console
+from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, console
 
 
 @click.command()
@@ -28,7 +28,7 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 @click.argument("base")
 @click.argument("new")
 @RESULTS
-@click.option("--threshold", default=0.03, show_default=True, help="Smallest change of latency that matters.")
+@THRESHOLD
 def compare(base: str, new: str, results: Path, threshold: float) -> None:
     """Compare two runs, trial by trial; exit with 1 where NEW is slower or no longer conforms."""
     from rnnbench.reports import print_comparison
