@@ -139,8 +139,9 @@ def test_what_is_not_there_is_refused_with_its_reason(model, route, time, reason
 
 
 def test_copies_are_counted_by_what_one_cell_has() -> None:
-    assert steps_in(LSTM, {"sigmoid": 12, "mm": 5}) == 4
-    assert steps_in(GRU, {"sigmoid": 8}) == 4
+    assert steps_in(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
+    assert steps_in(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
+    assert steps_in(GRU, {"tanh": 4, "sigmoid": 8}) == 4
     assert steps_in(COUNTER, {"add": 4}) == 4
     assert lowered([], 4) == "unrolled 4"
     assert lowered([1, 1], 0) == "looped 2"

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.backends import answers
 from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.torch.support import COMPILED, TIMES, unsupported
+from rnnbench.backends.torch.support import COMPILED, TIMES, UPSTREAM, covered, unsupported
 
 
 class TorchBackend:
@@ -20,12 +20,13 @@ class TorchBackend:
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
         if reason:
-            return Support("unsupported", reason)
+            return Support("unsupported", reason, UPSTREAM.get(reason, ""))
         # A pool of compiling processes would outlive the build, and be counted in it.
         environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
         if request.strategy.time == "fused" and request.model.direction == "reverse":
-            return Support("emulated", "nn's RNNs run forward or both ways: x and y are flipped around the forward one")
-        return Support("native", environment=environment)
+            reason = "nn's RNNs run forward or both ways: x and y are flipped around the forward one"
+            return Support("emulated", reason, environment=environment, covers=covered(request))
+        return Support("native", environment=environment, covers=covered(request))
 
     def load(self) -> None:
         importlib.import_module("torch")

@@ -10,10 +10,9 @@ from rnnbench.rnn.spec import Model
 
 def steps_in(model: Model, counts: Mapping[str, int]) -> int:
     """Copies of the cell among operations: each has so many of one that stands nowhere else in a program."""
-    if model.cell == "rnn":
-        return counts.get(model.activation, 0)
-    name, per_step = {"lstm": ("sigmoid", 3), "gru": ("sigmoid", 2), "counter": ("add", 1)}[model.cell]
-    return counts.get(name, 0) // per_step
+    if model.cell == "counter":
+        return counts.get("add", 0)
+    return counts.get(model.activation, 0) // (2 if model.cell == "lstm" else 1)
 
 
 def lowered(loops: Sequence[int], copies: int) -> str:

@@ -31,10 +31,8 @@ class FusedStream:
         self._keep = {"none": _forget, "stitched": self._replace, "stateful": self._overwrite}[request.strategy.state]
         self._flips = model.direction == "reverse"
         self._onednn = uses_onednn(request)
-        name = f"rnn_{model.activation}" if model.cell == "rnn" else model.cell
-        both_ways = model.direction == "bidirectional"
-        self._operator: Callable[..., tuple[Tensor, ...]] = getattr(torch, name)
-        self._settings = (list(module.parameters()), model.bias, model.layers, 0.0, False, both_ways, False)
+        self._operator = operator_of(model)
+        self._settings = (*settings_of(model, module), False)
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -43,10 +41,10 @@ class FusedStream:
     def write(self, state: Mapping[str, Tensor]) -> None:
         self._keep([state[name] for name in self._names])
 
-    def step(self, x: Tensor) -> Tensor:
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         return self._run(self._call_module, x)
 
-    def prepare(self, x: Tensor) -> Callable[[], Tensor]:
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         return partial(self._run, self._call_operator, x)
 
     def _run(self, call: Callable[[Tensor], tuple[Tensor, ...]], x: Tensor) -> Tensor:
@@ -85,6 +83,18 @@ def _forget(state: list[Tensor]) -> None:
     """Every call starts from zeros."""
 
 
+def operator_of(model: Model) -> Callable[..., tuple[Tensor, ...]]:
+    """The operator under nn's module."""
+    name = f"rnn_{model.activation}" if model.cell == "rnn" else model.cell
+    operator: Callable[..., tuple[Tensor, ...]] = getattr(torch, name)
+    return operator
+
+
+def settings_of(model: Model, module: nn.RNNBase) -> tuple[Any, ...]:
+    """Its arguments after the state: weights, bias, layers, dropout, training, both ways."""
+    return list(module.parameters()), model.bias, model.layers, 0.0, False, model.direction == "bidirectional"
+
+
 class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the kernels that calls inside it come to."""
 
@@ -97,10 +107,10 @@ class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def dispatched(stream: FusedStream, x: Tensor) -> dict[str, int]:
+def dispatched(step: Callable[[], Tensor]) -> dict[str, int]:
     """Kernels of one call, by name. Outside inference mode, in which the operator would be told of as a whole."""
     with Dispatched() as mode, torch.no_grad():
-        stream.step(x)
+        step()
     return dict(sorted(mode.kernels.items()))
 
 

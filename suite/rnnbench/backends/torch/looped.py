@@ -23,7 +23,16 @@ class Loop:
     """
 
     def __init__(
-        self, tape: Tape, model: Model, layer: Layer, x: Tensor, state: Sequence[Tensor], y: Tensor, *, backward: bool
+        self,
+        tape: Tape,
+        model: Model,
+        layer: Layer,
+        x: Tensor,
+        state: Sequence[Tensor],
+        y: Tensor,
+        *,
+        backward: bool,
+        beyond: Tensor | None,
     ) -> None:
         self.length, batch, _ = x.shape
         body = cell_body(tape, model, layer)
@@ -36,7 +45,7 @@ class Loop:
         self._once = [entry.call() for entry in self.project]
         self._each = [entry.call() for entry in self.advance]
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
-        self._steps = [(partial(current.copy_, projected[t]), partial(y[t].copy_, state[0])) for t in order]
+        self._steps = [(partial(current.copy_, projected[t]), _stored(y, state, beyond, t)) for t in order]
 
     def __call__(self) -> None:
         for call in self._once:
@@ -46,7 +55,14 @@ class Loop:
             load()
             for call in each:
                 call()
-            store()
+            for call in store:
+                call()
+
+
+def _stored(y: Tensor, state: Sequence[Tensor], beyond: Tensor | None, t: int) -> tuple[Callable[[], object], ...]:
+    """After step t: y is the state; that of rows which have ended, or in a backward loop not begun, is zero."""
+    ended = () if beyond is None else tuple(partial(held.masked_fill_, beyond[t], 0.0) for held in state)
+    return (*ended, partial(y[t].copy_, state[0]))
 
 
 class LoopedStream:
@@ -59,6 +75,8 @@ class LoopedStream:
         model, chunk, batch = request.model, request.strategy.chunk, request.batch
         self._x = torch.zeros(chunk, batch, model.input, dtype=dtype)
         self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in model.state_shapes(batch).items()}
+        self._beyond = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
+        """Which steps of the chunk in `_x` are beyond their row's length."""
         self._loops: list[Loop] = []
         tape = Tape(dtype, constants)
         y = self._x
@@ -69,7 +87,7 @@ class LoopedStream:
                 state = [tensor[row] for tensor in self.state.values()]
                 backward = direction == 1 or model.direction == "reverse"
                 layer = request.weights.row(row)
-                self._loops.append(Loop(tape, model, layer, x, state, side, backward=backward))
+                self._loops.append(Loop(tape, model, layer, x, state, side, backward=backward, beyond=self._beyond))
         self._y = y
         self._start = [tensor.zero_ for tensor in self.state.values()] if request.strategy.state == "none" else []
         self.constants = tape.constants
@@ -78,14 +96,20 @@ class LoopedStream:
         for name, tensor in state.items():
             self.state[name].copy_(tensor)
 
-    def step(self, x: Tensor) -> Tensor:
-        return self.prepare(x)().clone()
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        return self.prepare(x, lengths)().clone()
 
-    def prepare(self, x: Tensor) -> Callable[[], Tensor]:
-        return partial(self._run, partial(self._x.copy_, x))
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
+        loads: list[Callable[[], object]] = [partial(self._x.copy_, x)]
+        if lengths is not None:
+            assert self._beyond is not None, "a stream with lengths has room for them"
+            beyond = torch.arange(len(x))[:, None] >= lengths
+            loads.append(partial(self._beyond.copy_, beyond[..., None]))
+        return partial(self._run, loads)
 
-    def _run(self, load: Callable[[], object]) -> Tensor:
-        load()
+    def _run(self, loads: Sequence[Callable[[], object]]) -> Tensor:
+        for load in loads:
+            load()
         for call in self._start:
             call()
         for loop in self._loops:

@@ -35,12 +35,12 @@ class RecordedStream:
             for held, name in zip(self._held, self._names, strict=True):
                 held.copy_(state[name])
 
-    def step(self, x: Tensor) -> Tensor:
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Inductor returns an h that lies in y's last row, and y is the caller's: a stitched one is copied."""
         y: Tensor = self._stitch(self._public, x).clone() if self._stitched else self._public(x)
         return y
 
-    def prepare(self, x: Tensor) -> Callable[[], Tensor]:
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         return partial(self._stitch, self._fast, x) if self._stitched else partial(self._fast, x)
 
     def _stitch(self, call: Callable[..., Any], x: Tensor) -> Tensor:

@@ -53,6 +53,7 @@ def source_digest(request: Request) -> str:
         "batch": request.batch,
         "dtype": request.precision.compute,
         "threads": request.threads,
+        "ragged": request.ragged,
     }
     sha = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name, array in request.weights.named(request.model):

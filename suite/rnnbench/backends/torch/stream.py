@@ -37,11 +37,14 @@ class Stream(Protocol):
         """Take over a state whose tensors are the stream's to keep."""
         ...
 
-    def step(self, x: Tensor) -> Tensor:
-        """Advance by one chunk the way users do; a y [chunk, batch, width] that nothing else holds. May not keep x."""
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Advance by one chunk the way users do; a y [chunk, batch, width] that nothing else holds. May not keep x.
+
+        `lengths`, int64 [batch], where the request is ragged; others are given none.
+        """
         ...
 
-    def prepare(self, x: Tensor) -> Callable[[], Tensor]:
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         """A call that advances by that chunk the fastest way, and returns a y that the next call may overwrite."""
         ...
 
@@ -80,6 +83,11 @@ class TorchSession(ChunkedSession):
         with inference(True):
             return self._to_numpy(self._stream.step(self._staged.to(self._compute)))
 
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        np.copyto(self._staged_array, x)
+        with inference(True):
+            return self._to_numpy(self._stream.step(self._staged.to(self._compute), _as_torch_wants(lengths)))
+
     def _read_state(self) -> dict[str, np.ndarray]:
         with inference(True):
             return {name: self._to_numpy(tensor.clone()) for name, tensor in self._stream.state.items()}
@@ -92,9 +100,18 @@ class TorchSession(ChunkedSession):
         with inference(True):
             return TorchBound(self, [self._stream.prepare(torch.tensor(x).to(self._compute)) for x in ring])
 
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        with inference(True):
+            chunks = [(torch.tensor(x).to(self._compute), _as_torch_wants(lengths)) for x, lengths in ring]
+            return TorchBound(self, [self._stream.prepare(x, lengths) for x, lengths in chunks])
+
     def _to_numpy(self, tensor: Tensor) -> np.ndarray:
         array: np.ndarray = tensor.to(self._staged.dtype).numpy()
         return array
+
+
+def _as_torch_wants(lengths: np.ndarray) -> Tensor:
+    return torch.tensor(lengths, dtype=torch.int64)
 
 
 class TorchBound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 TIMES = {
@@ -12,6 +12,9 @@ TIMES = {
     "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
+NO_PACKED = "Dynamo and torch.export refuse packed sequences, which alone tell nn's RNNs of a length for each row"
+UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
+"""The issues of reasons that have one."""
 COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
 
@@ -43,6 +46,13 @@ def unsupported(request: Request) -> str:
     return _cannot_stream(request)
 
 
+def covered(request: Request) -> frozenset[str]:
+    """The extras that a request's program has."""
+    if request.route == "eager":
+        return frozenset({LENGTHS} if request.strategy.time == "fused" else {ACTIVATIONS, LENGTHS})
+    return frozenset() if request.strategy.time == "fused" else frozenset({ACTIVATIONS})
+
+
 def _cannot_stream(request: Request) -> str:
     if request.model.direction != "forward" and request.strategy.state != "none":
         return f"a stream cannot run backwards: '{request.model.direction}' needs the whole sequence (state none)"
@@ -55,6 +65,10 @@ def _not_fused(request: Request) -> str:
         return "torch.nn has no operator that counts"
     if not model.reset_after:
         return "nn.GRU applies its reset gate after the recurrent product, and this model before it"
+    if request.ragged and request.route in COMPILED:
+        return NO_PACKED
+    if model.other_activations:
+        return f"nn.{model.cell.upper()} has a sigmoid and a tanh of its own, and no other activations"
     if model.clip is not None or model.cell_clip is not None:
         return f"nn.{model.cell.upper()} clips nothing"
     return _cannot_stream(request)
