@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from rnnbench.backends import answers, onnx_graphs, store
-from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 
 PACKAGES = ("openvino", "onnx")
@@ -23,7 +23,8 @@ class OpenVinoBackend:
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
             return Support("unsupported", reason)
-        return Support("native")
+        covers = {ACTIVATIONS, LENGTHS} if request.strategy.time == "fused" else {ACTIVATIONS}
+        return Support("native", covers=frozenset(covers))
 
     def load(self) -> None:
         importlib.import_module("openvino")
@@ -57,4 +58,6 @@ def _unsupported(request: Request) -> str:
         return "OpenVINO's CPU device only stores float64: it converts a model to float32 and computes in that."
     if request.precision.uniform != "float32":
         return "Programs compute in float32 here (INFERENCE_PRECISION_HINT=f32), in one dtype throughout."
+    if request.strategy.time == "fused" and request.model.recurrent_activation != "sigmoid":
+        return "OpenVINO's CPU device runs an operator with other activations as a loop, and has no hard sigmoid there."
     return onnx_graphs.unsupported(request)

@@ -39,8 +39,8 @@ class Nodes:
     def constant(self, array: np.ndarray) -> Value:
         return self.named(opset.constant(np.ascontiguousarray(array))).output(0)
 
-    def parameter(self, shape: Sequence[int], name: str = "") -> Any:
-        return self.named(opset.parameter(list(shape), np.float32), name)
+    def parameter(self, shape: Sequence[int], name: str = "", dtype: type[np.generic] = np.float32) -> Any:
+        return self.named(opset.parameter(list(shape), dtype), name)
 
     def reshape(self, x: Value, *shape: int) -> Value:
         return self._one(opset.reshape(x, self._integers(shape), False))

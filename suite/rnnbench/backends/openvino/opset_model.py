@@ -37,12 +37,12 @@ def opset_model(request: Request) -> Any:
             before[name] = nodes.named(opset.read_value(before[name], name, np.float32, [rows * batch, size]))
     parts = [nodes.rows(node.output(0), model.layers * model.directions) for node in before.values()]
     emit = _fused if strategy.time == "fused" else _authored
-    x, y, finals = emit(nodes, request, list(zip(*parts, strict=True)))
+    parameters, y, finals = emit(nodes, request, list(zip(*parts, strict=True)))
     columns = zip(*finals, strict=True) if strategy.state != "none" else ()
     after = {name: nodes.joined(list(values)) for name, values in zip(before, columns, strict=False)}
     # A result gives its name to the array it is handed, and y of one step is its h.
     y = nodes.reshape(y, *y.get_shape()) if y in after.values() else y
-    results, sinks, parameters = [_result(nodes, y, "y")], [], [x]
+    results, sinks = [_result(nodes, y, "y")], []
     if strategy.state == "stitched":
         results += [_result(nodes, value, NEXT + name) for name, value in after.items()]
         parameters += before.values()
@@ -53,21 +53,29 @@ def opset_model(request: Request) -> Any:
     return ov.Model(results, sinks, parameters, model.cell)
 
 
-def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[Any, Value, Rows]:
-    """x [batch, chunk, input] to y [batch, directions, chunk, size]: the operators' own order, so nothing is turned."""
+def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
+    """x [batch, chunk, input] to y [batch, directions, chunk, size]: the operators' own order, so nothing is turned.
+
+    Where every row has all steps, their lengths are a constant.
+    """
     model, chunk, batch = request.model, request.strategy.chunk, request.batch
-    x = nodes.parameter([batch, chunk, model.input], "x")
-    y, finals = x.output(0), Rows()
+    parameters = [nodes.parameter([batch, chunk, model.input], "x")]
+    if request.ragged:
+        parameters.append(nodes.parameter([batch], "lengths", np.int32))
+        lengths = parameters[1].output(0)
+    else:
+        lengths = nodes.constant(np.full(batch, chunk, np.int32))
+    y, finals = parameters[0].output(0), Rows()
     for layer in range(model.layers):
         numbers = range(layer * model.directions, (layer + 1) * model.directions)
         before = [_side_by_side(nodes, values) for values in zip(*(rows[n] for n in numbers), strict=True)]
         if layer:
             side_by_side = nodes.transpose(y, 0, 2, 1, 3) if model.directions > 1 else y
             y = nodes.reshape(side_by_side, batch, chunk, model.width)
-        y, final = fused_layer(nodes, request, [request.weights.row(n) for n in numbers], y, before)
+        y, final = fused_layer(nodes, request, [request.weights.row(n) for n in numbers], y, before, lengths)
         if model.directions == 1:
             finals.append([nodes.reshape(value, batch, value.get_shape()[2]) for value in final])
-    return x, y, finals
+    return parameters, y, finals
 
 
 def _side_by_side(nodes: Nodes, values: Iterable[Value]) -> Value:
@@ -75,7 +83,7 @@ def _side_by_side(nodes: Nodes, values: Iterable[Value]) -> Value:
     return nodes.joined([nodes.reshape(v, v.get_shape()[0], 1, v.get_shape()[1]) for v in values], axis=1)
 
 
-def _authored(nodes: Nodes, request: Request, rows: Rows) -> tuple[Any, Value, Rows]:
+def _authored(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
     model = request.model
     x = nodes.parameter([request.strategy.chunk * request.batch, model.input], "x")
     y, finals = x.output(0), Rows()
@@ -86,7 +94,7 @@ def _authored(nodes: Nodes, request: Request, rows: Rows) -> tuple[Any, Value, R
             outputs.append(output)
             finals.append(final)
         y = nodes.joined(outputs, axis=1)
-    return x, y, finals
+    return [x], y, finals
 
 
 def _result(nodes: Nodes, value: Value, name: str) -> Any:

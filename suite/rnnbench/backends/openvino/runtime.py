@@ -53,6 +53,7 @@ class OpenVinoSession(ChunkedSession):
         request = program.request
         self._batch_first = request.route == "opset" and request.strategy.time == "fused"
         self.x = self.laid(np.zeros(self._whole, self._dtype))
+        self.lengths = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
         self._output = np.zeros(program.compiled.shapes["y"], self._dtype)
         self._turned = self._output.transpose(2, 0, 1, 3) if self._batch_first else self._output
         self.turn = 0
@@ -66,7 +67,8 @@ class OpenVinoSession(ChunkedSession):
     def arrays(self, turn: int) -> Arrays:
         """What a call of this turn reads and writes, by the model's own names."""
         before, after = self._held[turn], self._held[1 - turn]
-        return {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
+        arrays = {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
+        return arrays if self.lengths is None else {**arrays, "lengths": self.lengths}
 
     def laid(self, x: np.ndarray) -> np.ndarray:
         """A copy of x, [chunk, batch, input], as the model wants it."""
@@ -84,6 +86,11 @@ class OpenVinoSession(ChunkedSession):
         self.turn = 1 - turn
         return self.y()
 
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        assert self.lengths is not None, "a session with lengths has a tensor for them"
+        np.copyto(self.lengths, lengths)
+        return self._advance(x)
+
     def _read_state(self) -> dict[str, np.ndarray]:
         return {name: array.copy() for name, array in self._held[self.turn].items()}
 
@@ -93,6 +100,9 @@ class OpenVinoSession(ChunkedSession):
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return OpenVinoBound(self, ring)
+
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        return RaggedBound(self, ring)
 
 
 class VariableSession(OpenVinoSession):
@@ -137,6 +147,20 @@ class OpenVinoBound:
 
     def output(self) -> Arrays:
         return {"y": self._session.y()}
+
+
+class RaggedBound(OpenVinoBound):
+    """The rows' lengths are copied with their chunk, into a tensor of their own."""
+
+    def __init__(self, session: OpenVinoSession, ring: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        super().__init__(session, [x for x, _ in ring])
+        assert session.lengths is not None, "a session with lengths has a tensor for them"
+        ends = [partial(np.copyto, session.lengths, lengths.copy()) for _, lengths in ring]
+        self._next_lengths = cycle(ends).__next__
+
+    def __call__(self) -> None:
+        self._next_lengths()()
+        super().__call__()
 
 
 def _bytes(array: np.ndarray) -> memoryview:

@@ -17,24 +17,25 @@ ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (1, 0, 2, 3), "gru": (1, 0, 2), "
 
 
 def fused_layer(
-    nodes: Nodes, request: Request, layers: Sequence[Layer], x: Value, state: Sequence[Value]
+    nodes: Nodes, request: Request, layers: Sequence[Layer], x: Value, state: Sequence[Value], lengths: Value
 ) -> tuple[Value, list[Value]]:
-    """x [batch, chunk, input] and state [batch, directions, size] each, to y [batch, directions, chunk, size] and
-    the state.
+    """x [batch, chunk, input], state [batch, directions, size] each and lengths [batch], to
+    y [batch, directions, chunk, size] and the state.
 
     `layers` are a layer's weights by direction.
     """
     model = request.model
-    lengths = nodes.constant(np.full(request.batch, request.strategy.chunk, np.int32))
     weights = [nodes.constant(array) for array in _weights(model, layers)]
     inputs = [x, *state, lengths, *weights, model.hidden, model.direction.upper()]
-    clip = model.clip or 0.0
+    own, clip = model.activation, model.clip or 0.0
     if model.cell == "lstm":
-        node = opset.lstm_sequence(*inputs, clip=clip)
+        node = opset.lstm_sequence(*inputs, activations=["sigmoid", own, own], clip=clip)
     elif model.cell == "gru":
-        node = opset.gru_sequence(*inputs, clip=clip, linear_before_reset=model.reset_after)
+        node = opset.gru_sequence(
+            *inputs, activations=["sigmoid", own], clip=clip, linear_before_reset=model.reset_after
+        )
     else:
-        node = opset.rnn_sequence(*inputs, activations=[model.activation], clip=clip)
+        node = opset.rnn_sequence(*inputs, activations=[own], clip=clip)
     y, *final = nodes.named(node).outputs()
     return y, final
 
