@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, BuildError, Level, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing, variables
 
 ROUTE = "jit"
@@ -13,6 +13,9 @@ PACKAGES = ("jax", "jaxlib")
 NATIVE = ("float32", "float64")
 STORED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
+
+
+COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
 class JaxBackend:
@@ -34,7 +37,7 @@ class JaxBackend:
             dtype = request.precision.uniform
             stand_ins.append(f"products are float32 on the CPU, and what each operation gives is rounded to {dtype}")
         level: Level = "emulated" if stand_ins else "native"
-        return Support(level, "; ".join(stand_ins), environment=variables(request), covers=frozenset({ACTIVATIONS}))
+        return Support(level, "; ".join(stand_ins), environment=variables(request), covers=COVERS)
 
     def load(self) -> None:
         import_jax()

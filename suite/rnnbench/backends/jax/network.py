@@ -20,14 +20,18 @@ from rnnbench.backends.jax.primitives import JaxOps
 from rnnbench.rnn.cells import CellBody, cell_body
 
 State = tuple[jax.Array, ...]
+Steps = tuple[jax.Array, jax.Array | None]
+"""x, or what becomes of it, [steps, batch, size]; and, where rows have lengths, which steps are beyond them,
+[steps, batch, 1]."""
 
 
 def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
-    """`step(x)` → (y,) from zeros, or `step(x, state)` → (y, state)."""
+    """`step(x)` → (y,) from zeros, `step(x, lengths)` where rows have any; or `step(x, state)` → (y, state)."""
     if request.strategy.state == "none":
 
-        def from_zeros(x: jax.Array) -> tuple[jax.Array]:
-            return (_layers(request, x, _by_row(request, jnp.zeros(state_size(request), x.dtype)))[0],)
+        def from_zeros(x: jax.Array, *lengths: jax.Array) -> tuple[jax.Array]:
+            zeros = _by_row(request, jnp.zeros(state_size(request), x.dtype))
+            return (_layers(request, x, zeros, *lengths)[0],)
 
         return from_zeros
 
@@ -55,9 +59,12 @@ def _by_row(request: Request, flat: jax.Array) -> list[State]:
     return list(zip(*arrays, strict=True))
 
 
-def _layers(request: Request, x: jax.Array, state: Sequence[State]) -> tuple[jax.Array, list[State]]:
+def _layers(
+    request: Request, x: jax.Array, state: Sequence[State], lengths: jax.Array | None = None
+) -> tuple[jax.Array, list[State]]:
     """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
     model, ops, numbers = request.model, JaxOps(x.dtype), count()
+    beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
     final = []
     for layer in range(model.layers):
         outputs = []
@@ -65,7 +72,7 @@ def _layers(request: Request, x: jax.Array, state: Sequence[State]) -> tuple[jax
             row = layer * model.directions + direction
             body = cell_body(ops, model, request.weights.row(row))
             backward = model.direction == "reverse" or direction == 1
-            y, last = _sequence(body, x, state[row], request.strategy.time, backward, numbers)
+            y, last = _sequence(body, (x, beyond), state[row], request.strategy.time, backward, numbers)
             outputs.append(y)
             final.append(last)
         x = jnp.concatenate(outputs, axis=2)
@@ -73,37 +80,43 @@ def _layers(request: Request, x: jax.Array, state: Sequence[State]) -> tuple[jax
 
 
 def _sequence(
-    body: CellBody[jax.Array], x: jax.Array, state: State, time: str, backward: bool, numbers: Iterator[int]
+    body: CellBody[jax.Array], steps: Steps, state: State, time: str, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
-    """One layer in one direction over x [steps, batch, input]: y [steps, batch, output] and the final state.
+    """One layer in one direction over x: y [steps, batch, output] and the final state.
 
     All steps are projected at once, before the first. A loop over k copies is what `lax.scan(unroll=k)` makes of the
     step, written out so that each copy has a name of its own, by which it is found again in what XLA makes of it.
     """
-    steps, batch, _ = x.shape
-    projected = body.project(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
+    x, beyond = steps
+    number, batch, _ = x.shape
+    projected = body.project(x.reshape(number * batch, -1)).reshape(number, batch, -1)
     if time == "unrolled":
-        return _copies(body, projected, state, backward, numbers)
+        return _copies(body, (projected, beyond), state, backward, numbers)
     _, _, k = time.partition(":")
     size = int(k or 1)
-    blocks = projected.reshape(steps // size, size, batch, -1)
 
-    def a_pass(state: State, block: jax.Array) -> tuple[State, jax.Array]:
+    def a_pass(state: State, block: Steps) -> tuple[State, jax.Array]:
         y, state = _copies(body, block, state, backward, numbers)
         return state, y
 
+    blocks = jax.tree.map(lambda array: array.reshape(number // size, size, batch, -1), (projected, beyond))
     state, y = lax.scan(a_pass, state, blocks, reverse=backward)
-    return y.reshape(steps, batch, -1), state
+    return y.reshape(number, batch, -1), state
 
 
 def _copies(
-    body: CellBody[jax.Array], projected: jax.Array, state: State, backward: bool, numbers: Iterator[int]
+    body: CellBody[jax.Array], steps: Steps, state: State, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
-    """A copy of the cell for each step of projected [steps, batch, gates·hidden]."""
-    steps = projected.shape[0]
+    """A copy of the cell for each step of projected [steps, batch, gates·hidden].
+
+    After each the state of rows that have ended, or in a backward loop not begun, is zero.
+    """
+    projected, beyond = steps
     outputs = []
-    for copy in range(steps):
+    for step in range(len(projected))[:: -1 if backward else 1]:
         with jax.named_scope(f"{TAG}{next(numbers)}"):
-            state = body.advance(projected[steps - 1 - copy if backward else copy], state)
+            state = body.advance(projected[step], state)
+            if beyond is not None:
+                state = tuple(jnp.where(beyond[step], 0, value) for value in state)
         outputs.append(state[0])
     return jnp.stack(outputs[::-1] if backward else outputs), state

@@ -44,6 +44,8 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
     x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
     carried = request.strategy.state != "none"
     arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
+    if request.ragged:
+        arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
     # Without the lines of Python that each operation came from, equal programs are equal bytes.
     jax.config.update("jax_traceback_in_locations_limit", 0)
     source = jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
@@ -125,6 +127,10 @@ class JaxSession(ChunkedSession):
             (y,) = self._call(x)
         return self.to_host(y)
 
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        (y,) = self._call(x.astype(self._stored, copy=False), lengths)
+        return self.to_host(y)
+
     def to_host(self, array: Any) -> np.ndarray:
         """A copy, in the dtype that sessions exchange; waits until the array is there."""
         return np.array(array, self._dtype)
@@ -146,7 +152,12 @@ class JaxSession(ChunkedSession):
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         chunks = [self.to_device(x) for x in ring]
-        return StreamBound(self, self._call, chunks) if self._streams else WholeBound(self, self._call, chunks)
+        if self._streams:
+            return StreamBound(self, self._call, chunks)
+        return WholeBound(self, self._call, [(x,) for x in chunks])
+
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        return WholeBound(self, self._call, [(self.to_device(x), jnp.array(lengths, copy=True)) for x, lengths in ring])
 
 
 class _JaxBound:
@@ -175,7 +186,7 @@ class StreamBound(_JaxBound):
 
 
 class WholeBound(_JaxBound):
-    """A call starts from zeros."""
+    """A call starts from zeros. The ring has x, and the rows' lengths where they have any."""
 
     def __call__(self) -> None:
-        (self._y,) = self._call(self._next())
+        (self._y,) = self._call(*self._next())

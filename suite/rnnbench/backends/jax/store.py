@@ -29,6 +29,7 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
         "carried": request.strategy.state != "none",
         "chunk": request.strategy.chunk,
         "batch": request.batch,
+        "ragged": request.ragged,
         "dtype": dtype.name,
         "versions": [version("jax"), version("jaxlib"), version("numpy")],
         "flags": os.environ.get("XLA_FLAGS", ""),
