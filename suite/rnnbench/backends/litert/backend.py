@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 from rnnbench.backends import answers
-from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.litert.store import load_or_build
@@ -30,7 +30,7 @@ class LitertBackend:
         if reason:
             return Support("unsupported", reason)
         upstream = KERAS_3_IS_NOT_FUSED if request.strategy.time == "fused" else ""
-        return Support("native", upstream=upstream, environment=ENVIRONMENT)
+        return Support("native", upstream=upstream, environment=ENVIRONMENT, covers=frozenset({ACTIVATIONS}))
 
     def load(self) -> None:
         importlib.import_module("ai_edge_litert.interpreter")
@@ -72,6 +72,8 @@ def _not_fused(request: Request) -> str:
         return f"the converter makes a fused operator of an LSTM alone; LiteRT has none that a {model.cell} becomes"
     if model.projection or model.clip is not None:
         return "the operator that the converter makes has no projection and no clip of the gates' inputs"
+    if model.other_activations:
+        return "the operator that the converter makes has a sigmoid and a tanh of its own, and no other activations"
     if request.strategy.state == "stitched":
         return "UNIDIRECTIONAL_SEQUENCE_LSTM keeps its state in variable tensors: it neither takes nor returns it"
     return ""

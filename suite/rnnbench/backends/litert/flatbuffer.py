@@ -75,9 +75,10 @@ class Flatbuffer:
             sums = (each.outputs[0] for name, each in self._operators(subgraph) if name == "ADD")
             return sum(tensors[output].type == schema.TensorType.FLOAT32 for output in sums)
         if model.activation == "relu":
-            return sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
-        tanhs = sum(name == "TANH" for name, _ in self._operators(subgraph))
-        return tanhs // 2 if model.cell == "lstm" else tanhs
+            found = sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
+        else:
+            found = sum(name == "TANH" for name, _ in self._operators(subgraph))
+        return found // 2 if model.cell == "lstm" else found
 
 
 def _ends_in_relu(operator: Any) -> bool:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends import answers
-from rnnbench.backends.base import Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import ROUTES, environment, is_compiled, is_keras, unsupported
 
 PACKAGES = ("tensorflow", "keras")
+COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
 class TensorflowBackend:
@@ -27,7 +28,7 @@ class TensorflowBackend:
         reason = unsupported(request)
         if reason:
             return Support("unsupported", reason)
-        return Support("native", environment=environment(request.threads))
+        return Support("native", environment=environment(request.threads), covers=COVERS)
 
     def load(self) -> None:
         importlib.import_module("tensorflow")

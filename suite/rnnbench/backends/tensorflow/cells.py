@@ -61,44 +61,51 @@ class Network:
         self._copies = copies
         self._tags = 0
 
-    def __call__(self, x: Any, rows: Rows) -> tuple[Any, Rows]:
-        """x [steps, batch, input] to y [steps, batch, width] of the last layer, and every layer's final state."""
+    def __call__(self, x: Any, rows: Rows, lengths: Any = None) -> tuple[Any, Rows]:
+        """x [steps, batch, input] to y [steps, batch, width] of the last layer, and every layer's final state.
+
+        `lengths` [batch], where rows have any: y is zero beyond, and backwards a row starts at its own end.
+        """
         model = self._request.model
+        beyond = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
         final = []
         for layer in range(model.layers):
             outputs = []
             for direction in range(model.directions):
                 row = layer * model.directions + direction
                 body = cell_body(Primitives(), model, self._request.weights.row(row))
-                y, last = self._sequence(body, x, rows[row], model.direction == "reverse" or direction == 1)
+                y, last = self._sequence(body, x, rows[row], model.direction == "reverse" or direction == 1, beyond)
                 outputs.append(y)
                 final.append(last)
             x = outputs[0] if len(outputs) == 1 else tf.concat(outputs, axis=2)
         return x, final
 
     def _sequence(
-        self, body: CellBody[Any], x: Any, state: tuple[Any, ...], backward: bool
+        self, body: CellBody[Any], x: Any, state: tuple[Any, ...], backward: bool, beyond: Any
     ) -> tuple[Any, tuple[Any, ...]]:
-        """One layer in one direction. All steps are projected at once, outside the loop."""
+        """One layer in one direction. All steps are projected at once, outside the loop.
+
+        `beyond` [steps, batch, 1]: which steps are beyond their row's length; None where rows have none.
+        """
         steps, batch, width = x.shape
         flat = body.project(tf.reshape(x, (steps * batch, width)))
         projected = tf.reshape(flat, (steps, batch, flat.shape[1]))
         if self._copies is None:
-            return self._unrolled(body, tf.unstack(projected), state, backward)
-        return self._looped(body, projected, state, backward, self._copies)
+            return self._unrolled(body, tf.unstack(projected), state, backward, beyond)
+        return self._looped(body, projected, state, backward, beyond, self._copies)
 
     def _unrolled(
-        self, body: CellBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool
+        self, body: CellBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool, beyond: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         order = reversed(range(len(projected))) if backward else range(len(projected))
         outputs = list(projected)
         for step in order:
-            state = self._copy(body, projected[step], state)
+            state = self._copy(body, projected[step], state, beyond, step)
             outputs[step] = state[0]
         return tf.stack(outputs), state
 
     def _looped(
-        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, copies: int
+        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, beyond: Any, copies: int
     ) -> tuple[Any, tuple[Any, ...]]:
         steps = projected.shape[0]
         read = tf.TensorArray(projected.dtype, steps, element_shape=projected.shape[1:]).unstack(projected).read
@@ -107,15 +114,23 @@ class Network:
         def one_pass(done: Any, outputs: Any, *state: Any) -> tuple[Any, ...]:
             for copy in range(copies):
                 step = steps - 1 - copy - done if backward else done + copy
-                state = self._copy(body, read(step), state)
+                state = self._copy(body, read(step), state, beyond, step)
                 outputs = outputs.write(step, state[0])
             return (done + copies, outputs, *state)
 
         _, outputs, *final = tf.while_loop(lambda done, *_: done < steps, one_pass, (0, outputs, *state))
         return outputs.stack(), tuple(final)
 
-    def _copy(self, body: CellBody[Any], projected: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One copy of the cell, under a name by which it is found again in what it becomes."""
+    def _copy(
+        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], beyond: Any, step: Any
+    ) -> tuple[Any, ...]:
+        """One copy of the cell, under a name by which it is found again in what it becomes.
+
+        After it the state of rows that have ended, or in a backward loop not begun, is zero.
+        """
         with tf.name_scope(f"{TAG}{self._tags}"):
             self._tags += 1
-            return body.advance(projected, state)
+            state = body.advance(projected, state)
+        if beyond is None:
+            return state
+        return tuple(tf.where(beyond[step], tf.zeros_like(value), value) for value in state)

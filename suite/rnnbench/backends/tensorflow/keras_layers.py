@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.modules import state_specs, traced, x_spec
+from rnnbench.backends.tensorflow.modules import lengths_specs, state_specs, traced, x_spec
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Layer
 
@@ -26,7 +26,7 @@ def library(request: Request, jit: bool) -> Any:
     module = tf.Module()
     module.weights = [weight.value for layer in stack.simple for weight in layer.weights]
     module.state = [state.value for layer in stack.simple if layer.stateful for state in layer.states]
-    signature = [x_spec(request)]
+    signature = [x_spec(request), *lengths_specs(request)]
     if request.strategy.state == "stitched":
         signature += state_specs(request)
     return traced(module, stack, signature, jit)
@@ -39,14 +39,28 @@ class _Stack:
         model = request.model
         self._size = len(model.state_shapes(request.batch))
         self._stitched = request.strategy.state == "stitched"
+        self._ragged = request.ragged
         self.simple: list[Any] = []
         self._layers = []
         for index in range(model.layers):
             shape = (request.batch, request.strategy.chunk, model.layer_input(index))
             self._layers.append(self._layer(request, index, shape))
 
-    def __call__(self, x: Any, *state: Any) -> tuple[Any, ...]:
+    def __call__(self, x: Any, *rest: Any) -> tuple[Any, ...]:
+        """`rest`: the state, or the rows' lengths where they have any."""
         y = tf.transpose(x, (1, 0, 2))
+        if self._ragged:
+            return (tf.transpose(self._masked(y, *rest), (1, 0, 2)),)
+        return self._carried(y, rest)
+
+    def _masked(self, y: Any, lengths: Any) -> Any:
+        """From zeros, each row as far as its mask goes."""
+        mask = tf.sequence_mask(lengths, y.shape[1])
+        for layer in self._layers:
+            y = layer(y, mask=mask)
+        return y
+
+    def _carried(self, y: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
         final: list[Any] = []
         for index, layer in enumerate(self._layers):
             if self._stitched:
@@ -79,8 +93,8 @@ class _Backwards:
     def __init__(self, layer: Any) -> None:
         self._layer = layer
 
-    def __call__(self, x: Any) -> Any:
-        return tf.reverse(self._layer(x), [1])
+    def __call__(self, x: Any, **options: Any) -> Any:
+        return tf.reverse(self._layer(x, **options), [1])
 
 
 def _simple(request: Request, index: int, direction: str) -> Any:
@@ -94,19 +108,31 @@ def _simple(request: Request, index: int, direction: str) -> Any:
         "stateful": strategy.state == "stateful",
         "unroll": strategy.time == "unrolled",
         "go_backwards": direction == "reverse",
+        "activation": model.activation,
+        "zero_output_for_mask": request.ragged,
         "dtype": request.precision.compute,
         "name": f"layer_{index}_{direction}",
     }
     if model.cell != "rnn":
         options["use_cudnn"] = "auto" if strategy.time == "fused" else False
+        options["recurrent_activation"] = "sigmoid" if model.recurrent_activation == "sigmoid" else HARD_SIGMOID
     if model.cell == "lstm":
         layer = keras.layers.LSTM(**options)
     elif model.cell == "gru":
         layer = keras.layers.GRU(reset_after=model.reset_after, **options)
     else:
-        layer = keras.layers.SimpleRNN(activation=model.activation, **options)
+        layer = keras.layers.SimpleRNN(**options)
     layer.cell.name = "cell"
     return layer
+
+
+def _hard_sigmoid(x: Any) -> Any:
+    """Early Keras' own, and ONNX's; that of Keras 3 has a slope of 1/6."""
+    return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+
+
+# Bidirectional makes its layers anew from their descriptions, which name this function.
+HARD_SIGMOID: Any = keras.saving.register_keras_serializable("rnnbench")(_hard_sigmoid)
 
 
 def _put(layer: Any, model: Model, weights: Layer) -> None:

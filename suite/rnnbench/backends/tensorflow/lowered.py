@@ -14,7 +14,8 @@ from typing import Any
 from rnnbench.rnn.spec import Cell
 
 TAG = "cell_copy_"
-_LAST = {"lstm": "Tanh", "gru": "Tanh", "rnn": "Tanh|Relu", "counter": "add"}
+_ACTIVATION = "Tanh|Relu"
+_LAST = {"lstm": _ACTIVATION, "gru": _ACTIVATION, "rnn": _ACTIVATION, "counter": "add"}
 """What a copy of each cell cannot do without its state. Products with x are hoisted, and merged with other copies'."""
 _NO_WORK = {"Const", "Identity"}
 """What may bear an operation's name and is not the operation."""

@@ -1,6 +1,7 @@
 """A request as a `tf.Module` with one function, `step`, and the variables that its state is in.
 
     none       step(x) -> (y,)                  from zeros
+    none       step(x, lengths) -> (y,)         where rows have lengths, int32 [batch]
     stitched   step(x, *state) -> (y, *state)
     stateful   step(x) -> (y,)                  the state in `state`, variables of the module
 
@@ -26,12 +27,12 @@ def authored(request: Request, copies: int | None, jit: bool) -> Any:
     module = tf.Module()
     module.state = []
 
-    def advance(x: Any, state: Sequence[Any]) -> tuple[Any, list[Any]]:
-        y, rows = network(x, [tuple(state[at : at + size]) for at in range(0, len(state), size)])
+    def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
+        y, rows = network(x, [tuple(state[at : at + size]) for at in range(0, len(state), size)], *lengths)
         return y, [value for row in rows for value in row]
 
-    def from_zeros(x: Any) -> tuple[Any]:
-        y, _ = advance(x, [tf.zeros(spec.shape, spec.dtype) for spec in specs])
+    def from_zeros(x: Any, *lengths: Any) -> tuple[Any]:
+        y, _ = advance(x, [tf.zeros(spec.shape, spec.dtype) for spec in specs], *lengths)
         return (y,)
 
     def stitched(x: Any, *state: Any) -> tuple[Any, ...]:
@@ -47,13 +48,17 @@ def authored(request: Request, copies: int | None, jit: bool) -> Any:
     if request.strategy.state == "stitched":
         return traced(module, stitched, [x_spec(request), *specs], jit)
     if request.strategy.state == "none":
-        return traced(module, from_zeros, [x_spec(request)], jit)
+        return traced(module, from_zeros, [x_spec(request), *lengths_specs(request)], jit)
     module.state = [tf.Variable(tf.zeros(spec.shape, spec.dtype)) for spec in specs]
     return traced(module, stateful, [x_spec(request)], jit)
 
 
 def x_spec(request: Request) -> Any:
     return tf.TensorSpec((request.strategy.chunk, request.batch, request.model.input), request.precision.state, "x")
+
+
+def lengths_specs(request: Request) -> list[Any]:
+    return [tf.TensorSpec((request.batch,), tf.int32, "lengths")] if request.ragged else []
 
 
 def state_specs(request: Request) -> list[Any]:

@@ -53,6 +53,13 @@ class TensorflowSession(ChunkedSession):
         y: np.ndarray = self.function(self.tf.constant(x))[0].numpy()
         return y
 
+    def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        y: np.ndarray = self.function(self.tf.constant(x), self.tf.constant(lengths))[0].numpy()
+        return y
+
+    def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
+        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(ends)) for x, ends in ring])
+
     def _read_state(self) -> dict[str, np.ndarray]:
         return self._arrays([])
 
@@ -60,7 +67,7 @@ class TensorflowSession(ChunkedSession):
         """There is none to take."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return TensorflowBound(self.function, [self.tf.constant(x) for x in ring])
+        return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring])
 
     def _arrays(self, values: list[Any]) -> dict[str, np.ndarray]:
         """Copies of the flat state as the suite's arrays."""
@@ -111,20 +118,23 @@ class StitchedSession(TensorflowSession):
         self.state = [self.tf.constant(value) for value in self._values(state)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return StitchedBound(self, self.function, [self.tf.constant(x) for x in ring])
+        return StitchedBound(self, self.function, [(self.tf.constant(x),) for x in ring])
 
 
 class TensorflowBound:
-    """Arguments made beforehand. On a CPU a call returns when the work is done."""
+    """Arguments made beforehand: x of each chunk, and its rows' lengths where they have any.
 
-    def __init__(self, function: Any, ring: list[Any]) -> None:
+    On a CPU a call returns when the work is done.
+    """
+
+    def __init__(self, function: Any, ring: list[tuple[Any, ...]]) -> None:
         self._call = executor(function)
         self._captured = list(function.captured_inputs)
-        self._ring = cycle([self._prepared(x) for x in ring])
+        self._ring = cycle([self._prepared(*inputs) for inputs in ring])
         self._outputs: list[Any] = []
 
-    def _prepared(self, x: Any) -> list[Any]:
-        return [x, *self._captured]
+    def _prepared(self, *inputs: Any) -> list[Any]:
+        return [*inputs, *self._captured]
 
     def __call__(self) -> None:
         self._outputs = self._call(next(self._ring))
@@ -139,12 +149,12 @@ class TensorflowBound:
 class StitchedBound(TensorflowBound):
     """The state of the session goes between x and the captured weights."""
 
-    def __init__(self, session: StitchedSession, function: Any, ring: list[Any]) -> None:
+    def __init__(self, session: StitchedSession, function: Any, ring: list[tuple[Any, ...]]) -> None:
         super().__init__(function, ring)
         self._session = session
 
-    def _prepared(self, x: Any) -> list[Any]:
-        return [x]
+    def _prepared(self, *inputs: Any) -> list[Any]:
+        return list(inputs)
 
     def __call__(self) -> None:
         session = self._session

@@ -54,7 +54,7 @@ def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: b
 def _key(request: Request) -> str:
     digest = hashlib.sha256()
     what = [version("tensorflow"), request.route, request.model.model_dump_json(), request.strategy, request.precision]
-    digest.update(repr([*what, request.batch]).encode())
+    digest.update(repr([*what, request.batch, request.ragged]).encode())
     for name, array in request.weights.named(request.model):
         digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:32]
