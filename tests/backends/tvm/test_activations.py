@@ -95,10 +95,11 @@ def test_denormals_zeros_and_infinities(tanh: Function, sigmoid: Function) -> No
     [
         lambda math, x: math.tanh(x).value(),
         lambda math, x: math.sigmoid(x).value(),
-        lambda math, x: math.relu(x),
+        lambda math, x: math.relu(x).value(),
+        lambda math, x: math.hard_sigmoid(x).value(),
         lambda math, x: math.clamp(x, 0.5),
     ],
-    ids=["tanh", "sigmoid", "relu", "clamp"],
+    ids=["tanh", "sigmoid", "relu", "hard sigmoid", "clamp"],
 )
 def test_a_nan_passes(emit: Emit) -> None:
     found = compiled(emit)(np.array([np.nan, 1.0], np.float32))

@@ -17,6 +17,7 @@ from rnnbench.backends.iree.runtime import IreeProgram, environment
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
 ROUTES = (AUTHORED, *imported.PACKAGES)
+COVERS = frozenset({ACTIVATIONS})
 
 
 class IreeBackend:
@@ -32,9 +33,8 @@ class IreeBackend:
             return Support("unsupported", reason)
         variables = environment(request.threads)
         if request.route != AUTHORED and (reason := imported.stand_ins(request)):
-            return Support("emulated", reason, environment=variables)
-        covers = frozenset({ACTIVATIONS}) if request.route == AUTHORED else frozenset[str]()
-        return Support("native", environment=variables, covers=covers)
+            return Support("emulated", reason, environment=variables, covers=COVERS)
+        return Support("native", environment=variables, covers=COVERS)
 
     def load(self) -> None:
         importlib.import_module("iree.runtime")

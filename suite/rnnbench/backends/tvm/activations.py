@@ -36,16 +36,19 @@ Expr = Any
 
 @dataclass(frozen=True)
 class Quotient:
-    """A value kept as numerator and denominator, so that a product of several takes one division."""
+    """A value kept as numerator and denominator (None is 1), so that a product of several takes one division."""
 
     numerator: Expr
-    denominator: Expr
+    denominator: Expr = None
 
     def __mul__(self, other: Quotient) -> Quotient:
+        if self.denominator is None or other.denominator is None:
+            own = other.denominator if self.denominator is None else self.denominator
+            return Quotient(self.numerator * other.numerator, own)
         return Quotient(self.numerator * other.numerator, self.denominator * other.denominator)
 
     def value(self) -> Expr:
-        return self.numerator / self.denominator
+        return self.numerator if self.denominator is None else self.numerator / self.denominator
 
 
 class VectorMath:
@@ -73,8 +76,13 @@ class VectorMath:
     def clamp(self, x: Expr, bound: float) -> Expr:
         return self.held(T.max(self.constant(-bound), T.min(self.constant(bound), x)))
 
-    def relu(self, x: Expr) -> Expr:
-        return T.max(self.constant(0.0), x)
+    def relu(self, x: Expr) -> Quotient:
+        return Quotient(self.held(T.max(self.constant(0.0), x)))
+
+    def hard_sigmoid(self, x: Expr) -> Quotient:
+        """max(0, min(1, 0.2·x + 0.5))."""
+        line = x * self.constant(0.2) + self.constant(0.5)
+        return Quotient(self.held(T.max(self.constant(0.0), T.min(self.constant(1.0), line))))
 
     def tanh(self, x: Expr) -> Quotient:
         x = self.clamp(x, BOUND)

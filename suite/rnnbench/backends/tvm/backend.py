@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnbench.backends import answers
-from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Program, Request, Support
 from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
@@ -14,6 +14,7 @@ from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES
 
 ROUTES = ("tir", "relax", *imported.PACKAGES)
+COVERS = frozenset({ACTIVATIONS})
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""
 WIDEST = 16
@@ -39,10 +40,11 @@ class TvmBackend:
         environment = {"TVM_NUM_THREADS": str(request.threads)}
         if request.route in imported.PACKAGES:
             reason = imported.stand_ins(request)
-            return Support("emulated" if reason else "native", reason, environment=environment)
+            return Support("emulated" if reason else "native", reason, environment=environment, covers=COVERS)
         if request.strategy.state == "stateful":
-            return Support("emulated", "buffers that the session owns, mutated in place", environment=environment)
-        return Support("native", environment=environment)
+            reason = "buffers that the session owns, mutated in place"
+            return Support("emulated", reason, environment=environment, covers=COVERS)
+        return Support("native", environment=environment, covers=COVERS)
 
     def load(self) -> None:
         import_tvm()

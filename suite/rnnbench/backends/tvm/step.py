@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rnnbench.backends.tvm.activations import Expr
+from rnnbench.backends.tvm.activations import Expr, Quotient
 from rnnbench.backends.tvm.packing import Matrix, PackedLayer
 from rnnbench.backends.tvm.product import Emitter, Rows
 from rnnbench.rnn.spec import Model
@@ -59,11 +59,11 @@ class CellStep:
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
             i, f, g, o = (self._clipped(gate) for gate in gates)
             where = at.cell.at(row) + unit
-            kept = emit.sigmoid(f).value() * emit.load(at.cell.buffer, where)
-            c = kept + (emit.sigmoid(i) * emit.tanh(g)).value()
+            kept = self._gate(f).value() * emit.load(at.cell.buffer, where)
+            c = kept + (self._gate(i) * self._activated(g)).value()
             c = emit.held(c) if self.model.cell_clip is None else emit.clamp(c, self.model.cell_clip)
             emit.store(at.cell.buffer, where, c)
-            emit.store(out.buffer, out.at(row) + unit, (emit.sigmoid(o) * emit.tanh(c)).value())
+            emit.store(out.buffer, out.at(row) + unit, (self._gate(o) * self._activated(c)).value())
 
         self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
         if w_hr is not None:
@@ -75,8 +75,7 @@ class CellStep:
 
     def _rnn(self, layer: PackedLayer, at: StepRows, flipped: Expr) -> None:
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-            x = self._clipped(gates[0])
-            h = self.emit.tanh(x).value() if self.model.activation == "tanh" else self.emit.relu(x)
+            h = self._activated(self._clipped(gates[0])).value()
             self.emit.store(at.after.buffer, at.after.at(row) + unit, h)
 
         self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
@@ -91,8 +90,8 @@ class CellStep:
             return emit.constant(0.0) if b_n is None else emit.load(self.params, b_n.offset + unit)
 
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-            r, z = (emit.sigmoid(self._clipped(gate)).value() for gate in gates[:2])
-            n = emit.held(emit.tanh(self._clipped(projected(row, unit, 2) + r * gates[2])).value())
+            r, z = (self._gate(self._clipped(gate)).value() for gate in gates[:2])
+            n = emit.held(self._activated(self._clipped(projected(row, unit, 2) + r * gates[2])).value())
             self._blend(at, row, unit, z, n)
 
         self._blocks(layer.w_hh, at.before, initial, finish, flipped)
@@ -102,12 +101,12 @@ class CellStep:
         projected = self._projected(at)
 
         def gated(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-            r, z = (emit.sigmoid(self._clipped(gate)).value() for gate in gates)
+            r, z = (self._gate(self._clipped(gate)).value() for gate in gates)
             emit.store(reset.buffer, reset.at(row) + unit, r * emit.load(at.before.buffer, at.before.at(row) + unit))
             emit.store(update.buffer, update.at(row) + unit, z)
 
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-            n = emit.held(emit.tanh(self._clipped(gates[0])).value())
+            n = emit.held(self._activated(self._clipped(gates[0])).value())
             self._blend(at, row, unit, emit.load(update.buffer, update.at(row) + unit), n)
 
         self._blocks(layer.w_hh, at.before, projected, gated, flipped)
@@ -128,6 +127,12 @@ class CellStep:
         """h' = n + z·(h − n)."""
         before = self.emit.load(at.before.buffer, at.before.at(row) + unit)
         self.emit.store(at.after.buffer, at.after.at(row) + unit, n + z * (before - n))
+
+    def _gate(self, x: Expr) -> Quotient:
+        return self.emit.sigmoid(x) if self.model.recurrent_activation == "sigmoid" else self.emit.hard_sigmoid(x)
+
+    def _activated(self, x: Expr) -> Quotient:
+        return self.emit.tanh(x) if self.model.activation == "tanh" else self.emit.relu(x)
 
     def _clipped(self, x: Expr) -> Expr:
         return x if self.model.clip is None else self.emit.clamp(x, self.model.clip)
