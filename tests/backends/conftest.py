@@ -35,6 +35,9 @@ GRU_BACKWARDS = Model(cell="gru", input=4, hidden=17, direction="reverse")
 RNN = Model(cell="rnn", input=3, hidden=17)
 RNN_RELU = Model(cell="rnn", input=3, hidden=33, activation="relu", clip=0.5)
 COUNTER = Model(cell="counter", input=4, hidden=4)
+LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_activation="hard_sigmoid")
+GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
+RNN_BACKWARDS = Model(cell="rnn", input=3, hidden=17, direction="reverse")
 
 FOLDERS = {"onnx_graphs": "onnxruntime"}
 """Whose tests those of a folder are, where it is not the backend's own."""
@@ -48,20 +51,25 @@ TOLERANCE = {"exact": 2e-5, "approximate": 1e-3}
 
 @dataclass(frozen=True)
 class Plan:
-    """One program to build. `tails`: also feed it ragged rests, which costs a second build."""
+    """One program to build. `tails`: also feed it ragged rests, which costs a second build.
+
+    `ragged`: its rows have lengths of their own.
+    """
 
     model: Model
     strategy: Strategy
     batch: int
     tails: bool = True
+    ragged: bool = False
 
     def request(self, route: str, weights: Weights) -> Request:
-        return Request(route, self.model, weights, self.strategy, self.batch, Precision.of("float32"))
+        float32 = Precision.of("float32")
+        return Request(route, self.model, weights, self.strategy, self.batch, float32, ragged=self.ragged)
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
         model = "-".join([self.model.cell, *(f"{name}{value}" for name, value in changed.items())])
-        return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}"
+        return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}{'-ragged' * self.ragged}"
 
 
 PRODUCT = [
@@ -69,7 +77,7 @@ PRODUCT = [
     for model, state, chunk, batch in itertools.product(
         [
             *(LSTM, LSTM_STACK, LSTM_CLIPPED, LSTM_BOTH_WAYS, GRU_AFTER),
-            *(GRU_BEFORE, GRU_BACKWARDS, RNN, RNN_RELU, COUNTER),
+            *(GRU_BEFORE, GRU_BACKWARDS, RNN, RNN_RELU, COUNTER, LSTM_HARD),
         ],
         ["none", "stitched", "stateful"],
         [1, 4],
@@ -93,6 +101,9 @@ COVERING = [
     Plan(RNN, Strategy("looped", "none", 4), batch=1),
     Plan(RNN, Strategy("unrolled", "stateful", 1), batch=1),
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
+    Plan(LSTM_HARD, Strategy("looped", "stateful", 4), batch=1, tails=False),
+    Plan(GRU_RELU, Strategy("fused", "stitched", 4), batch=3, tails=False),
 ]
 
 IMPORTED = [
@@ -102,6 +113,7 @@ IMPORTED = [
     Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
     Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
 """For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more."""
 
@@ -120,6 +132,15 @@ AHEAD_OF_TIME = [
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each."""
+
+RAGGED = [
+    Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
+    Plan(GRU_BACKWARDS, Strategy("fused", "none", 4), batch=3, ragged=True),
+    Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, ragged=True),
+    Plan(RNN_BACKWARDS, Strategy("looped", "none", 4), batch=2, ragged=True),
+    Plan(GRU_AFTER, Strategy("unrolled", "none", 4), batch=3, ragged=True),
+]
+"""Of programs whose rows end before their call does. For every target: few take any of them."""
 
 PLANS = {
     Target("torch", "compile"): INDUCTOR,
@@ -147,8 +168,8 @@ class Subject:
     def state(self, seed: int = 1) -> dict[str, np.ndarray]:
         return draw_state(self.plan.model, self.plan.batch, seed)
 
-    def oracle(self, x: np.ndarray, state: Arrays | None = None) -> Trajectory:
-        return run_reference(self.plan.model, self.request.weights, x, state)
+    def oracle(self, x: np.ndarray, state: Arrays | None = None, lengths: np.ndarray | None = None) -> Trajectory:
+        return run_reference(self.plan.model, self.request.weights, x, state, lengths=lengths)
 
     def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
         tolerance = 0.0 if self.plan.model.cell == "counter" else TOLERANCE[self.program.artifact.math]
@@ -210,6 +231,12 @@ def whole(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
 
 
 @pytest.fixture
+def rows(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """A program whose rows have lengths of their own."""
+    return workshop.subject(*request.param)
+
+
+@pytest.fixture
 def program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
     """Any program."""
     return workshop.subject(*request.param)
@@ -218,14 +245,15 @@ def program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
 @pytest.fixture
 def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject]:
     """All programs of one target."""
-    return [workshop.subject(request.param, plan) for plan in _plans(request.param)]
+    return [workshop.subject(request.param, plan) for plan in _plans(request.param) if not plan.ragged]
 
 
 CHOICES = {
     "stream": lambda plan: plan.strategy.state != "none",
     "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
-    "whole": lambda plan: plan.strategy.state == "none",
-    "program": lambda plan: True,
+    "whole": lambda plan: plan.strategy.state == "none" and not plan.ragged,
+    "rows": lambda plan: plan.ragged,
+    "program": lambda plan: not plan.ragged,
 }
 
 
@@ -282,10 +310,9 @@ def _targets() -> Iterator[tuple[Target, str]]:
 
 
 def _plans(target: Target) -> Iterator[Plan]:
-    backend = registry.find(target.backend)
     shared = PRODUCT if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
-    for plan in PLANS.get(target, shared):
-        if backend.support(plan.request(target.route, Weights(()))).level != "unsupported":
+    for plan in (*PLANS.get(target, shared), *RAGGED):
+        if registry.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported":
             yield plan
 
 
