@@ -15,8 +15,9 @@ from rnnbench.reports import ReportError, print_summary, write_report
 from rnnbench.reports.entries import short_names, view
 from rnnbench.reports.markdown import page
 from rnnbench.results import extras
-from rnnbench.results.record import DispatchFloor, FloorFigure, Record
+from rnnbench.results.record import FloorFigure, Record
 from rnnbench.results.store import Run
+from rnnbench.results.timing import DispatchFloor
 
 
 def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:

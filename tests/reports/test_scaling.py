@@ -9,7 +9,8 @@ import fake_records as fake
 from rnnbench.reports.anatomy import anatomy_table, state_table
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
-from rnnbench.results.record import DispatchFloor, Record
+from rnnbench.results.record import Record
+from rnnbench.results.timing import DispatchFloor
 
 CHUNKS = (8, 16, 32, 64)
 

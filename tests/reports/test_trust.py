@@ -7,8 +7,10 @@ import fake_records as fake
 from rnnbench.reports.entries import view
 from rnnbench.reports.sampling import parts_table, sampling_table
 from rnnbench.reports.trust import disturbance_warning, trust
-from rnnbench.results.record import Anchor, Conditions, Latency, Record, Warmup
+from rnnbench.results.record import Anchor, Record
+from rnnbench.results.run_info import Conditions
 from rnnbench.results.store import Run
+from rnnbench.results.timing import Latency, Warmup
 
 
 def noticed(latency: Latency, half_width: float, disturbed: int = 0, drift: float = 0.0) -> Latency:

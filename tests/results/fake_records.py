@@ -12,16 +12,15 @@ from rnnbench.results.record import (
     ArtifactFigure,
     CheckFigure,
     Environment,
-    Latency,
     Memory,
     Outcome,
     Params,
     Record,
-    RunInfo,
     SupportFigure,
-    Timing,
 )
+from rnnbench.results.run_info import RunInfo
 from rnnbench.results.store import append_record, write_info
+from rnnbench.results.timing import Latency, Timing
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 CHECKS = ("values", "chunks", "reset", "repeat", "isolation", "state", "timed")

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rnnbench.results.record import CheckFigure, Record, RunInfo, Timing
+from rnnbench.results.record import CheckFigure, Record
+from rnnbench.results.run_info import RunInfo
+from rnnbench.results.timing import Timing
 
 numbers = st.floats(allow_nan=False, allow_infinity=True)
 texts = st.text(max_size=40)

@@ -11,7 +11,7 @@ from rnnbench.measure.course import Course, medians
 from rnnbench.measure.interval import drift_of, interval_of
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.record import Latency, PacedLatency, Warmup
+from rnnbench.results.timing import Latency, PacedLatency, Warmup
 
 SAMPLES_CAP = 4_000
 """Most samples of one trial and path that are kept in its file; percentiles are taken from all of them."""

@@ -12,7 +12,7 @@ import psutil
 
 from rnnbench.measure.caches import CPU, cache_sizes
 from rnnbench.measure.sampling import measure_clock
-from rnnbench.results.record import Conditions
+from rnnbench.results.run_info import Conditions
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 """Names that Linux's drivers give to processors' temperature sensors."""

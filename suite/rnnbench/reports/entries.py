@@ -10,8 +10,9 @@ from itertools import groupby
 
 from rnnbench.reports.units import count
 from rnnbench.results.compare import differing, identity
-from rnnbench.results.record import ArtifactFigure, Latency, Record
+from rnnbench.results.record import ArtifactFigure, Record
 from rnnbench.results.store import Run
+from rnnbench.results.timing import Latency
 
 ORIGINS = ("library", "imported", "authored")
 ORIGIN_MEANS = {

@@ -8,7 +8,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import ORIGIN_MEANS, Entry, View
 from rnnbench.reports.ranking import Odds, Ranking, duels, rank
 from rnnbench.reports.tables import SHARED, Table, per_call_and_step, program, strategy
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 IMPOSSIBLE = "⚠"
 

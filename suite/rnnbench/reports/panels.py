@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rnnbench.reports.entries import Entry
 from rnnbench.results.compare import Kind
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rnnbench.reports.entries import ORIGINS, Entry
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 LAYOUT = 0.02
 """What a process's address layout alone moves a latency by: the range given to a median of a single process."""

@@ -8,7 +8,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.reports.trust import half_width
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:

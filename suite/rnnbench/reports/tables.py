@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 APPROXIMATE = "≈"
 EMULATED = "†"

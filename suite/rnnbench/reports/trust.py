@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import interval
 from rnnbench.reports.entries import Entry, View
-from rnnbench.results.record import Latency
+from rnnbench.results.timing import Latency
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which a report warns: fewer hardly move a median over blocks."""

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rnnbench.results.record import Latency, Outcome, Record
+from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
+from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
 
 Kind = Literal["bound", "public"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from rnnbench.results.part import Part
+from rnnbench.results.timing import Timing
 
 SCHEMA = 1
 """Version of the record. 1: the first."""
@@ -24,12 +27,7 @@ FAILURES: frozenset[Outcome] = frozenset({"build-failed", "run-failed", "crashed
 """Outcomes for which a command exits with 3."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-    """A broken program's errors are infinite or NaN, and JSON has no number for either."""
-
-
-class Params(_Part):
+class Params(Part):
     """Where in its case's matrix a trial stands; with backend and route, what its id is made of."""
 
     model: dict[str, Any]
@@ -45,7 +43,7 @@ class Params(_Part):
     lengths: Literal["full", "ragged"] = "full"
 
 
-class SupportFigure(_Part):
+class SupportFigure(Part):
     level: Literal["native", "emulated", "unsupported"]
     reason: str = ""
     upstream: str = ""
@@ -55,7 +53,7 @@ Verdict = Literal["pass", "fail", "chaotic", "not-applicable"]
 """`chaotic`: passed as far as comparing has a meaning, which is not to the end, since the reference itself diverges."""
 
 
-class CheckFigure(_Part):
+class CheckFigure(Part):
     """The verdict of one conformance check. Figures are None where the check compares bits or raised an error."""
 
     verdict: Verdict
@@ -68,16 +66,7 @@ class CheckFigure(_Part):
     """Further figures by name (`steps`, `calls`, `growth`), of the checks that go on for long."""
 
 
-class Warmup(_Part):
-    """Calls before the first that counts, over all processes."""
-
-    calls: int
-    seconds: float
-    stationary: int
-    """Processes in which their distribution was seen to have come to rest before warm-up's share of time was spent."""
-
-
-class ExpectedFigure(_Part):
+class ExpectedFigure(Part):
     """A known failure that the expectations list for this trial, and whether it showed."""
 
     what: str
@@ -88,88 +77,7 @@ class ExpectedFigure(_Part):
     upstream: str
 
 
-class Latency(_Part):
-    """Seconds per call, from individual calls of all processes."""
-
-    count: int
-    kept: int
-    """Calls whose samples are in the run's `samples/`; the figures here are from all `count`."""
-    min: float
-    median: float
-    mean: float
-    p90: float
-    p99: float
-    max: float
-    per_step: float
-    """The median per time step."""
-    process_medians: tuple[float, ...]
-    """The median of each sampled process: what a comparison of two runs rests on."""
-    interval: tuple[float, float] | None = None
-    """Bounds, at 95 %, of the median that a fresh process is expected to have; None for a single process."""
-    stopped_by: Literal["precision", "budget"] | None = None
-    """Whether that interval became as narrow as was asked, or the budget came to its end first."""
-    calls_per_sample: int = 1
-    """Calls that were timed as one, where one alone comes near what reading the clock costs; `count` counts samples."""
-    warmup: Warmup | None = None
-    blocks: int = 0
-    disturbed_blocks: int | None = None
-    """Blocks during which another process, or the machine's host, had the core; None where that cannot be read."""
-    drift: float | None = None
-    """By how much, relative to itself, it grew from the first block to the last (the slope of Theil and Sen)."""
-    steps_per_s: float | None = None
-    """Time steps of all streams of a batch above 1, in a second."""
-
-
-class PacedLatency(Latency):
-    """Seconds per call of a stream that leaves time between its calls."""
-
-    period: float
-    """Seconds between the beginnings of calls."""
-    real_time_factor: float
-    """The median over the period: below 1 the program keeps up."""
-    deadline_misses: int
-    """Calls that were not complete when the next one was due."""
-
-
-class DispatchFloor(_Part):
-    """A bound call of the least program that the runtime can be given: a counter of one unit, one step a call."""
-
-    strategy: str = ""
-    """Which one was asked for; its state is the trial's."""
-    seconds: float | None = None
-    """The median of the processes' medians."""
-    interval: tuple[float, float] | None = None
-    """At 95 %, between processes; None for a single one."""
-    count: int = 0
-    """Samples."""
-    unmeasured: str = ""
-    """Why there are no seconds."""
-
-
-class Timing(_Part):
-    build_s: float | None = None
-    """Seconds of a cold build; None where the artifact was found ready. Imports are in none of these figures."""
-    build_import_s: float | None = None
-    """Seconds that modules took which the build imported: a compiler, or an importer's framework."""
-    build_origin: Literal["cold", "cached"] | None = None
-    load_s: float | None = None
-    """Seconds to load the artifact from the cache."""
-    load_import_s: float | None = None
-    """Seconds that modules took which were imported between the start of the load and the end of the first call."""
-    first_call_s: float | None = None
-    tail_build_s: float | None = None
-    """Seconds to build the program of size 1 for a ragged rest, where one was needed."""
-    bound: Latency | None = None
-    public: Latency | None = None
-    cold: Latency | None = None
-    """Bound, with caches evicted before each call."""
-    paced: PacedLatency | None = None
-    """Bound, at the pace of a stream."""
-    dispatch: DispatchFloor | None = None
-    """Sampled in the same processes and rounds, and shared by the trials of one target and state."""
-
-
-class Anchor(_Part):
+class Anchor(Part):
     """The trial that is sampled beside every part of a group whose trials do not fit in memory together."""
 
     trial: str
@@ -180,7 +88,7 @@ class Anchor(_Part):
     """The anchor's median in that part, in seconds per call: trials of different parts compare as ratios to theirs."""
 
 
-class Memory(_Part):
+class Memory(Part):
     """Resident bytes of the trial's own processes, everything included; the headline is `run_peak`."""
 
     harness: int | None = None
@@ -203,7 +111,7 @@ class Memory(_Part):
     public_growth_calls: int | None = None
 
 
-class ArtifactFigure(_Part):
+class ArtifactFigure(Part):
     source_digest: str
     digest: str
     nbytes: int
@@ -216,7 +124,7 @@ class ArtifactFigure(_Part):
     hoisted: int | None = None
 
 
-class FloorFigure(_Part):
+class FloorFigure(Part):
     """What one call must read and do, and how far its bound latency lies above the least that this could take."""
 
     nbytes: int
@@ -245,7 +153,7 @@ class FloorFigure(_Part):
     """Why there are no seconds, and what to do about it."""
 
 
-class Environment(_Part):
+class Environment(Part):
     """What was asked for and what was seen, while sampling where the trial got that far."""
 
     threads_asked: int
@@ -261,7 +169,7 @@ class Environment(_Part):
     variables: dict[str, str] = Field(default_factory=dict)
 
 
-class Record(_Part):
+class Record(Part):
     schema_: int = Field(default=SCHEMA, alias="schema")
     trial: str
     case: str
@@ -310,37 +218,3 @@ class Record(_Part):
     def passes_unexpectedly(self) -> bool:
         """Whether something that was known to fail did not."""
         return any(figure.verdict == "passed" for figure in self.expected)
-
-
-class Conditions(_Part):
-    """What else the machine was doing."""
-
-    steal: float | None = None
-    """Share of the processors' time that the machine's host gave to others; None where there is no such account."""
-    load: tuple[float, float]
-    """One-minute load average at the beginning and at the end."""
-    temperature: tuple[float, float] | None = None
-    """The hottest sensor of the processor at the beginning and at the end, in °C; None where there is none."""
-
-
-class RunInfo(_Part):
-    """`run.json`: what the records of one run have in common."""
-
-    schema_: int = Field(default=SCHEMA, alias="schema")
-    run: str
-    started: str
-    """UTC, ISO 8601."""
-    finished: str | None = None
-    rnnbench: str
-    command: tuple[str, ...]
-    cases: tuple[str, ...]
-    seed: int
-    machine: dict[str, Any]
-    versions: dict[str, dict[str, str]]
-    """Versions by backend."""
-    seconds: dict[str, float] = Field(default_factory=dict)
-    """Where the run's wall time went: total; build, check and sample inside the trials' workers; import."""
-    conditions: Conditions | None = None
-    """What the machine went through in the run's last sitting."""
-
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rnnbench.results.record import SCHEMA, Record, RunInfo
+from rnnbench.results.record import SCHEMA, Record
+from rnnbench.results.run_info import RunInfo
 
 INFO = "run.json"
 RECORDS = "records.jsonl"

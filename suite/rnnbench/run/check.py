@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Event, Lock
 
 from rnnbench.cases.trial import Target, Trial
-from rnnbench.results.record import Timing
 from rnnbench.results.store import append_record
+from rnnbench.results.timing import Timing
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose
 from rnnbench.run.execute import Observer

@@ -12,19 +12,8 @@ from rnnbench.conformance.expected import judge
 from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
-from rnnbench.results.record import (
-    DispatchFloor,
-    Environment,
-    FloorFigure,
-    Latency,
-    Memory,
-    Outcome,
-    PacedLatency,
-    Params,
-    Record,
-    SupportFigure,
-    Timing,
-)
+from rnnbench.results.record import Environment, FloorFigure, Memory, Outcome, Params, Record, SupportFigure
+from rnnbench.results.timing import DispatchFloor, Latency, PacedLatency, Timing
 from rnnbench.run.prepare import PATHS, Findings, affinity, variables
 from rnnbench.run.roof import cost_of
 

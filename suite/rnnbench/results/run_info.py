@@ -1,0 +1,44 @@
+"""What the records of one run have in common: its `run.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from rnnbench.results.part import Part
+from rnnbench.results.record import SCHEMA
+
+
+class Conditions(Part):
+    """What else the machine was doing."""
+
+    steal: float | None = None
+    """Share of the processors' time that the machine's host gave to others; None where there is no such account."""
+    load: tuple[float, float]
+    """One-minute load average at the beginning and at the end."""
+    temperature: tuple[float, float] | None = None
+    """The hottest sensor of the processor at the beginning and at the end, in °C; None where there is none."""
+
+
+class RunInfo(Part):
+    """`run.json`: what the records of one run have in common."""
+
+    schema_: int = Field(default=SCHEMA, alias="schema")
+    run: str
+    started: str
+    """UTC, ISO 8601."""
+    finished: str | None = None
+    rnnbench: str
+    command: tuple[str, ...]
+    cases: tuple[str, ...]
+    seed: int
+    machine: dict[str, Any]
+    versions: dict[str, dict[str, str]]
+    """Versions by backend."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Where the run's wall time went: total; build, check and sample inside the trials' workers; import."""
+    conditions: Conditions | None = None
+    """What the machine went through in the run's last sitting."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
