@@ -12,8 +12,9 @@ from rich.console import Console
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.stream import stream_answer, stream_table
 from rnnbench.reports.terminal import print_summary
-from rnnbench.results.record import PacedLatency, Record
+from rnnbench.results.record import Record
 from rnnbench.results.store import Run
+from rnnbench.results.timing import PacedLatency
 
 
 def streamed(

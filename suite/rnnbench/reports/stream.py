@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
-from rnnbench.results.record import PacedLatency, Timing
+from rnnbench.results.timing import PacedLatency, Timing
 
 Columns = Mapping[str, Callable[[Timing], str]]
 
