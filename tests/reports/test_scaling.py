@@ -10,7 +10,7 @@ from rnnbench.reports.anatomy import anatomy_table, state_table
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.results.record import Record
-from rnnbench.results.timing import DispatchFloor
+from rnnbench.results.timing import Beside, DispatchFloor
 
 CHUNKS = (8, 16, 32, 64)
 
@@ -67,21 +67,24 @@ def test_the_anatomy_is_a_call_and_a_step() -> None:
     entries = [entry(chunk, bound=12e-6 + 2e-6 * chunk, spread=0.0) for chunk in CHUNKS]
     (row,) = anatomy_table(entries).rows
     assert row[2].startswith("12.0 µs ±")
-    assert row[3] == "—"
-    assert row[4].startswith("2.00 µs ±")
-    assert row[6].startswith("40.0 µs ±")
+    assert row[3:5] == ("—", "—")
+    assert row[5].startswith("2.00 µs ±")
+    assert row[7].startswith("40.0 µs ±")
 
 
-def test_beside_the_fitted_cost_of_a_call_stands_the_measured_floor_of_dispatch() -> None:
+def test_beside_the_fitted_cost_of_a_call_stand_the_measured_floor_of_dispatch_and_the_state_s_copy() -> None:
     floor = DispatchFloor(strategy="unrolled-stitched", seconds=3e-6, interval=(2.9e-6, 3.1e-6), count=100)
+    copy = Beside(seconds=1.5e-6, count=900)
     entries = []
     for chunk in CHUNKS:
         plain = entry(chunk, bound=12e-6 + 2e-6 * chunk, spread=0.0).record
-        record = plain.model_copy(update={"timing": plain.timing.model_copy(update={"dispatch": floor})})
+        record = plain.model_copy(
+            update={"timing": plain.timing.model_copy(update={"dispatch": floor, "state_copy": copy})}
+        )
         entries.append(Entry(record, record))
     (row,) = anatomy_table(entries).rows
     assert row[2].startswith("12.0 µs ±")
-    assert row[3] == "3.00 µs ±3.4 %"
+    assert row[3:5] == ("3.00 µs ±3.4 %", "1.50 µs")
 
 
 def test_what_a_stateful_call_costs_is_a_figure() -> None:

@@ -98,6 +98,13 @@ def test_a_call_of_the_least_program_is_sampled_beside(everything):
     assert floor.interval[0] <= floor.seconds <= floor.interval[1]
 
 
+def test_a_state_s_round_trip_is_a_figure_of_its_own(everything):
+    _, record = everything
+    copy = record.timing.state_copy
+    assert copy.seconds > 0
+    assert copy.interval[0] <= copy.seconds <= copy.interval[1]
+
+
 def test_where_a_backend_has_no_least_program_the_record_says_why(monkeypatch, tmp_path):
     monkeypatch.setattr(dispatch, "TIMES", ("fused",))
     trial = make_trial("numpy:eager", measure=Measure(budget=0.1, processes=1))

@@ -9,6 +9,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import CallCost, Estimate, by_chunk, fit_call
 from rnnbench.reports.tables import Table, by_program
+from rnnbench.results.timing import Beside
 
 
 def anatomy_table(entries: Sequence[Entry]) -> Table:
@@ -27,7 +28,8 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
             (
                 *key,
                 per_call,
-                _dispatch(group),
+                _beside([entry.measured.timing.dispatch for entry in group if entry.measured]),
+                _beside([entry.measured.timing.state_copy for entry in group if entry.measured]),
                 *steps,
                 *(_costs(conversion)[:2] if conversion else (units.MISSING,) * 2),
             )
@@ -39,6 +41,7 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
             "strategy",
             "per call",
             "dispatch floor",
+            "state copy",
             "per step",
             "fit off by",
             "conversion/call",
@@ -50,6 +53,7 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
         "what each step adds, fitted over three chunks or more, each weighing by its size. ±: half the interval at "
         "95 %. Dispatch floor: a call of the least program with the same state in the same runtime, measured in the "
         "same rounds: a counter of one unit, which adds one number. What a call costs above it is the network's own. "
+        "State copy: the state's round trip through NumPy, which no call makes and a caller may. "
         "Fit off by: the largest distance of a chunk from the line; where it is large, steps do not cost alike. "
         "Conversion: what the public path adds.",
     )
@@ -83,13 +87,12 @@ def state_table(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _dispatch(entries: Sequence[Entry]) -> str:
-    """One figure serves all of a program's trials that were sampled together; where parts have their own, the last."""
-    floors = [entry.measured.timing.dispatch for entry in entries if entry.measured]
-    known = [(floor.seconds, floor.interval) for floor in floors if floor and floor.seconds is not None]
+def _beside(figures: Sequence[Beside | None]) -> str:
+    """What no chunk changes: the middle one of its trials' figures, with its interval between processes."""
+    known = [(figure.seconds, figure.interval) for figure in figures if figure and figure.seconds is not None]
     if not known:
         return units.MISSING
-    seconds, interval = known[-1]
+    seconds, interval = sorted(known, key=lambda pair: pair[0])[len(known) // 2]
     return units.seconds(seconds) + (f" {units.percent(half_width(interval))}" if interval else "")
 
 

@@ -59,11 +59,9 @@ class PacedLatency(Latency):
     """Calls that were not complete when the next one was due."""
 
 
-class DispatchFloor(Part):
-    """A bound call of the least program that the runtime can be given: a counter of one unit, one step a call."""
+class Beside(Part):
+    """What was timed beside a trial's latencies, in the same processes."""
 
-    strategy: str = ""
-    """Which one was asked for; its state is the trial's."""
     seconds: float | None = None
     """The median of the processes' medians."""
     interval: tuple[float, float] | None = None
@@ -72,6 +70,13 @@ class DispatchFloor(Part):
     """Samples."""
     unmeasured: str = ""
     """Why there are no seconds."""
+
+
+class DispatchFloor(Beside):
+    """A bound call of the least program that the runtime can be given: a counter of one unit, one step a call."""
+
+    strategy: str = ""
+    """Which one was asked for; its state is the trial's."""
 
 
 class Timing(Part):
@@ -93,5 +98,7 @@ class Timing(Part):
     """Bound, with caches evicted before each call."""
     paced: PacedLatency | None = None
     """Bound, at the pace of a stream."""
+    state_copy: Beside | None = None
+    """The state's round trip through NumPy: `get_state`, and `set_state` with what it gave."""
     dispatch: DispatchFloor | None = None
     """Sampled in the same processes and rounds, and shared by the trials of one target and state."""

@@ -12,8 +12,9 @@ from rnnbench.conformance.expected import judge
 from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
+from rnnbench.measure.sampling import Block
 from rnnbench.results.record import Environment, FloorFigure, Memory, Outcome, Params, Record, SupportFigure
-from rnnbench.results.timing import DispatchFloor, Latency, PacedLatency, Timing
+from rnnbench.results.timing import Beside, DispatchFloor, Latency, PacedLatency, Timing
 from rnnbench.run.prepare import PATHS, Findings, affinity, variables
 from rnnbench.run.roof import cost_of
 
@@ -91,6 +92,7 @@ def _timing(findings: Findings, measured: Findings) -> Timing:
         public=latency.get("public"),
         cold=latency.get("cold"),
         paced=paced if isinstance(paced := latency.get("paced"), PacedLatency) else None,
+        state_copy=_beside([[block] for block in measured.copied]) if measured.copied else None,
         dispatch=None if measured.least is None else _dispatch(measured.least),
     )
 
@@ -100,9 +102,12 @@ def _dispatch(least: Findings) -> DispatchFloor:
     if least.failure is not None or not all(blocks):
         reason = least.failure.reason if least.failure else "its rounds ended before it had a block"
         return DispatchFloor(strategy=strategy, unmeasured=reason)
-    latency = summarise(blocks, chunk=1)
-    seconds = median(latency.process_medians)
-    return DispatchFloor(strategy=strategy, seconds=seconds, interval=latency.interval, count=latency.count)
+    return DispatchFloor(strategy=strategy, **_beside(blocks).model_dump())
+
+
+def _beside(processes: Sequence[Sequence[Block]]) -> Beside:
+    latency = summarise(processes, chunk=1)
+    return Beside(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
 
 
 def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> FloorFigure | None:

@@ -69,6 +69,8 @@ class Findings:
     """What the machine was seen to do, look by look, beside each process of it."""
     no_roof: str = ""
     """Why it was not looked at."""
+    copied: list[Block] = field(default_factory=list)
+    """The state's round trip through NumPy, a block of each process."""
     least: Findings | None = None
     """The least program of its target and state, whose calls are its dispatch floor."""
     worker_s: float = 0.0

@@ -20,6 +20,9 @@ from rnnbench.run.process import Workplace
 from rnnbench.run.roof import RoofSeat
 from rnnbench.run.seat import Seat, verify
 
+STATE_S = 0.004
+"""Seconds of the block, one a process, in which a state's round trip through NumPy is timed."""
+
 
 def sample(group: list[Findings], workplace: Workplace, account: Account, stage: Stage, seed: int) -> None:
     """Sample every trial of a group, its order drawn from `seed`. All that comes of it is left in the findings."""
@@ -76,6 +79,7 @@ def _sample_process(
             for path, warmup in warmups[findings.trial.id]:
                 if warmup is not None:
                     seat.warm_up(findings, path, warmup)
+            _copy_state(seat, findings)
         floor.warm_up(seats)
         while turns := [place for place in _places(seats, shuffled) if _under_way(place[1])]:
             roof.look()
@@ -105,6 +109,14 @@ def _unfinished(findings: Findings) -> list[Course]:
 
 def _under_way(findings: Findings) -> list[Course]:
     return [course for course in _unfinished(findings) if not course.process_is_done]
+
+
+def _copy_state(seat: Seat, findings: Findings) -> None:
+    """One block of the state's round trip through NumPy, where a state is carried."""
+    if findings.trial.strategy.state != "none":
+        block = seat.sample(findings, "state", STATE_S)
+        if block is not None:
+            findings.copied.append(block)
 
 
 def _take_turn(seat: Seat, findings: Findings, course: Course) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Literal
 
 from rnnbench.cases.trial import LatencyPath
 from rnnbench.conformance.checks import TIMED
@@ -86,8 +87,10 @@ class Seat:
             self.prepare()
         return reply
 
-    def sample(self, findings: Findings, path: LatencyPath, seconds: float, **how: float) -> Block | None:
-        """One block of a latency; None where the trial died of it, or has died before."""
+    def sample(
+        self, findings: Findings, path: LatencyPath | Literal["state"], seconds: float, **how: float
+    ) -> Block | None:
+        """One block of a latency, or of the state's round trip; None where the trial died of it, or has died before."""
         reply = self.take_turn(findings, f"sample_{path}", "sample", seconds=seconds, **how)
         return None if reply is None else read_block(reply)
 

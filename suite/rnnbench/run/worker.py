@@ -4,7 +4,7 @@ build   compile into the cache, in a forked child: what a compiler leaves in mem
 load    load the artifact, call it, and read off what it occupies
 check   the conformance checks
 arm     load, bind and verify a program that is going to be sampled
-sample_bound, sample_public, sample_cold, sample_paced
+sample_bound, sample_public, sample_state, sample_cold, sample_paced
         one short block
 verify  the check that follows sampling
 fork    from here to `end` a child does it, which has imported the framework and what else it is told to
@@ -60,11 +60,17 @@ class Armed:
 
     def __init__(self, program: Program, oracle: Oracle) -> None:
         self.timed = Timed(program.open(), oracle)
-        self.step = program.open().step
+        session = program.open()
+        self.step = session.step
         self.next_chunk = cycle(oracle.ring).__next__
+        self._session = session
 
     def public(self) -> None:
         self.step(self.next_chunk())
+
+    def copy_state(self) -> None:
+        """The state's round trip through NumPy, there and back again."""
+        self._session.set_state(self._session.get_state())
 
 
 class Worker:
@@ -159,6 +165,10 @@ class Worker:
 
     def sample_paced(self, trial: Trial, seconds: float, period: float) -> Message:
         return write_block(self._sample_timed(trial, lambda bound: sample_paced(bound, bound.sync, period, seconds)))
+
+    def sample_state(self, trial: Trial, seconds: float) -> Message:
+        self._growth.begin()
+        return write_block(sample_block(self._armed[trial.id].copy_state, _nothing, seconds))
 
     def _sample_timed(self, trial: Trial, sample: Callable[[Bound], Block]) -> Block:
         self._growth.begin()
