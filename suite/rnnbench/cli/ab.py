@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.options import EXIT_INTERRUPTED, REPORTS, RESULTS, Selection, console, selection
+from rnnbench.cli.options import EXIT_INTERRUPTED, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
 
 
 @click.command(short_help="Compare two environments, sampled in turn: is B slower?")
@@ -17,13 +17,7 @@ from rnnbench.cli.options import EXIT_INTERRUPTED, REPORTS, RESULTS, Selection, 
 @RESULTS
 @REPORTS
 @click.option("--budget", default="120s", show_default=True, help="Longest that the sampling of one trial may go on.")
-@click.option(
-    "--threshold",
-    default=0.03,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Smallest change of latency that matters.",
-)
+@THRESHOLD
 @click.option(
     "--environments", type=click.Path(path_type=Path), help="Folder of the environments made. [~/.cache/rnnbench]"
 )
@@ -45,7 +39,7 @@ def ab(
     is not in B, or nonconforming; 3: a trial failed.
     """
     from rnnbench.cases.quantity import SECONDS, parse
-    from rnnbench.reports import print_comparison, write_comparison
+    from rnnbench.reports import print_comparison, trust, view, write_comparison
     from rnnbench.results.store import Store, read_run
     from rnnbench.run.ab import SideBySide, judge_sides
     from rnnbench.run.environments import CACHE, open_side
@@ -65,6 +59,9 @@ def ab(
         click.echo(f"\nInterrupted. What is finished is in {both.runs[0]} and {both.runs[1]}", err=True)
         sys.exit(EXIT_INTERRUPTED)
     print_comparison(comparison, terminal)
+    for name, run in zip("AB", both.runs, strict=True):
+        for sentence in trust(view([read_run(run)])):
+            click.echo(f"{name}: {sentence}")
     report = write_comparison(comparison, reports / both.runs[1].name)
     click.echo(f"{comparison.about[-1]}\n\nrecords  {both.runs[0]}\n         {both.runs[1]}\nreport   {report}")
     failed = exit_status([record for run in both.runs for record in read_run(run).records])

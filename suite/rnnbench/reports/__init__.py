@@ -2,8 +2,9 @@
 
 from rnnbench.reports.comparison import comparison_markdown, print_comparison
 from rnnbench.reports.conformance import print_conformance
-from rnnbench.reports.entries import ReportError
+from rnnbench.reports.entries import ReportError, view
 from rnnbench.reports.terminal import print_summary
+from rnnbench.reports.trust import trust
 from rnnbench.reports.write import write_comparison, write_report
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "print_comparison",
     "print_conformance",
     "print_summary",
+    "trust",
+    "view",
     "write_comparison",
     "write_report",
 ]

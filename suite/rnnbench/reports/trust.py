@@ -56,11 +56,16 @@ def _sampled(entries: Sequence[Entry]) -> list[Latency]:
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:
     if half_widths:
         most = quantiles(half_widths, n=10, method="inclusive")[-1] if len(half_widths) > 1 else half_widths[0]
-        reached = sum(latency.stopped_by == "precision" for latency in latencies)
+        asked = [latency.stopped_by for latency in latencies if latency.stopped_by is not None]
+        reached = asked.count("precision")
+        stopped = (
+            f"; {reached} reached the precision asked for, {len(asked) - reached} spent their budget first"
+            if asked
+            else ""
+        )
         yield (
             f"Half of the {len(latencies)} latencies are known to ±{median(half_widths):.1%} or better, nine in ten to "
-            f"±{most:.1%} (95 %, between processes); {reached} reached the precision asked for, "
-            f"{len(latencies) - reached} spent their budget first."
+            f"±{most:.1%} (95 %, between processes){stopped}."
         )
     elif any(latency.blocks for latency in latencies):
         yield "Each latency comes from one process, whose layout in memory alone may move it by 1 to 2 %."

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.latency import save_samples
+from rnnbench.measure.machine import Watch
 from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
 from rnnbench.results.store import Store, append_record, read_run, write_info
 from rnnbench.run.account import Account
@@ -26,6 +27,8 @@ from rnnbench.run.progress import ProgressBar
 
 VERDICTS = "verdicts.json"
 """The file in the run of side b that holds what was judged, and the ratio that every pair of processes showed."""
+
+NO_ROOF = "`rnnbench ab` compares two sides and probes no roof; `rnnbench run` does"
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,11 @@ def judge_sides(
 
     `budget` is wall seconds a trial. An interrupt goes through once every worker is gone.
     """
-    account = Account()
+    account, watch = Account(), Watch()
     workplaces = Workplace.of_run(both.runs[0]), Workplace.of_run(both.runs[1])
     matches = [Match(a, b) for a, b in zip(*(side.findings(trials) for side in both.sides), strict=True)]
+    for match, side in product(matches, range(2)):
+        match.sides[side].no_roof = NO_ROOF
     seed = read_run(both.runs[1]).info.seed
     with ProgressBar(console, 2 * len(matches)) as progress:
         for group in _groups(matches):
@@ -77,7 +82,7 @@ def judge_sides(
             for match, side in product(group, range(2)):
                 _journal(match.sides[side], both.runs[side], progress)
     for run, workplace in zip(both.runs, workplaces, strict=True):
-        end(run, account.seconds())
+        end(run, account.seconds(), watch.conditions())
         workplace.clear()
     _write_verdicts(both, matches)
     return _comparison(both, matches, smallest)
