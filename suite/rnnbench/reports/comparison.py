@@ -110,12 +110,11 @@ def _latency_table(comparison: Comparison) -> Table:
     ]
     return Table(
         f"Latency per call, {comparison.new} against {comparison.base}",
-        ("verdict", "trial", "path", "base", "new", "ratio", f"{1 - ERROR_RATE:.0%}", "a side"),
+        ("verdict", "trial", "path", "base", "new", "ratio", f"{1 - ERROR_RATE:.0%}", "n"),
         tuple(rows),
         text=3,
         note=f"The smallest change that matters is {comparison.threshold:.1%}. The ratio is new over base, with its "
-        f"{1 - ERROR_RATE:.0%} interval over processes, of which each side had so many. "
-        + (PAIRED if comparison.paired else APART),
+        f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. " + (PAIRED if comparison.paired else APART),
     )
 
 
