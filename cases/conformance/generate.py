@@ -41,9 +41,11 @@ CELLS: Mapping[str, Row] = {
     "gru, two threads": {"cell": "gru", "threads": 2, "hidden": 128},
     "lstm, ragged": {"cell": "lstm", "lengths": "ragged", "batch": 3},
     "gru, ragged": {"cell": "gru", "lengths": "ragged", "batch": 3},
+    "rnn, ragged": {"cell": "rnn", "lengths": "ragged", "batch": 3},
 }
 """What may be computed, with what belongs to one of them alone."""
 PLAIN = ["lstm", "gru", "gru, reset before", "rnn"]
+RAGGED = ["lstm, ragged", "gru, ragged", "rnn, ragged"]
 TIMES = ["fused", "looped", "unrolled", "unrolled:2"]
 SIZES: Mapping[str, Sequence[Value]] = {
     "cell": PLAIN,
@@ -58,13 +60,21 @@ SIZES: Mapping[str, Sequence[Value]] = {
     "bias": [True, False],
 }
 VARIANTS: Mapping[str, Sequence[Value]] = {
-    "cell": ["lstm", *(cell for cell in CELLS if cell not in PLAIN)],
+    "cell": ["lstm", *(cell for cell in CELLS if cell not in (*PLAIN, "rnn, ragged"))],
     "time": TIMES[:3],
     "state": ["stitched", "stateful", "none"],
     "chunk": [4, 1],
     "layers": [1, 2],
     "direction": ["forward", "bidirectional"],
 }
+LENGTHS: Mapping[str, Sequence[Value]] = {
+    "time": TIMES[:3],
+    "cell": RAGGED,
+    "direction": ["forward", "reverse", "bidirectional"],
+    "chunk": [4, "all"],
+    "layers": [1, 2],
+}
+"""In calls of several steps: in those of one, every row has the same length."""
 DTYPES: Mapping[str, Sequence[Value]] = {
     "dtype": ["float16", "bfloat16", "float64"],
     "cell": PLAIN,
@@ -102,6 +112,12 @@ CASES: Mapping[str, Array] = {
     "networks": NETWORKS,
     "variants": Array(
         "Every pair of values of six axes that can meet, of cells with what not every runtime has.", VARIANTS
+    ),
+    "lengths": Array(
+        "For each of three values of time, every pair of values of four other axes, of rows with lengths of their own.",
+        LENGTHS,
+        each="time",
+        own={"state": "none"},
     ),
     "dtypes": Array("Every pair of values of seven axes, in the other types.", DTYPES),
     "endurance": Array("Ten thousand steps and ten thousand calls.", ENDURANCE, own={"hidden": 16}, endurance="1s"),
