@@ -351,6 +351,19 @@ def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
     assert "1.50× (1.20 to 1.90)" in section(text, "Ranking")
 
 
+@pytest.mark.parametrize(
+    ("sampled", "shown"), [({"count": 99}, "—"), ({"calls_per_sample": 7}, "(160 µs)"), ({}, "160 µs")]
+)
+def test_a_p99_is_of_single_calls_and_of_enough_of_them(sampled: dict[str, int], shown: str) -> None:
+    record = fake.record()
+    assert record.timing.bound is not None
+    bound = record.timing.bound.model_copy(update={"p99": 160e-6, **sampled})
+    timing = record.timing.model_copy(update={"bound": bound})
+    text = markdown(record.model_copy(update={"timing": timing}))
+    assert rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))[0][9] == shown
+    assert ("less than 100 samples" in text) == (shown == "—")
+
+
 def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     floor = FloorFigure(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
     text = markdown(fake.record().model_copy(update={"floor": floor}))

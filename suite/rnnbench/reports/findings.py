@@ -10,7 +10,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry, View
 from rnnbench.reports.expected import outcome_of
 from rnnbench.reports.lowered import sizes, strategies
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import P99_SAMPLES, Table
 
 NO_FIGURE = "its record has none"
 
@@ -105,6 +105,8 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
             yield name, entry.record.reason or NO_FIGURE
         elif len(latency.process_medians) < 2:
             yield f"{name} ± processes", "one process was sampled"
+    if timing.bound is not None and timing.bound.count < P99_SAMPLES:
+        yield "p99", f"less than {P99_SAMPLES} samples were taken"
     for name in ("run_peak", "steady", "build_peak", "imported"):
         if getattr(memory, name) is None:
             yield f"memory, {name.replace('_', ' ')}", unbuilt if name == "build_peak" else NO_FIGURE

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rnnbench.reports import units
 from rnnbench.reports.entries import ORIGIN_MEANS, Entry, View
 from rnnbench.reports.ranking import Odds, Ranking, duels, rank
-from rnnbench.reports.tables import SHARED, Table, per_call_and_step, program, strategy
+from rnnbench.reports.tables import P99_SAMPLES, SHARED, Table, per_call_and_step, program, strategy
 from rnnbench.results.timing import Latency
 
 IMPOSSIBLE = "⚠"
@@ -66,11 +66,18 @@ def _ranking_row(entry: Entry, place: str) -> tuple[str, ...]:
         *per_call_and_step(bound, entry.chunk),
         units.percent(_spread(bound)),
         _above_floor(entry),
-        units.seconds(bound.p99 if bound else None),
-        units.seconds(bound.p99 / entry.chunk if bound else None),
+        *_p99(bound, entry.chunk),
         *per_call_and_step(entry.public, entry.chunk),
         units.seconds(build),
     )
+
+
+def _p99(bound: Latency | None, chunk: int) -> tuple[str, str]:
+    """Per call and per step; in brackets where calls were timed several at once, and none of less than P99_SAMPLES."""
+    if bound is None or bound.count < P99_SAMPLES:
+        return units.MISSING, units.MISSING
+    per_call, per_step = units.seconds(bound.p99), units.seconds(bound.p99 / chunk)
+    return (per_call, per_step) if bound.calls_per_sample == 1 else (f"({per_call})", f"({per_step})")
 
 
 def _above_floor(entry: Entry) -> str:

@@ -30,8 +30,9 @@ HOW_TO_READ = (
     "sequence, and no stream can be fed that way. The **chunk** is the time steps per call: the first sample of a "
     "chunk waits for its last, so different chunks are ranked apart too.",
     "**Bound** latency is the least that the runtime needs from Python, everything having been prepared; **public** is "
-    "NumPy in, NumPy out. Both are medians of single calls. Per step is per call divided by the chunk. **± processes** "
-    "is half the range of the medians of the sampled processes: a difference within it is none.",
+    "NumPy in, NumPy out. Both are medians of single calls; p99 is in brackets where calls are so short that several "
+    "were timed at once. Per step is per call divided by the chunk. **± processes** is half the range of the medians "
+    "of the sampled processes: a difference within it is none.",
     "A dash (—) is a figure that was not measured, or that has no meaning there; *Findings* lists the reasons.",
 )
 

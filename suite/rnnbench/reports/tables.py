@@ -17,6 +17,8 @@ MARKS = (
     f"something stands in for it. Place '{SHARED}': the same program called the same way as the row above, measured "
     "once. '=': process medians overlap, so the place is shared."
 )
+P99_SAMPLES = 100
+"""Fewest samples of which a p99 is shown: of fewer it is their maximum."""
 
 
 @dataclass(frozen=True)
