@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,20 +18,30 @@ name: tiny
 model: {cell: lstm, input: 3, hidden: 4}
 workload: {steps: 8, chunk: [2, 4]}
 strategy: {time: looped, state: [stitched, stateful]}
+limits: {endurance: 10ms}
 measure: {budget: 100ms, processes: 2}
 """
 
 
 @pytest.fixture
-def rnnbench(tmp_path):
-    """Runs the command in a folder of its own that has `tiny.yaml`."""
+def folder(tmp_path):
+    """A folder that has `tiny.yaml`."""
     (tmp_path / "tiny.yaml").write_text(CASE)
+    return tmp_path
 
-    def run(*arguments, status=0):
-        return run_command(tmp_path, *arguments, status=status)
 
-    run.folder = tmp_path
-    return run
+@pytest.fixture
+def rnnbench(folder):
+    """Runs the command in that folder."""
+    return partial(run_command, folder)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder in which a run has been made, and what the command said of it."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(CASE)
+    return folder, run_command(folder, "run", "tiny.yaml", "--backend", "fake:honest")
 
 
 def records(folder: Path):
@@ -51,33 +62,42 @@ def test_help_imports_nothing_heavy():
         assert command in done.stdout
 
 
-def test_a_run_leaves_records_samples_and_a_report_and_says_where(rnnbench):
-    done = rnnbench("run", "tiny.yaml", "--backend", "fake:honest")
-    found = records(rnnbench.folder)
+@pytest.mark.parametrize(("backend", "status"), [("fake:honest", 0), ("fakee", 2)])
+def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status):
+    command = [sys.executable, "-m", "rnnbench", "list", "tiny.yaml", "--backend", backend]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    assert len(done.stdout.splitlines()) == (0 if status else 4)
+
+
+def test_a_run_leaves_records_samples_and_a_report_and_says_where(finished):
+    folder, done = finished
+    found = records(folder)
     assert [r["outcome"] for r in found] == ["ok"] * 8
     assert {r["backend"] for r in found} == {"numpy", "fake"}, "the baseline is in every table"
-    (run,) = (rnnbench.folder / "results").iterdir()
+    (run,) = (folder / "results").iterdir()
     assert len(list((run / "samples").iterdir())) == 16
     assert not (run / "artifacts").exists()
-    report = rnnbench.folder / "reports" / run.name / "report.md"
+    report = folder / "reports" / run.name / "report.md"
     assert report.is_file()
-    assert str(report.relative_to(rnnbench.folder)) in done.stdout.replace("\n", "")
+    assert str(report.relative_to(folder)) in done.stdout.replace("\n", "")
     info = json.loads((run / "run.json").read_text())
     assert info["finished"]
     assert {"total", "build", "check", "sample", "import"} <= set(info["seconds"])
 
 
-def test_list_prints_an_id_a_line_and_runs_nothing(rnnbench):
+def test_list_prints_an_id_a_line_and_runs_nothing(rnnbench, folder):
     done = rnnbench("list", "tiny.yaml", "--backend", "fake:honest,numpy")
     assert len(done.stdout.splitlines()) == 8
     assert all(line.startswith("tiny/") for line in done.stdout.splitlines())
-    assert not (rnnbench.folder / "results").exists()
+    assert not (folder / "results").exists()
 
 
-def test_only_the_trial_asked_for_runs(rnnbench):
+def test_only_the_trial_asked_for_runs(rnnbench, folder):
     first = rnnbench("list", "tiny.yaml", "--backend", "fake:honest").stdout.splitlines()[0]
     rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--no-baseline", "--only", first[-8:], "--processes", "1")
-    (record,) = records(rnnbench.folder)
+    (record,) = records(folder)
     assert record["trial"] == first
     assert len(record["timing"]["bound"]["process_medians"]) == 1
 
@@ -93,12 +113,10 @@ def test_the_exit_status_tells_what_happened(rnnbench, route, status):
     rnnbench("run", "tiny.yaml", f"--backend=fake:{route}", "--no-baseline", "--filter=chunk=2", status=status)
 
 
-def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench):
-    arguments = ("run", "tiny.yaml", "--no-baseline", "--filter", "chunk=2", "--results")
-    rnnbench(*arguments, "a", "--backend", "fake:honest")
-    (base,) = (rnnbench.folder / "a").iterdir()
+def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench, folder, finished):
+    (base,) = (finished[0] / "results").iterdir()
     rnnbench("compare", str(base), str(base))
-    new = rnnbench.folder / "b"
+    new = folder / "b"
     new.mkdir()
     (new / "run.json").write_bytes((base / "run.json").read_bytes())
     broken = (base / "records.jsonl").read_text().replace('"outcome":"ok"', '"outcome":"crashed"')
@@ -106,20 +124,20 @@ def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regressi
     rnnbench("compare", str(base), str(new), status=1)
 
 
-def test_check_proves_without_timing_and_tells_what_fails(rnnbench):
+def test_check_proves_without_timing_and_tells_what_fails(rnnbench, folder):
     done = rnnbench("check", "tiny.yaml", "--backend", "fake:honest,fake:wrong-third-step,fake:build-fails", status=1)
-    found = {(r["route"], r["outcome"]) for r in records(rnnbench.folder)}
+    found = {(r["route"], r["outcome"]) for r in records(folder)}
     assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
-    assert all(r["timing"]["bound"] is None and r["timing"]["build_s"] is None for r in records(rnnbench.folder))
+    assert all(r["timing"]["bound"] is None and r["timing"]["build_s"] is None for r in records(folder))
     assert "✓ all" in done.stdout
     assert "values" in done.stdout
     assert "expected ';'" in done.stdout
 
 
-def test_a_report_is_made_again_from_a_finished_run(rnnbench):
-    rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--filter", "chunk=2")
-    done = rnnbench("report", "latest", "--reports", "again")
-    assert (rnnbench.folder / done.stdout.strip()).is_file()
+def test_a_report_is_made_again_from_a_finished_run(finished):
+    folder, _ = finished
+    done = run_command(folder, "report", "latest", "--reports", "again")
+    assert (folder / done.stdout.strip()).is_file()
 
 
 @pytest.mark.parametrize(
@@ -141,27 +159,27 @@ def test_a_report_is_made_again_from_a_finished_run(rnnbench):
         (("frobnicate",), "frobnicate"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence_with_status_2(rnnbench, arguments, says):
+def test_a_mistake_is_told_in_a_sentence_with_status_2(rnnbench, folder, arguments, says):
     assert says in rnnbench(*arguments, status=2).stderr
-    assert not records(rnnbench.folder)
+    assert not records(folder)
 
 
-def test_a_mistake_in_a_case_names_file_line_and_column(rnnbench):
-    (rnnbench.folder / "bad.yaml").write_text(CASE.replace("hidden: 4", "hiden: 4"))
+def test_a_mistake_in_a_case_names_file_line_and_column(rnnbench, folder):
+    (folder / "bad.yaml").write_text(CASE.replace("hidden: 4", "hiden: 4"))
     error = rnnbench("list", "bad.yaml", "--backend", "fake", status=2).stderr
     assert "bad.yaml:3:" in error
     assert "did you mean 'hidden'?" in error
 
 
-def test_two_cases_of_one_name_are_refused(rnnbench):
-    (rnnbench.folder / "twin.yaml").write_text(CASE.replace("hidden: 4", "hidden: 5"))
+def test_two_cases_of_one_name_are_refused(rnnbench, folder):
+    (folder / "twin.yaml").write_text(CASE.replace("hidden: 4", "hidden: 5"))
     error = rnnbench("list", "tiny.yaml", "twin.yaml", "--backend", "fake:honest", status=2).stderr
     assert "both named 'tiny'" in error
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root writes wherever it likes")
-def test_a_results_folder_that_cannot_be_written(rnnbench):
-    closed = rnnbench.folder / "closed"
+def test_a_results_folder_that_cannot_be_written(rnnbench, folder):
+    closed = folder / "closed"
     closed.mkdir(mode=0o500)
     error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", str(closed / "r"), status=2).stderr
     assert str(closed) in error
@@ -202,8 +220,8 @@ expectations:
 """
 
 
-def test_a_known_failure_beside_the_case_changes_no_exit_status(rnnbench):
-    (rnnbench.folder / "expectations.yaml").write_text(EXPECTATIONS)
+def test_a_known_failure_beside_the_case_changes_no_exit_status(rnnbench, folder):
+    (folder / "expectations.yaml").write_text(EXPECTATIONS)
     arguments = ("check", "tiny.yaml", "--backend", "fake:build-fails", "--filter")
     done = rnnbench(*arguments, "chunk=2")
     assert "as expected" in done.stdout
@@ -211,8 +229,8 @@ def test_a_known_failure_beside_the_case_changes_no_exit_status(rnnbench):
     rnnbench(*arguments, "chunk=4", status=3)
 
 
-def test_a_known_failure_that_passes_is_an_alert(rnnbench):
-    (rnnbench.folder / "known.yaml").write_text(EXPECTATIONS.replace("route: build-fails", "route: honest"))
+def test_a_known_failure_that_passes_is_an_alert(rnnbench, folder):
+    (folder / "known.yaml").write_text(EXPECTATIONS.replace("route: build-fails", "route: honest"))
     done = rnnbench(
         "check",
         "tiny.yaml",
@@ -235,13 +253,13 @@ def test_a_known_failure_that_passes_is_an_alert(rnnbench):
         ("rnnbench-fake", "rnnbench-fkae", "did you mean 'rnnbench-fake'?"),
     ],
 )
-def test_a_mistake_in_what_is_known_is_told_in_a_sentence(rnnbench, replaced, by, says):
-    (rnnbench.folder / "expectations.yaml").write_text(EXPECTATIONS.replace(replaced, by))
+def test_a_mistake_in_what_is_known_is_told_in_a_sentence(rnnbench, folder, replaced, by, says):
+    (folder / "expectations.yaml").write_text(EXPECTATIONS.replace(replaced, by))
     assert says in rnnbench("check", "tiny.yaml", "--backend", "fake", status=2).stderr
-    assert not records(rnnbench.folder)
+    assert not records(folder)
 
 
-def test_a_folder_of_cases_is_all_of_its_cases(rnnbench):
-    (rnnbench.folder / "other.yaml").write_text(CASE.replace("name: tiny", "name: other"))
+def test_a_folder_of_cases_is_all_of_its_cases(rnnbench, folder):
+    (folder / "other.yaml").write_text(CASE.replace("name: tiny", "name: other"))
     done = rnnbench("list", ".", "--backend", "fake:honest", "--filter", "chunk=2,state=stitched")
     assert sorted(line.split("/")[0] for line in done.stdout.splitlines()) == ["other", "tiny"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import BuildError, Request
@@ -99,5 +100,5 @@ print(*sorted(frameworks & sys.modules.keys()))
 
 def test_probe_and_support_import_no_framework(target: Target) -> None:
     command = [sys.executable, "-c", ASK, target.backend]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert answer.stdout.split() == []

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import PATIENCE_S
 
 import rnnbench.cases
 
@@ -21,5 +22,5 @@ def test_other_names_are_not():
 
 def test_a_trial_is_imported_without_what_reads_files():
     code = "import sys, rnnbench.cases.trial; print([name for name in ('yaml', 'numpy') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "[]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -145,11 +144,12 @@ class CloseLeavesItsStateBehind(HonestSession):
 @fault("threads")
 class ScratchSharedByThreads(HonestSession):
     scratch: dict[str, np.ndarray] = {}  # noqa: RUF012 that it is shared is the fault
+    both_wrote = threading.Barrier(2)
 
     def compute(self, x):
         type(self).scratch = self.state
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.05)
+            self.both_wrote.wait()
         self.state = type(self).scratch
         return super().compute(x)
 

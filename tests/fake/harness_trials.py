@@ -12,7 +12,7 @@ def make_trial(
     state: State = "stitched",
     chunk: int = 4,
     measure: Measure = Measure(budget=0.05, processes=1),  # noqa: B008 frozen
-    limits: Limits = Limits(build=5.0, trial=20.0),  # noqa: B008 frozen
+    limits: Limits = Limits(),  # noqa: B008 frozen
 ) -> Trial:
     backend, route = target.split(":")
     return Trial(

@@ -39,7 +39,6 @@ def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, t
         stats = benchmark["stats"]
         assert stats["rounds"] >= 5
         assert 0 < stats["min"] <= stats["median"] <= stats["max"]
-        assert stats["max"] < 1, "the wire, and the worker's start, show nowhere"
         assert stats["total"] == pytest.approx(stats["mean"] * stats["rounds"])
         info = benchmark["extra_info"]
         assert info["outcome"] == "ok"
@@ -53,7 +52,7 @@ def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, t
 
 
 def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
-    routes = "fake:wrong-third-step,fake:wrong-after-many-calls,fake:sample-segfaults,fake:honest"
+    routes = "fake:wrong-third-step,fake:wrong-once-timed,fake:sample-segfaults,fake:honest"
     result, found = benchmarks(f"--rnnbench-backend={routes}", "-m", FIRST)
     assert result.parseoutcomes()["failed"] == 3
     assert [b["params"]["route"] for b in found] == ["honest"]
@@ -63,7 +62,7 @@ def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     result.stdout.fnmatch_lines(
         [
             "nonconforming: 1 of * checks failed: timed",
-            "reproduce  rnnbench run --no-baseline tiny.yaml --backend=fake:wrong-after-many-calls --only *",
+            "reproduce  rnnbench run --no-baseline tiny.yaml --backend=fake:wrong-once-timed --only *",
             "crashed, at sample: died of SIGSEGV*",
         ]
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from shlex import quote
 
 import pytest
 from harness_command import run_command
 
 from rnnbench.results.store import read_run
+from rnnbench.run import paired
 
 pytest.importorskip("scipy")
 
@@ -25,19 +27,21 @@ strategy: {time: looped, state: stitched}
 def ab(tmp_path):
     """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
     (tmp_path / "tiny.yaml").write_text(CASE)
-    (tmp_path / "new" / "bin").mkdir(parents=True)
+    python = tmp_path / "new" / "bin" / "python"
+    python.parent.mkdir(parents=True)
 
-    def run(*arguments, status, variable="UNUSED=1", target="fake:honest"):
-        python = tmp_path / "new" / "bin" / "python"
-        python.write_text(f'#!/bin/sh\n{variable} exec {sys.executable} "$@"\n')
+    def run(*arguments, status, variable="UNUSED=1"):
+        python.write_text(f'#!/bin/sh\n{variable} exec {quote(sys.executable)} "$@"\n')
         python.chmod(0o755)
-        return run_command(tmp_path, "ab", "tiny.yaml", f"--backend={target}", *arguments, status=status)
+        return run_command(tmp_path, "ab", "tiny.yaml", "--backend=fake:honest", *arguments, status=status)
 
     return run
 
 
-def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
-    done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_SLOWDOWN=1.0")
+def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path, monkeypatch):
+    """Ten times as slow, so that no noise of a machine that does other things hides it."""
+    monkeypatch.setattr(paired, "BLOCK_S", 0.01)
+    done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_SLOWDOWN=9.0")
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout
     assert "A verdict took" in done.stdout

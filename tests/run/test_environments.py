@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from importlib.metadata import version
+from shlex import quote
 from types import SimpleNamespace
 
 import pytest
@@ -40,7 +41,7 @@ def test_no_text_is_the_running_environment(tmp_path):
 
 
 def test_a_folder_is_the_environment_in_it(tmp_path):
-    folder = environment(tmp_path / "old", f'exec {sys.executable} "$@"')
+    folder = environment(tmp_path / "old", f'exec {quote(sys.executable)} "$@"')
     side = open_side(folder, TRIALS, tmp_path)
     assert side.interpreter == f"{folder}/bin/python"
     assert side.text == folder
@@ -62,7 +63,7 @@ def test_a_folder_without_a_python_is_refused(tmp_path, text):
 
 
 def test_an_environment_without_the_suite_is_told_how_to_get_it(tmp_path):
-    folder = environment(tmp_path / "bare", f'exec {sys.executable} -I -S "$@"')
+    folder = environment(tmp_path / "bare", f'exec {quote(sys.executable)} -I -S "$@"')
     with pytest.raises(SideError, match=r"rnnbench.*pip install"):
         open_side(folder, TRIALS, tmp_path)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 
 import numpy as np
 import psutil
 import pytest
 from harness_trials import make_trial
+from rnnbench_fake import HANGING
+from waiting import PATIENCE_S, ended, wait_until
 
 from rnnbench.cases.expectations import Expectation
 from rnnbench.cases.trial import Limits, Measure
@@ -24,6 +24,9 @@ from rnnbench.run.check import Checking
 from rnnbench.run.execute import execute
 from rnnbench.run.plan import begin, remaining
 from rnnbench.run.session import EXIT_NONCONFORMING, EXIT_OK, exit_status
+
+PAGES = 1 << 20
+"""Bytes by which a worker may shrink between two readings: the allocator gives back, and the kernel counts late."""
 
 
 class Silent:
@@ -56,7 +59,7 @@ def mixed(tmp_path_factory):
         "check-raises": "run-failed",
         "wrong-third-step": "nonconforming",
         "wrong-bound": "nonconforming",
-        "wrong-after-many-calls": "nonconforming",
+        "wrong-once-timed": "nonconforming",
         "sample-segfaults": "crashed",
         "sample-raises": "run-failed",
     }
@@ -102,7 +105,8 @@ def test_an_honest_trial_beside_crashing_ones_is_measured_whole(mixed):
         assert 0 < latency.min <= latency.median <= latency.p90 <= latency.p99 <= latency.max
         assert latency.per_step == pytest.approx(latency.median / 4)
         assert len(latency.process_medians) == 1
-    assert record.memory.harness <= record.memory.imported <= record.memory.run_peak
+    assert 0 < record.memory.harness <= record.memory.imported + PAGES
+    assert record.memory.imported <= record.memory.run_peak + PAGES
     assert record.environment.threads_seen >= 1
     assert len(record.environment.affinity) == 1
     samples = np.load(run / "samples" / f"{record.trial[-8:]}.bound.npy")
@@ -114,7 +118,7 @@ def test_a_wrong_number_is_found_wherever_it_hides(mixed):
     _, records, _ = mixed
     assert records["wrong-third-step", "looped"].conformance["values"].verdict == "fail"
     assert records["wrong-bound", "looped"].conformance["bound"].verdict == "fail"
-    late = records["wrong-after-many-calls", "looped"]
+    late = records["wrong-once-timed", "looped"]
     assert late.conformance["bound"].verdict == "pass"
     assert late.conformance["timed"].verdict == "fail"
 
@@ -127,16 +131,16 @@ def test_no_figures_come_from_a_trial_that_died(mixed):
 @pytest.mark.parametrize(
     ("route", "limits", "outcome"),
     [
-        ("build-hangs", Limits(build=0.5, trial=20.0), "timed-out"),
-        ("check-hangs", Limits(build=5.0, trial=1.5), "timed-out"),
-        ("check-grows", Limits(build=5.0, trial=20.0, memory=400 << 20), "out-of-memory"),
+        ("build-hangs", Limits(build=0.5), "timed-out"),
+        ("check-hangs", Limits(trial=1.5), "timed-out"),
+        ("check-grows", Limits(memory=400 << 20), "out-of-memory"),
     ],
 )
 def test_limits_end_the_trial_and_nothing_of_it_lives_on(route, limits, outcome, tmp_path):
     trial = make_trial(f"fake:{route}", limits=limits)
     _, records = run_trials([trial], tmp_path)
     assert records[trial.id].outcome == outcome
-    assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    assert ended(psutil.Process().children())
 
 
 def test_two_trials_with_the_same_program_and_plan_are_measured_once(tmp_path):
@@ -172,18 +176,15 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
         text=True,
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
-    deadline = time.monotonic() + 30
-    while not list(tmp_path.glob("results/*/logs/*.log")) or len(_records(tmp_path)) < 1:
-        assert time.monotonic() < deadline, "no trial finished"
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    wait_until(lambda: bool(_records(tmp_path)) and _hangs(tmp_path), "no trial finished, or none hangs", process)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "--resume" in errors
     assert "Traceback" not in errors
-    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert workers
+    wait_until(lambda: ended(workers), "a worker outlived the suite")
     (run,) = (tmp_path / "results").iterdir()
     done = {record.trial for record in read_run(run).records}
     assert done
@@ -194,6 +195,10 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
 
 def _records(folder):
     return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+
+
+def _hangs(folder):
+    return any(HANGING in path.read_text() for path in folder.glob("results/*/logs/*.log"))
 
 
 def test_a_worker_dies_with_the_suite(tmp_path):
@@ -207,15 +212,15 @@ def test_a_worker_dies_with_the_suite(tmp_path):
         "from rnnbench.run.process import Workplace\n"
         "worker = start_worker(examine(make_trial()), Workplace.of_run(Path(sys.argv[1])), 'log')\n"
         "print(worker._process.pid, flush=True)\n"
+        "sys.stdin.readline()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False)
-    worker = int(done.stdout)
-    deadline = time.monotonic() + 10
-    while psutil.pid_exists(worker) and psutil.Process(worker).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, "the worker outlived the suite"
-        time.sleep(0.02)
-    assert os.getpid() != worker
+    command = [sys.executable, str(script), str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as suite:
+        worker = psutil.Process(int(suite.stdout.readline()))
+        suite.stdin.write("\n")
+    assert suite.returncode == -signal.SIGKILL
+    wait_until(lambda: ended([worker]), "the worker outlived the suite")
 
 
 def known(route, **changed):
@@ -252,9 +257,9 @@ def test_what_is_known_to_fail_is_told_as_such_and_what_passes_is_told_too(tmp_p
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]
-    limits = Limits(build=5.0, trial=3.0)
-    trials = [make_trial(f"fake:{route}", limits=limits) for route in routes]
-    trials += [make_trial("fake:honest", chunk=chunk, limits=limits) for chunk in (1, 2, 3)]
+    hanging = Limits(trial=1.5)
+    trials = [make_trial(f"fake:{route}", limits=hanging if "hangs" in route else Limits()) for route in routes]
+    trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
     run = begin(trials, Store(tmp_path))
     checking = Checking(run, Account(), Silent())
     checking.check(trials, jobs=1)
@@ -269,4 +274,4 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
         "check-hangs": "timed-out",
     }
     assert checking.imports == 6, "one for each route: the environment that a route asks for is its own"
-    assert not psutil.Process().children()
+    assert ended(psutil.Process().children())

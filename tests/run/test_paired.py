@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,8 +59,8 @@ def test_a_hopeless_trial_ends_undecided_at_the_last_look() -> None:
 
 def test_a_budget_that_is_spent_ends_it_with_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     item, ratios = match(0.0, 0.5)
-    clock = iter(range(0, 10_000, 10))
-    monkeypatch.setattr(paired.time, "monotonic", lambda: next(clock))
+    clock = SimpleNamespace(monotonic=iter(range(0, 10_000, 10)).__next__)
+    monkeypatch.setattr(paired, "time", clock)
     decide([item], 30.0, 0.03, sampled({id(item): ratios}, []))
     assert len(item.ratios["bound"]) == 3
     assert item.seconds == 30
@@ -101,11 +102,11 @@ def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(prepared, 
 
 
 def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(paired, "BLOCK_S", 0.05)
+    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
     dying = Match(prepared("fake:honest"), prepared("fake:sample-segfaults"))
     sound = Match(prepared("fake:honest"), prepared("fake:honest"))
     workplace = Workplace.of_run(tmp_path)
-    sample_pair([dying, sound], (workplace, workplace), Account(), _quiet, "0", rounds=8)
+    sample_pair([dying, sound], (workplace, workplace), Account(), _quiet, "0", rounds=3)
     assert dying.b.failure is not None
     assert dying.b.failure.outcome == "crashed"
     assert not dying.ratios
@@ -123,7 +124,7 @@ def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared
         for path in ("bound", "public"):
             warmups = findings.warmups[path]
             assert len(warmups) == len(findings.blocks[path]) == 2
-            assert all(warmup.is_over and len(warmup.windows) >= 2 for warmup in warmups)
+            assert all(warmup.is_over and warmup.windows for warmup in warmups)
         warmup = compose(findings).timing.bound.warmup
         assert warmup.calls > 0
         assert 0 <= warmup.stationary <= 2

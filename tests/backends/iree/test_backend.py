@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.iree import IreeBackend, backend
@@ -77,5 +78,5 @@ request = Request("linalg", Model(cell="lstm", input=2, hidden=2), Weights(()), 
 IreeBackend().probe(), IreeBackend().support(request)
 print([name for name in sys.modules if name.startswith("iree")])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "[]"

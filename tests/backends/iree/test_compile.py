@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
+import psutil
 import pytest
+from waiting import PATIENCE_S, ended, wait_until
 
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.iree import IreeBackend, compile
@@ -41,7 +42,7 @@ def test_a_compiler_that_dies_is_an_error_that_names_the_signal(
 
 def test_the_compiler_dies_with_its_caller(tmp_path: Path) -> None:
     script = tmp_path / "compiler"
-    script.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    script.write_text(f"#!/bin/sh\necho $$ > {quote(str(tmp_path))}/pid\nexec sleep 3600\n")
     script.chmod(0o755)
     code = (
         "import pathlib, rnnbench.backends.iree.compile as c\n"
@@ -50,10 +51,11 @@ def test_the_compiler_dies_with_its_caller(tmp_path: Path) -> None:
     )
     caller = subprocess.Popen([sys.executable, "-c", code])
     written = tmp_path / "pid"
-    _until(lambda: written.exists() and written.read_text().strip())
+    wait_until(lambda: written.exists() and written.read_text().strip() != "", "no compiler started")
+    compiling = psutil.Process(int(written.read_text()))
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    _until(lambda: not _alive(int(written.read_text())))
+    wait_until(lambda: ended([compiling]), "the compiler outlived its caller")
 
 
 def test_a_second_build_loads_the_first_ones_artifact(build: Any, request_of: Any, folder: Path) -> None:
@@ -81,20 +83,5 @@ def test_the_artifact_describes_the_file(build: Any, folder: Path) -> None:
 def test_looking_at_the_program_does_not_change_it(build: Any, request_of: Any, tmp_path: Path) -> None:
     (tmp_path / "rnn.mlir").write_text(module(request_of()))
     command = [str(compile.compiler()), "rnn.mlir", "-o", "rnn.vmfb", *compile.FLAGS]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=PATIENCE_S)
     assert hashlib.sha256((tmp_path / "rnn.vmfb").read_bytes()).hexdigest() == build().artifact.digest
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-
-
-def _until(condition: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree import IreeBackend, imported
@@ -80,7 +81,7 @@ def test_a_second_build_imports_no_other_framework(tmp_path: Path, route: str, t
         [sys.executable, "-c", LOADED],
         input=pickle.dumps((request, str(tmp_path))),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert answer.stdout.decode().split() == ["True"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.iree.runtime import VARIABLE, environment
 from rnnbench.rnn.reference import run_reference
@@ -144,7 +145,7 @@ with tempfile.TemporaryDirectory() as cache:
 print(psutil.Process().num_threads() - before)
 """
     pytest.importorskip("iree.runtime")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "0"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Artifact, BuildError, Request
 from rnnbench.backends.jax import JaxBackend
@@ -118,10 +119,15 @@ x = __import__("numpy").ones((request.strategy.chunk, 2, 4), program.signature.o
 session, times = program.open(), ThreadTimes()
 y = session.step({"x": x})["y"].sum()
 bound = session.bind([{"x": x}] * 8)
-with times.watched():
-    for _ in range(1000):
+
+def call(times):
+    for _ in range(times):
         bound()
         bound.sync()
+
+call(500)
+with times.watched():
+    call(2000)
 print(program.cached, y, times.busy)
 """
 
@@ -133,7 +139,7 @@ def in_a_fresh_process(request: Request, folder: Path, compiles: bool) -> list[s
         input=pickle.dumps((request, str(folder), compiles)),
         capture_output=True,
         env=environment,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     return answer.stdout.decode().split()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models, problem, with_other_activations
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
@@ -34,7 +35,7 @@ def ask(time: str = "fused", state: Any = "stitched", route: str = "onnx", dtype
     return Request(route, LSTM, weights, Strategy(time, state, 4), 2, Precision.of(dtype))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     model=models() | with_other_activations(),
     form=st.sampled_from([("onnx", "fused"), ("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")]),
@@ -118,5 +119,7 @@ print(OnnxRuntimeBackend().build(request, Path(sys.argv[1])).cached, "onnx" in s
 
 def test_loading_in_another_process_needs_no_onnx(tmp_path: Path) -> None:
     BACKEND.build(ask(), tmp_path)
-    answer = run([sys.executable, "-c", LOAD, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60)
+    answer = run(
+        [sys.executable, "-c", LOAD, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert answer.stdout.split() == ["True", "False"]

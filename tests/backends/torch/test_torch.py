@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.torch import TorchBackend
@@ -182,7 +183,13 @@ def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_pro
         command = [sys.executable, "-c", ANOTHER, str(tmp_path), how]
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         done = subprocess.run(
-            command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, timeout=300, check=True
+            command,
+            cwd=Path(__file__).parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
         )
         return done.stdout.split()
 

@@ -1,0 +1,33 @@
+"""Waiting for what another process does: as long as a slow machine may need, and no longer than it takes."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+import psutil
+
+PATIENCE_S = 300.0
+"""Seconds after which what a test waits for is taken never to come."""
+
+
+def wait_until(happened: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None) -> None:
+    """Look until it has happened. Fails with `what`, or at once where the process that should do it has ended."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, what
+        assert process is None or process.poll() is None, f"{what}: {process.communicate()}"
+        time.sleep(0.02)
+
+
+def ended(processes: Sequence[psutil.Process]) -> bool:
+    """Whether none of them runs; one that is only waited for by nobody has ended."""
+    return not any(map(_runs, processes))
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
