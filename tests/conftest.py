@@ -1,4 +1,8 @@
-"""Puts the fake backend's distribution on the path, here and for the workers that tests start."""
+"""Puts the fake backend's distribution on the path, and makes what tests see the same wherever they run.
+
+Hypothesis draws the same examples every time, with no limit of time for one: a failure is then of the change that it
+comes with. `pytest --hypothesis-profile=explore` draws others, and more of them where a test does not say how many.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,23 @@ import os
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 FAKE = str(Path(__file__).parent / "fake")
 
 sys.path.insert(0, FAKE)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FAKE, os.environ.get("PYTHONPATH")]))
+
+STRANGERS = (
+    *("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "COLUMNS", "LINES", "TERM", "COLORTERM"),
+    *("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+)
+"""Variables of a terminal or a CI service, by which pytest, rich and click choose width, colour and length."""
+for name in STRANGERS:
+    os.environ.pop(name, None)
+
+HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+"""What Hypothesis is not to fail for: a slow machine, and fixtures that examples may share."""
+settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
+settings.register_profile("suite", settings.get_profile("explore"), max_examples=40, derandomize=True, database=None)
+settings.load_profile("suite")

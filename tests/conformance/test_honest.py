@@ -8,7 +8,7 @@ import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_models import models
 from verdicts import failures
@@ -16,13 +16,9 @@ from verdicts import failures
 from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.arithmetic import Arithmetic
 
-EXAMPLES = 125
-"""Of each dtype and way of computing: three thousand in all."""
-
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("arithmetic", HONEST, ids=lambda arithmetic: arithmetic.__name__)
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=models(layers=st.integers(1, 2)),
     batch=st.integers(1, 3),

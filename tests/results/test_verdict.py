@@ -139,7 +139,7 @@ def test_a_smallest_change_that_is_no_fraction_is_refused(smallest: float) -> No
 
 
 @given(st.lists(positive, min_size=2, max_size=6), st.lists(positive, min_size=2, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list[float]) -> None:
     length = min(len(base), len(new))
     ratios = [b / a for a, b in zip(base[:length], new[:length], strict=True)]

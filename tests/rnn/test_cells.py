@@ -69,7 +69,7 @@ def run_cells(model: Model, data: Problem) -> np.ndarray:
     return layer_x
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     model=models() | with_other_activations(),
     steps=st.integers(1, 6),

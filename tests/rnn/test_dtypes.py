@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -13,7 +13,6 @@ from rnnbench.rnn.dtypes import DTYPES, rounded
 FLOATS = arrays.arrays(np.float32, 8, elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
 
 
-@settings(deadline=None)
 @given(FLOATS)
 def test_bfloat16_is_torchs(array: np.ndarray) -> None:
     torch = pytest.importorskip("torch")

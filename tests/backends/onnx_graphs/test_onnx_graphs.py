@@ -49,7 +49,7 @@ def evaluated(graph: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     return dict(zip(names, ReferenceEvaluator(graph).run(names, feeds), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     model=models(),
     time=st.sampled_from(TIMES),

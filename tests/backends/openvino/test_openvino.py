@@ -40,7 +40,7 @@ def ask(
     return Request(route, model, weights, Strategy(time, state, chunk), batch, Precision.of(dtype))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     model=models(),
     route=st.sampled_from(["onnx", "opset"]),
