@@ -7,6 +7,9 @@ TEST := .venv-test
 BACKENDS := torch iree tensorflow iree-importers iree-torch tvm jax openvino litert onnxruntime numpy
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test lint bench clean
 
 run: $(RUN)/.ready
