@@ -25,7 +25,7 @@ ANSWER_LIMIT_S = 120.0
 INSTALL_LIMIT_S = 1800.0
 READY = "ready"
 """The file that an environment made here has once everything is installed."""
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rnnbench" / "environments"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
 
 
 class SideError(Exception):
