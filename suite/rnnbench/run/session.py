@@ -22,7 +22,7 @@ from rnnbench.run.shrink import shrink
 
 SHRUNK = 4
 """Failures of one `rnnbench check` that are made smaller; each may take a minute."""
-EXIT_OK, EXIT_NONCONFORMING, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
+EXIT_OK, EXIT_NONCONFORMING, EXIT_FAILED = 0, 1, 3
 
 
 def carry_out(trials: Sequence[Trial], run: Path, console: Console, keep_artifacts: bool) -> None:
