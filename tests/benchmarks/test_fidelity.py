@@ -30,6 +30,6 @@ def test_bound_costs_what_the_runtime_costs(target: Target, chunk: int, states: 
     print(
         f"\n{figure.target} {figure.strategy} chunk {figure.chunk}: bound {figure.bound * 1e6:.2f} µs, {figure.tool} "
         f"{figure.own * 1e6:.2f} µs, ratio {figure.ratio:.3f} {figure.interval}, difference "
-        f"{figure.difference * 1e6:.2f} µs, empty call {figure.empty * 1e6:.2f} µs"
+        f"{figure.difference * 1e6:.2f} µs, empty call {figure.empty * 1e6:.2f} µs, swept {figure.swept * 1e6:.2f} µs"
     )
     assert figure.verdict != "too far"
