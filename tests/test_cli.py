@@ -122,6 +122,8 @@ def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regressi
     broken = (base / "records.jsonl").read_text().replace('"outcome":"ok"', '"outcome":"crashed"')
     (new / "records.jsonl").write_text(broken)
     rnnbench("compare", str(base), str(new), status=1)
+    (new / "records.jsonl").write_text("")
+    assert "no trial in common" in rnnbench("compare", str(base), str(new), status=2).stderr, "nothing to be green for"
 
 
 def test_check_proves_without_timing_and_tells_what_fails(rnnbench, folder):

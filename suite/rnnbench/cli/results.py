@@ -33,9 +33,12 @@ def compare(base: str, new: str, results: Path, threshold: float) -> None:
     """Compare two runs, trial by trial; exit with 1 where NEW is slower or no longer conforms."""
     from rnnbench.reports import print_comparison
     from rnnbench.results.compare import compare_runs
-    from rnnbench.results.store import Store
+    from rnnbench.results.store import Store, StoreError
 
     store = Store(results)
-    comparison = compare_runs(store.read(base), store.read(new), threshold)
+    old, young = store.read(base), store.read(new)
+    if old.by_trial.keys().isdisjoint(young.by_trial):
+        raise StoreError(f"{base} and {new} have no trial in common, so nothing can be said; compare runs of one case")
+    comparison = compare_runs(old, young, threshold)
     print_comparison(comparison, console())
     sys.exit(1 if comparison.regressed else 0)
