@@ -12,9 +12,7 @@ fork    from here to `end` a child does it, which has imported the framework and
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import socket
 import sys
 import time
@@ -43,7 +41,7 @@ from rnnbench.measure.imports import ImportClock
 from rnnbench.measure.sampling import Block, sample_block, sample_cold, sample_paced
 from rnnbench.measure.threads import ThreadTimes
 from rnnbench.results.record import Outcome
-from rnnbench.run.forked import run_forked
+from rnnbench.run.forked import die_with_parent, run_forked
 from rnnbench.run.messages import Failure, read_trial, request_of, write_block, write_failure
 from rnnbench.run.preload import modules, modules_since, preload
 from rnnbench.run.wire import Message, Wire, WireClosedError
@@ -52,7 +50,6 @@ FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two rounds of the ring."""
 GROWS: tuple[LatencyPath, ...] = ("bound", "public")
 """Calls whose growth in memory is looked at."""
-_PR_SET_PDEATHSIG = 1
 
 
 class Armed:
@@ -232,13 +229,9 @@ def _hold_to(cores: list[int]) -> None:
         os.sched_setaffinity(int(thread), cores)
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main() -> None:
     """Serve the wire on the descriptor in argv until its other end closes."""
-    _die_with_parent()
+    die_with_parent()
     wire = Wire(socket.socket(fileno=int(sys.argv[1])))
     hello = wire.receive()
     assert hello is not None, "without a timeout a wire waits"
@@ -274,7 +267,7 @@ def _lend(wire: Wire, worker: Worker) -> None:
     """
     child = os.fork()
     if child == 0:
-        _die_with_parent()
+        die_with_parent()
         with suppress(WireClosedError):
             wire.send({})
             _serve(wire, worker)
