@@ -18,7 +18,6 @@ from rnnbench.backends.torch.network import example_inputs, recorded_module, zer
 from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener
-from rnnbench.backends.torch.support import copies
 
 
 def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
@@ -59,7 +58,7 @@ class PackageStream(RecordedStream):
 
 
 def _make(request: Request, source: str, path: Path) -> Artifact:
-    passes = copies(request.strategy.time)
+    passes = request.strategy.copies
     module = recorded_module(request, network(request))
     with recording(request):
         try:

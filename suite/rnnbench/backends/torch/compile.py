@@ -22,7 +22,6 @@ from rnnbench.backends.torch.network import example_inputs, held_state, recorded
 from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener
-from rnnbench.backends.torch.support import copies
 
 OPTIONS: dict[str, Any] = {
     "cpp_wrapper": True,
@@ -73,7 +72,7 @@ def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifa
         digest=sha256(source, code),
         nbytes=path.stat().st_size,
         operations={"compiled": calls(code)},
-        lowered=lowered_code(request.model, code, copies(request.strategy.time) or 1),
+        lowered=lowered_code(request.model, code, request.strategy.copies or 1),
         origin=origin(request),
         math="exact",
         flags=tuple(f"{name}={value}" for name, value in OPTIONS.items() if value in (True, False)),

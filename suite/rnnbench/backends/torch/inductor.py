@@ -16,7 +16,6 @@ from rnnbench.backends.base import Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.backends.torch.support import copies
 from rnnbench.rnn.cells import CellBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
@@ -52,7 +51,7 @@ def network(request: Request) -> nn.Module:
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.model)}
         return Library(library_module(request.model, dtype, weights), request.model.direction == "reverse")
-    passes = copies(request.strategy.time)
+    passes = request.strategy.copies
     return Network(request, partial(Scan, copies=passes) if passes else Unrolled)
 
 

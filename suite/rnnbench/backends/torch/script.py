@@ -19,7 +19,6 @@ from rnnbench.backends.torch.network import Network, State, Unrolled, example_in
 from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
-from rnnbench.backends.torch.support import copies
 from rnnbench.rnn.cells import CellBody
 
 jit: Any = torch.jit  # untyped
@@ -56,7 +55,7 @@ def _open(request: Request, path: Path) -> RecordedStream:
 
 
 def _make(request: Request, source: str, path: Path) -> Artifact:
-    passes = copies(request.strategy.time)
+    passes = request.strategy.copies
     make_loop = partial(scripted_loop, copies=passes) if passes else Unrolled
     module = recorded_module(request, Network(request, make_loop))
     recorded = jit.trace(module, example_inputs(request), check_trace=False)

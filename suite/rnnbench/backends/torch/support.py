@@ -19,14 +19,6 @@ COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
 
 
-def copies(time: str) -> int | None:
-    """Copies of the cell in one pass of the loop; None for no loop."""
-    if time == "looped":
-        return 1
-    _, _, k = time.partition(":")
-    return int(k) if k else None
-
-
 def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     strategy = request.strategy
@@ -36,7 +28,7 @@ def unsupported(request: Request) -> str:
         return f"this is torch for the CPU; nothing is built for '{request.device}' yet"
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}"
-    k = copies(strategy.time)
+    k = strategy.copies
     if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
         return _no_time(request)
     if k and strategy.chunk % k:
