@@ -15,6 +15,13 @@ from rnnbench.run.prepare import Findings, shared_by
 from rnnbench.run.process import WorkerError, WorkerProcess
 from rnnbench.run.wire import Message
 
+SLOW = 20
+"""Trials that take as long as one on a route whose builds are slow."""
+
+
+def _cost(findings: Findings) -> int:
+    return SLOW if findings.trial.target.route in findings.probe.slow else 1
+
 
 class Waiting:
     """Trials that wait for a worker, those that may share one together."""
@@ -29,7 +36,7 @@ class Waiting:
     def next(self, before: Hashable | None) -> Findings | None:
         """The next trial for whoever had one of the group `before`: of the same, or else of one that nobody is at.
 
-        Where somebody is at each, of the largest.
+        Where somebody is at each, of the one that will take longest.
         """
         with self._lock:
             if before is not None and self._groups.get(before):
@@ -38,7 +45,7 @@ class Waiting:
             left = [key for key, group in self._groups.items() if group]
             if not left:
                 return None
-            key = min(left, key=lambda key: (self._served[key], -len(self._groups[key])))
+            key = min(left, key=lambda key: (self._served[key], -sum(map(_cost, self._groups[key]))))
             self._served[key] += 1
             return self._groups[key].pop(0)
 
