@@ -11,7 +11,7 @@ from rnnbench.cases.trial import Target
 from rnnbench.run import fidelity
 from rnnbench.run.fidelity import Fidelity, measure
 
-FIGURE = Fidelity("fake:honest", "looped-stitched", 32, "a tool", bound=104e-6, own=100e-6, swept=1e-6, ratio=1.04)
+FIGURE = Fidelity("fake:honest", "looped-stitched", 32, "a tool", bound=104e-6, own=100e-6, empty=1e-6, ratio=1.04)
 
 
 def test_longer_calls_hold_by_their_ratio() -> None:
@@ -19,15 +19,15 @@ def test_longer_calls_hold_by_their_ratio() -> None:
     assert replace(FIGURE, ratio=1.06).verdict == "too far"
 
 
-def test_single_steps_hold_by_a_swept_empty_call_and_a_share() -> None:
-    single = replace(FIGURE, chunk=1, own=20e-6, empty=0.5e-6, swept=2e-6, ratio=1.2)
+def test_single_steps_hold_by_an_empty_call_and_a_share() -> None:
+    single = replace(FIGURE, chunk=1, own=20e-6, empty=2e-6, swept=9e-6, ratio=1.2)
     assert replace(single, difference=2.9e-6).verdict == "holds"
     assert replace(single, difference=3.1e-6).verdict == "too far"
 
 
 def test_a_tool_that_is_slower_by_as_much_is_no_proof() -> None:
     assert replace(FIGURE, ratio=0.94).verdict == "tool slower"
-    single = replace(FIGURE, chunk=1, own=20e-6, empty=0.5e-6, swept=2e-6, ratio=0.8)
+    single = replace(FIGURE, chunk=1, own=20e-6, empty=2e-6, swept=9e-6, ratio=0.8)
     assert replace(single, difference=-3.1e-6).verdict == "tool slower"
     assert replace(single, difference=-2.9e-6).verdict == "holds"
 

@@ -36,7 +36,7 @@ PROCESSES, ROUNDS, PIECE_S = 5, 6, 0.15
 RATIO = 1.05
 """Most that `bound` may take of what the tool gives, from two steps a call on."""
 SHARE = 0.05
-"""At one step a call: most of the tool's figure that the two may differ by, beside a swept empty call from Python."""
+"""At one step a call: most of the tool's figure that the two may differ by, beside an empty call from Python."""
 LIMIT_S = 600.0
 
 Verdict = Literal["holds", "too far", "tool slower"]
@@ -57,7 +57,7 @@ class Fidelity:
     empty: float = 0.0
     """A call from Python that does nothing, again and again."""
     swept: float = 0.0
-    """The same, each after a call of the program: with the interpreter where the program leaves it."""
+    """The same, each after a call of the program, with the interpreter where that leaves it. No verdict rests on it."""
     ratio: float = 0.0
     interval: tuple[float, float] | None = None
     """Of the ratio, from process to process; None of a single one."""
@@ -70,7 +70,7 @@ class Fidelity:
         """None where it was not timed."""
         if self.untimed:
             return None
-        allowed = self.swept + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
+        allowed = self.empty + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
         excess = self.difference if self.chunk == 1 else (self.ratio - 1) * self.own
         if abs(excess) <= allowed:
             return "holds"
