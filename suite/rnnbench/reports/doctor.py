@@ -68,9 +68,10 @@ def print_fidelity(measured: Iterable[Fidelity], console: Console) -> bool:
         console.print(escape(row), verdict, f"({figure.tool})", highlight=False, soft_wrap=True)
     console.print(
         f"Holds: from two steps a call on, a median ratio of at most {RATIO}; at one, a difference of at most an empty "
-        f"call and {SHARE:.0%} of the tool's figure. Swept is an empty call after each call of the program, which takes "
-        "the cache from the interpreter: where a difference may come from, and no excuse. A tool slower by more than that does more than run the "
-        "artifact, and proves nothing. Intervals are of the ratio, from process to process."
+        f"call and {SHARE:.0%} of the tool's figure. Swept is an empty call after each call of the program, which "
+        "takes the cache from the interpreter: where a difference may come from, and no excuse. A tool slower by more "
+        "than that does more than run the artifact, and proves nothing. Intervals are of the ratio, from process to "
+        "process."
     )
     for note, programs in notes.items():
         console.print(f"[dim]{escape(', '.join(programs))}: {escape(note)}[/dim]", highlight=False)
