@@ -38,7 +38,7 @@ def contradiction(request: Request) -> str:
     """Why no program can be what a request asks, one part of it excluding another; empty where one can."""
     strategy = request.strategy
     if request.model.direction != "forward" and strategy.state != "none":
-        return "A direction that runs backwards needs the whole sequence, so its state is none."
+        return "A stream cannot run backwards: such a direction needs the whole sequence, so its state is none."
     if strategy.copies and strategy.chunk % strategy.copies:
         return (
             f"A loop over {strategy.copies} copies of the cell needs a chunk that they divide, "
