@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rnnbench.backends import answers
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -28,14 +29,11 @@ def unsupported(request: Request) -> str:
         return f"this is torch for the CPU; nothing is built for '{request.device}' yet"
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}"
-    k = strategy.copies
     if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
         return _no_time(request)
-    if k and strategy.chunk % k:
-        return f"a loop over {k} copies of the body needs a chunk that they divide, and {strategy.chunk} is none"
-    if strategy.time == "fused":
-        return _not_fused(request)
-    return _cannot_stream(request)
+    if reason := answers.contradiction(request):
+        return reason
+    return _not_fused(request) if strategy.time == "fused" else ""
 
 
 def covered(request: Request) -> frozenset[str]:
@@ -43,12 +41,6 @@ def covered(request: Request) -> frozenset[str]:
     if request.route == "eager":
         return frozenset({LENGTHS} if request.strategy.time == "fused" else {ACTIVATIONS, LENGTHS})
     return frozenset() if request.strategy.time == "fused" else frozenset({ACTIVATIONS})
-
-
-def _cannot_stream(request: Request) -> str:
-    if request.model.direction != "forward" and request.strategy.state != "none":
-        return f"a stream cannot run backwards: '{request.model.direction}' needs the whole sequence (state none)"
-    return ""
 
 
 def _not_fused(request: Request) -> str:
@@ -63,7 +55,7 @@ def _not_fused(request: Request) -> str:
         return f"nn.{model.cell.upper()} has a sigmoid and a tanh of its own, and no other activations"
     if model.clip is not None or model.cell_clip is not None:
         return f"nn.{model.cell.upper()} clips nothing"
-    return _cannot_stream(request)
+    return ""
 
 
 def _no_time(request: Request) -> str:
