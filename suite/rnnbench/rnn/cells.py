@@ -74,10 +74,9 @@ class _Affine(CellBody[V]):
         self.model = model
         self.w_ih = ops.constant(layer.w_ih.T)
         self.bias = None if bias is None else ops.constant(bias)
-        self.hard: tuple[V, V] | None = None
-        if model.recurrent_activation == "hard_sigmoid":
-            slope, middle = (np.full(model.hidden, value, layer.w_ih.dtype) for value in (0.2, 0.5))
-            self.hard = ops.constant(slope), ops.constant(middle)
+        hard = model.recurrent_activation == "hard_sigmoid"
+        self.slope = ops.constant(np.full(model.hidden, 0.2, layer.w_ih.dtype)) if hard else None
+        self.middle = ops.constant(np.full(model.hidden, 0.5, layer.w_ih.dtype)) if hard else None
 
     def project(self, x: V) -> V:
         product = self.ops.matmul(x, self.w_ih)
@@ -88,10 +87,9 @@ class _Affine(CellBody[V]):
 
     def gate(self, x: V) -> V:
         """The recurrent activation: the sigmoid, or ONNX's HardSigmoid, max(0, min(1, 0.2·x + 0.5))."""
-        if self.hard is None:
+        if self.slope is None or self.middle is None:
             return self.ops.sigmoid(x)
-        slope, middle = self.hard
-        return self.ops.add(self.ops.clip(self.ops.mul(x, slope), 0.5), middle)
+        return self.ops.add(self.ops.clip(self.ops.mul(x, self.slope), 0.5), self.middle)
 
     def activated(self, x: V) -> V:
         return self.ops.tanh(x) if self.model.activation == "tanh" else self.ops.relu(x)
