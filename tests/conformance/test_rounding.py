@@ -41,6 +41,15 @@ def test_a_network_of_one_unit_is_not_lucky() -> None:
     assert rounding > 2.0**-26
 
 
+def test_a_small_network_is_measured_on_all_of_its_rows() -> None:
+    """Of sixteen calls from zeros the two layers of relus, two units each, are 0 in all but a few."""
+    model = Model(cell="rnn", activation="relu", direction="reverse", input=7, hidden=2, layers=2)
+    data = problem(model, 1, 16, seed=831846, dtype="bfloat16")
+    rounding = expected_rounding(model, data.weights, data.x, None, "bfloat16", seed=0)
+    largest = np.abs(run_reference(model, data.weights, data.x).y).max()
+    assert rounding.at(0) >= DTYPES["bfloat16"].unit * largest
+
+
 @pytest.mark.parametrize(
     ("errors", "step", "times"), [([1, 1, 1, 1], 999, 1), ([1, 1, 2, 2], 7, 2), ([1, 2, 3, 4], 15, 4)]
 )

@@ -21,14 +21,17 @@ from rnnbench.rnn.weights import Weights
 
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
-ROWS = 8
-"""Rows of the batch that are measured, evenly over it."""
+ROWS, MOST_ROWS = 8, 64
+"""Rows of the batch that are measured, evenly over it; and how many of them at most where that is cheap, since a network
+of few units may be lucky (each a relu that is 0) in all but one of many."""
 SAMPLES = 16
 """Runs with random roundings, over these rows: with fewer, a network of one unit may be lucky in all of them."""
 MEASURED_STEPS = 512
 """Steps that are measured of a longer run, most networks having forgotten their start by then."""
 WORK = 2e9
 """Products of a weight and a value that a measurement may take: with large weights fewer steps are measured …"""
+CHEAP = 1e8
+"""The same, within which more than the fewest rows are measured."""
 FEWEST_STEPS = 32
 """… but never fewer."""
 
@@ -62,9 +65,19 @@ class Rounding:
 
 def steps_measured(model: Model, weights: Weights, steps: int) -> int:
     """Of a run of so many steps, the first ones: as many as are cheap."""
-    elements = sum(array.size for _, array in weights.named(model))
-    affordable = int(min(WORK / ((ROWS + SAMPLES) * max(elements, 1)), MEASURED_STEPS))
+    affordable = int(min(WORK / ((ROWS + SAMPLES) * _elements(model, weights)), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
+
+
+def _rows_measured(model: Model, weights: Weights, steps: int, batch: int) -> np.ndarray:
+    """Their indices [rows]. Each is run once exactly, and once with random roundings."""
+    cheap = int(CHEAP / (2 * steps * _elements(model, weights)))
+    number = min(max(ROWS, cheap), MOST_ROWS)
+    return np.unique(np.linspace(0, batch - 1, number).round().astype(int))
+
+
+def _elements(model: Model, weights: Weights) -> int:
+    return max(sum(array.size for _, array in weights.named(model)), 1)
 
 
 def expected_rounding(
@@ -80,7 +93,7 @@ def expected_rounding(
     if model.cell == "counter":
         return _of_counter(x, state, dtype)
     steps = steps_measured(model, weights, len(x))
-    rows = np.unique(np.linspace(0, x.shape[1] - 1, ROWS).round().astype(int))
+    rows = _rows_measured(model, weights, steps, x.shape[1])
     copies = np.resize(np.arange(len(rows)), max(SAMPLES, len(rows)))
     all_rows = np.concatenate([rows, rows[copies]])
 
