@@ -22,8 +22,8 @@ from rnnbench.rnn.weights import Weights
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
 ROWS, MOST_ROWS = 8, 64
-"""Rows of the batch that are measured, evenly over it; and how many of them at most where that is cheap, since a network
-of few units may be lucky (each a relu that is 0) in all but one of many."""
+"""Rows of the batch that are measured, evenly over it; and how many of them at most where that is cheap, since a
+network of few units may be lucky (each a relu that is 0) in all but one of many."""
 SAMPLES = 16
 """Runs with random roundings, over these rows: with fewer, a network of one unit may be lucky in all of them."""
 MEASURED_STEPS = 512
