@@ -197,3 +197,15 @@ def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_pro
     assert first[:3] == ["False", "unrolled", "4"]
     assert second[:3] == ["True", "unrolled", "4"]
     assert second[3:] == ["{}", "0"]
+
+
+def test_a_long_refusal_keeps_both_of_its_ends() -> None:
+    """Export gives its reason first, and a C++ compiler last."""
+    from rnnbench.backends.torch.inductor import failed
+
+    assert str(failed("it", ValueError("short"))) == "it failed: ValueError: short"
+    said = str(failed("it", ValueError("the first reason" + "." * 5000 + "the last reason")))
+    assert said.startswith("it failed: ValueError: the first reason.")
+    assert said.endswith(".the last reason")
+    assert "\n…\n" in said
+    assert len(said) < 1500

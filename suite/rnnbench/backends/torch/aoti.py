@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Artifact, BuildError, Request
+from rnnbench.backends.base import Artifact, Request
 from rnnbench.backends.torch.generated import calls, lowered_code
-from rnnbench.backends.torch.inductor import inductor_in, network, notes, origin, recording
+from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, recorded_module, zero_state
 from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
@@ -65,7 +65,7 @@ def _make(request: Request, source: str, path: Path) -> Artifact:
             exported = torch.export.export(module, example_inputs(request), strict=passes is not None)
             torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
         except Exception as error:
-            raise BuildError(f"AOTInductor failed: {type(error).__name__}: {str(error)[-800:]}") from error
+            raise failed("AOTInductor", error) from error
     code = _code(path)
     return Artifact(
         source_digest=source,

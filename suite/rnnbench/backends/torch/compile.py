@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch._guards import TracingContext, tracing
 from torch._inductor.utils import run_and_get_code
 
-from rnnbench.backends.base import Artifact, BuildError, Request
+from rnnbench.backends.base import Artifact, Request
 from rnnbench.backends.torch.generated import calls, lowered_code
-from rnnbench.backends.torch.inductor import inductor_in, network, notes, origin, recording
+from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, held_state, recorded_module
 from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
@@ -64,7 +64,7 @@ def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifa
         try:
             function, codes = run_and_get_code(compiled)
         except Exception as error:
-            raise BuildError(f"torch.compile failed: {type(error).__name__}: {str(error)[-800:]}") from error
+            raise failed("torch.compile", error) from error
     function.save_compiled_function(str(path), external_data={"module": module})
     code = "\n".join(codes)
     return Artifact(

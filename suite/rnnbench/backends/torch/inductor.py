@@ -12,13 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
-from rnnbench.backends.base import Origin, Request
+from rnnbench.backends.base import BuildError, Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn.cells import CellBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
+SAID = 600
+"""Characters that are kept of either end of a message."""
 
 
 class Scan(nn.Module):
@@ -65,6 +67,14 @@ def notes(request: Request) -> tuple[str, ...]:
     if uses_onednn(request):
         return ("nn's operator stays one call of oneDNN's LSTM, which packs its weights in every call",)
     return ("nn's operator is written out step by step, and compiled like a cell of one's own",)
+
+
+def failed(what: str, error: Exception) -> BuildError:
+    """Export gives its reason first and a C++ compiler last: of a long message, both ends."""
+    said = str(error)
+    if len(said) > 2 * SAID:
+        said = f"{said[:SAID]}\n…\n{said[-SAID:]}"
+    return BuildError(f"{what} failed: {type(error).__name__}: {said}")
 
 
 @contextmanager
