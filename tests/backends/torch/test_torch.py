@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,7 +163,10 @@ def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> 
 
 ANOTHER = """
 import os, sys
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
+from typing import Any
 from test_torch import LSTM, asked, built
 import torch._dynamo.utils as dynamo
 
@@ -209,3 +215,26 @@ def test_a_long_refusal_keeps_both_of_its_ends() -> None:
     assert said.endswith(".the last reason")
     assert "\n…\n" in said
     assert len(said) < 1500
+
+
+def test_a_thread_does_not_switch_on_the_library_that_another_runs_without(tmp_path: Path) -> None:
+    """A call of one thread waits inside for that of another, which comes after it, or would have disturbed it."""
+    request = asked(Model(cell="rnn", input=5, hidden=16), "eager", "fused", "none")
+    with closing(built(request, tmp_path)) as program:
+        stream = program.open()._stream  # type: ignore[attr-defined]
+        assert not stream._onednn
+        seen = []
+
+        def call(x: Any) -> tuple[Any, Any]:
+            if not seen:
+                seen.append("first")
+                other.start()
+                other.join(0.5)
+            seen.append(torch._C._get_mkldnn_enabled())
+            return x, x
+
+        other = Thread(target=stream._run, args=(call, torch.zeros(4, 1, 16)))
+        stream._run(call, torch.zeros(4, 1, 16))
+        other.join()
+    assert seen == ["first", False, False]
+    assert torch._C._get_mkldnn_enabled()

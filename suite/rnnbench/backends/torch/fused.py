@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
 from rnnbench.rnn.spec import Model
+
+WITHOUT_ONEDNN = Lock()
+"""Held by a call without oneDNN: the switch is the whole process's, and another thread would switch it on again."""
 
 
 class FusedStream:
@@ -53,11 +57,12 @@ class FusedStream:
         if self._onednn:
             y, *state = call(x)
         else:
-            torch._C._set_mkldnn_enabled(False)
-            try:
-                y, *state = call(x)
-            finally:
-                torch._C._set_mkldnn_enabled(True)
+            with WITHOUT_ONEDNN:
+                torch._C._set_mkldnn_enabled(False)
+                try:
+                    y, *state = call(x)
+                finally:
+                    torch._C._set_mkldnn_enabled(True)
         self._keep(state)
         return y.flip(0) if self._flips else y
 
