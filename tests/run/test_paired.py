@@ -86,12 +86,22 @@ def prepared(tmp_path):
     return prepare_trial
 
 
-def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(prepared, tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def take_pairs(tmp_path, monkeypatch):
+    """Sample so many pairs of processes in turns of short blocks."""
     monkeypatch.setattr(paired, "BLOCK_S", 0.002)
-    item = Match(prepared("fake:honest"), prepared("fake:honest"))
     workplace = Workplace.of_run(tmp_path)
-    for number in range(2):
-        sample_pair([item], (workplace, workplace), Account(), _quiet, str(number), rounds=3)
+
+    def take(matches: Sequence[Match], rounds: int, pairs: int = 1) -> None:
+        for number in range(pairs):
+            sample_pair(matches, (workplace, workplace), Account(), _quiet, str(number), rounds=rounds)
+
+    return take
+
+
+def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(prepared, take_pairs) -> None:
+    item = Match(prepared("fake:honest"), prepared("fake:honest"))
+    take_pairs([item], rounds=3, pairs=2)
     assert item.whole
     for path in ("bound", "public"):
         assert len(item.ratios[path]) == 2
@@ -101,12 +111,10 @@ def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(prepared, 
             assert findings.is_measured()
 
 
-def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, take_pairs) -> None:
     dying = Match(prepared("fake:honest"), prepared("fake:sample-segfaults"))
     sound = Match(prepared("fake:honest"), prepared("fake:honest"))
-    workplace = Workplace.of_run(tmp_path)
-    sample_pair([dying, sound], (workplace, workplace), Account(), _quiet, "0", rounds=3)
+    take_pairs([dying, sound], rounds=3)
     assert dying.b.failure is not None
     assert dying.b.failure.outcome == "crashed"
     assert not dying.ratios
@@ -114,12 +122,9 @@ def test_a_side_that_dies_fails_its_trial_and_spares_the_others(prepared, tmp_pa
     assert len(sound.ratios["bound"]) == 1
 
 
-def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared, take_pairs) -> None:
     item = Match(prepared("fake:honest"), prepared("fake:honest"))
-    workplace = Workplace.of_run(tmp_path)
-    for number in range(2):
-        sample_pair([item], (workplace, workplace), Account(), _quiet, str(number), rounds=1)
+    take_pairs([item], rounds=1, pairs=2)
     for findings in item.sides:
         for path in ("bound", "public"):
             warmups = findings.warmups[path]
@@ -130,22 +135,19 @@ def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared
         assert 0 <= warmup.stationary <= 2
 
 
-def test_backends_are_sampled_in_turn_each_in_processes_of_its_own(prepared, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(paired, "BLOCK_S", 0.002)
+def test_backends_are_sampled_in_turn_each_in_processes_of_its_own(prepared, take_pairs) -> None:
     fake = Match(prepared("fake:honest"), prepared("fake:honest"))
     numpy = Match(prepared("numpy:eager"), prepared("numpy:eager"))
-    workplace = Workplace.of_run(tmp_path)
-    sample_pair([fake, numpy], (workplace, workplace), Account(), _quiet, "0", rounds=4)
+    take_pairs([fake, numpy], rounds=4)
     assert [len(item.ratios["bound"]) for item in (fake, numpy)] == [1, 1]
     first, last = ([f(b.start for b in item.a.blocks["bound"][0]) for item in (fake, numpy)] for f in (min, max))
     assert max(first) < min(last), "neither was done before the other began"
 
 
-def test_what_a_side_never_sampled_is_left_out_of_the_other_s_record(prepared, tmp_path) -> None:
+def test_what_a_side_never_sampled_is_left_out_of_the_other_s_record(prepared, take_pairs) -> None:
     item = Match(prepared("fake:honest"), prepared("fake:honest"))
     item.b.trial = replace(item.b.trial, target=Target("fake", "build-fails"))
-    workplace = Workplace.of_run(tmp_path)
-    sample_pair([item], (workplace, workplace), Account(), _quiet, "0", rounds=1)
+    take_pairs([item], rounds=1)
     assert item.b.failure is not None
     assert not item.a.blocks
     assert compose(item.a).timing.bound is None
