@@ -292,6 +292,9 @@ def _backend_of(test: str) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(target, reason) for target, reason in _targets()])
+    if "default_target" in metafunc.fixturenames:
+        defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
+        metafunc.parametrize("default_target", [_param(*default) for default in defaults.values()])
     if "programs" in metafunc.fixturenames:
         metafunc.parametrize("programs", [_param(target, reason) for target, reason in _targets()], indirect=True)
     for name in CHOICES.keys() & set(metafunc.fixturenames):

@@ -42,6 +42,8 @@ SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
 CONVERTER = "tabnanny"
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
+_opened_in = 0
+"""The process in which a program was opened, or the parent of a fork in which one was."""
 
 
 class FakeBackend:
@@ -87,7 +89,12 @@ class AbsentBackend(FakeBackend):
 
 
 def _compile(route: str) -> None:
-    """Imports a module that stands in for a converter: only a build that is not cached needs it."""
+    """Imports a module that stands in for a converter: only a build that is not cached needs it.
+
+    Not in a fork of a process in which a program was opened: a runtime has threads by then, and no fork has them.
+    """
+    if _opened_in not in (0, os.getpid()):
+        raise BuildError("the fake compiler waits for a thread that was not forked with it")
     importlib.import_module(CONVERTER)
     if route == "build-fails":
         raise BuildError("the fake compiler refused: error: expected ';'")
@@ -102,6 +109,8 @@ def _compile(route: str) -> None:
 
 class FakeProgram(HonestProgram):
     def open(self) -> FakeSession:
+        global _opened_in
+        _opened_in = os.getpid()
         return FakeSession(self)
 
 

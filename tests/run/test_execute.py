@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import psutil
 import pytest
-from harness_trials import make_trial
+from harness_trials import Silent, make_trial, run_trials
 from rnnbench_fake import HANGING
 from waiting import PATIENCE_S, ended, wait_until
 
@@ -27,23 +27,6 @@ from rnnbench.run.session import EXIT_NONCONFORMING, EXIT_OK, exit_status
 
 PAGES = 1 << 20
 """Bytes by which a worker may shrink between two readings: the allocator gives back, and the kernel counts late."""
-
-
-class Silent:
-    def __init__(self):
-        self.stages, self.records = [], []
-
-    def stage(self, trial, stage):
-        self.stages.append((trial.target.route, stage))
-
-    def finished(self, record):
-        self.records.append(record)
-
-
-def run_trials(trials, folder):
-    run = begin(trials, Store(folder))
-    execute(trials, run, seed=0, account=Account(), observer=Silent())
-    return run, {record.trial: record for record in read_run(run).records}
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +143,8 @@ def test_a_second_process_is_a_second_draw(tmp_path):
     assert set(samples[:, 0]) == {0, 1}
 
 
-def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, how):
     """The real signal to the real command, in the middle of a trial that would take an hour."""
     case = tmp_path / "slow.yaml"
     case.write_text(
@@ -178,7 +162,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
     )
     wait_until(lambda: bool(_records(tmp_path)) and _hangs(tmp_path), "no trial finished, or none hangs", process)
     workers = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "--resume" in errors

@@ -6,29 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness_trials import make_trial
+from harness_trials import make_trial, run_trials
 
 from rnnbench.cases.trial import Measure
 from rnnbench.measure.latency import COLUMNS
-from rnnbench.results.store import Store, read_run
 from rnnbench.run import dispatch, parts
-from rnnbench.run.account import Account
-from rnnbench.run.execute import execute
-from rnnbench.run.plan import begin
-
-
-class Silent:
-    def stage(self, trial, stage):
-        pass
-
-    def finished(self, record):
-        pass
-
-
-def run_trials(trials, folder):
-    run = begin(trials, Store(folder))
-    execute(trials, run, seed=0, account=Account(), observer=Silent())
-    return run, {record.trial: record for record in read_run(run).records}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +86,12 @@ def test_a_state_s_round_trip_is_a_figure_of_its_own(everything):
     copy = record.timing.state_copy
     assert copy.seconds > 0
     assert copy.interval[0] <= copy.seconds <= copy.interval[1]
+
+
+def test_the_least_program_is_built_before_anything_is_loaded(tmp_path):
+    trial = make_trial()
+    _, records = run_trials([trial], tmp_path)
+    assert records[trial.id].timing.dispatch.unmeasured == ""
 
 
 def test_where_a_backend_has_no_least_program_the_record_says_why(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
@@ -36,7 +37,11 @@ for _command in (
 
 
 def main() -> None:
-    """The entry point: what a user got wrong is told in a sentence, with exit status 2."""
+    """The entry point: what a user got wrong is told in a sentence, with exit status 2.
+
+    SIGTERM, by which CI and `timeout` end a job, interrupts as Ctrl-C does: what is finished is kept.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         cli()
     except Exception as error:

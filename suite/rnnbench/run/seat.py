@@ -36,7 +36,8 @@ class Seat:
     def prepare(self) -> None:
         """Load, bind and verify every trial in the worker; in another one those that are left where one kills it.
 
-        What has not been built before is built first, in a child of the worker.
+        What has not been built before is built first, in a child of the worker, while nothing is loaded there: a
+        runtime's threads do not come through a fork, and its locks do.
         """
         armed = False
         while self.trials and not armed:
@@ -52,9 +53,9 @@ class Seat:
                 self.trials = []
                 return
             self._worker.pause()
+            for findings in [findings for findings in self.trials if not findings.is_built]:
+                findings.is_built = self.ask(findings, "build", "build") is not None
             for findings in list(self.trials):
-                if not findings.is_built:
-                    findings.is_built = self.ask(findings, "build", "build") is not None
                 reply = self.ask(findings, "arm", "check")
                 if reply is not None:
                     _note_verdict(findings, reply)
