@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.measure.disturbance import DISTURBED_SHARE, Disturbance, disturbance_since, disturbance_so_far
+from rnnbench.measure.disturbance import DISTURBED_SHARE, Disturbance, accounts_so_far, disturbance_since
 
 
 @pytest.mark.parametrize(
@@ -28,21 +30,46 @@ def test_a_second_is_disturbed_by_what_was_taken_of_it(disturbance, disturbs):
     assert disturbance.disturbs(1.0) is disturbs
 
 
-def test_a_process_on_the_same_core_is_noticed():
+@pytest.fixture
+def core():
+    """Hold this thread, and what it starts, to one core."""
     mine = os.sched_getaffinity(0)
-    core = max(mine)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, {max(mine)})
+    yield max(mine)
+    os.sched_setaffinity(0, mine)
+
+
+def test_a_process_on_the_same_core_is_noticed(core):
     spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout.readline() == b"\n"
-            before, begun = disturbance_so_far(), time.perf_counter()
+            before, begun = accounts_so_far(), time.perf_counter()
             while disturbance_since(before).switches < 2:
                 waited = time.perf_counter() - begun
                 assert waited < PATIENCE_S, "two spinning processes shared one core without a switch"
             found, seconds = disturbance_since(before), time.perf_counter() - begun
         finally:
             other.kill()
-            os.sched_setaffinity(0, mine)
     assert found.disturbs(seconds)
     assert found.waited is None or found.waited > 0
+
+
+def test_a_thread_of_the_same_process_is_no_other_process(core):
+    """As a runtime's own thread that works while the caller goes on: both hash, which needs no interpreter."""
+
+    def work():
+        hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 400_000)
+
+    before, begun = accounts_so_far(), time.perf_counter()
+    other = threading.Thread(target=work)
+    other.start()
+    work()
+    found, seconds = disturbance_since(before), time.perf_counter() - begun
+    now = accounts_so_far()
+    other.join()
+    if found.waited is None:
+        pytest.skip("this kernel does not count for how long a thread waits")
+    waited = now.waited - before.waited
+    assert waited > 10 * DISTURBED_SHARE * seconds, "the two did not share the core"
+    assert found.waited < waited / 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +25,10 @@ class Disturbance:
     """What was taken of the calling thread's core: how often, and for how many seconds."""
 
     switches: int
-    """Times the kernel gave the core to another thread although this one could go on."""
+    """Times the kernel gave the core to another thread, be it of this process, although this one could go on."""
     waited: float | None
-    """Seconds this thread was ready to go on and had no core; None where the kernel keeps no such account."""
+    """Seconds this thread was ready to go on, and had no core on account of other processes; None where the kernel
+    keeps no such account."""
     stolen: float | None
     """Seconds the machine's host gave the core to others, in steps of 10 ms; None where there is no such account."""
 
@@ -37,21 +39,41 @@ class Disturbance:
         return self.waited + (self.stolen or 0.0) > DISTURBED_SHARE * seconds
 
 
-def disturbance_so_far() -> Disturbance:
-    """The accounts of the calling thread and of the cores it is held to, since they were opened."""
-    return Disturbance(
-        switches=resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw, waited=_waited(), stolen=_stolen()
+@dataclass(frozen=True)
+class Accounts:
+    """Of the calling thread, since it began; of the cores it is held to, since the machine did."""
+
+    switches: int
+    waited: float | None
+    """Seconds this thread was ready to go on and had no core, whoever had it."""
+    stolen: float | None
+    beside: float
+    """CPU seconds of this process's other threads."""
+    at: float
+
+
+def accounts_so_far() -> Accounts:
+    return Accounts(
+        switches=resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw,
+        waited=_waited(),
+        stolen=_stolen(),
+        beside=time.process_time() - time.thread_time(),
+        at=time.perf_counter(),
     )
 
 
-def disturbance_since(before: Disturbance) -> Disturbance:
-    """What has been added to the accounts since they stood as `before`."""
-    now = disturbance_so_far()
-    return Disturbance(
-        switches=now.switches - before.switches,
-        waited=_difference(now.waited, before.waited),
-        stolen=_difference(now.stolen, before.stolen),
-    )
+def disturbance_since(before: Accounts) -> Disturbance:
+    """What has been added to the accounts since they stood as `before`.
+
+    A runtime whose own threads take turns on the core is not disturbed by them: what they ran counts as theirs, as far
+    as the other cores of the process could not have held it.
+    """
+    now = accounts_so_far()
+    waited = _difference(now.waited, before.waited)
+    if waited is not None:
+        elsewhere = (len(os.sched_getaffinity(0)) - 1) * (now.at - before.at)
+        waited = max(0.0, waited - max(0.0, now.beside - before.beside - elsewhere))
+    return Disturbance(now.switches - before.switches, waited, _difference(now.stolen, before.stolen))
 
 
 def _difference(now: float | None, before: float | None) -> float | None:

@@ -14,7 +14,7 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
-from rnnbench.measure.disturbance import Disturbance, disturbance_since, disturbance_so_far
+from rnnbench.measure.disturbance import Accounts, Disturbance, accounts_so_far, disturbance_since
 
 WARM_SHARE = 0.2
 """Share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
@@ -173,12 +173,12 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[Disturbance]:
+def _undisturbed() -> Iterator[Accounts]:
     """Python's collector rests; gives the accounts of the core as they stand before."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        yield disturbance_so_far()
+        yield accounts_so_far()
     finally:
         if collecting:
             gc.enable()
