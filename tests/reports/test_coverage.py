@@ -26,6 +26,13 @@ def test_points_and_pairs_are_counted_of_the_product_and_by_target():
     assert "fakemlir:linalg 100%, fakemlir:onnx 67%" in told[1]
 
 
+def test_a_whole_product_is_called_whole():
+    axes = [(time, chunk) for time in ("looped", "unrolled") for chunk in (1, 4)]
+    records = [record("fakemlir", "linalg", time=time, chunk=chunk) for time, chunk in axes]
+    (found,) = coverage(records)
+    assert next(iter(sentences(found))).endswith("all 4 points of the product of its axes")
+
+
 def test_a_pair_counts_whatever_case_it_was_checked_in():
     records = list(points())
     elsewhere = [record("fakemlir", "onnx", time="unrolled", chunk=16).model_copy(update={"case": "another"})]

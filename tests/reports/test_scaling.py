@@ -38,6 +38,13 @@ def test_the_first_chunk_that_does_not_build_is_named() -> None:
     assert row[6] == "64; 128 timed-out at build"
 
 
+def test_a_chunk_that_does_not_build_stands_with_the_approximate_program_that_does() -> None:
+    failed = fake.record("fakekernel", "tir", chunk=128, time="unrolled", outcome="timed-out")
+    entries = [entry(chunk, time="unrolled", backend="fakekernel", route="tir") for chunk in CHUNKS]
+    (row,) = scaling_table([*entries, Entry(failed, failed)]).rows
+    assert (row[0], row[6]) == ("fakekernel:tir ≈", "64; 128 timed-out at build")
+
+
 def test_the_answer_has_a_line_for_each_word_the_steepest_first() -> None:
     chunks = (*CHUNKS, 128)
     entries = [entry(chunk, 2 + (chunk / 32) ** 2, time="unrolled") for chunk in chunks]

@@ -39,11 +39,14 @@ def sentences(found: Coverage) -> Iterable[str]:
     """What to print of it; nothing of a case that has no two axes."""
     if not found.pairs:
         return
-    part = found.points / found.product
-    yield (
-        f"{found.case}: {units.count(found.points, 'point')} of a product of {found.product:,} ({part:.2g} of it), "
-        f"with {found.pairs:,} of its {found.all_pairs:,} pairs of values"
-    )
+    if found.points == found.product:
+        yield f"{found.case}: all {units.count(found.points, 'point')} of the product of its axes"
+    else:
+        part = found.points / found.product
+        yield (
+            f"{found.case}: {units.count(found.points, 'point')} of a product of {found.product:,} ({part:.2g} of it), "
+            f"with {found.pairs:,} of its {found.all_pairs:,} pairs of values"
+        )
     shares = (f"{target} {count / found.pairs:.0%}" for target, count in sorted(found.checked.items()))
     yield f"  pairs supported and checked: {', '.join(shares)}"
 

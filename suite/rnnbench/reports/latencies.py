@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rnnbench.reports import units
 from rnnbench.reports.entries import ORIGIN_MEANS, Entry, View
 from rnnbench.reports.ranking import Odds, Ranking, duels, rank
-from rnnbench.reports.tables import P99_SAMPLES, SHARED, Table, per_call_and_step, program, strategy
+from rnnbench.reports.tables import SHARED, Table, p99, per_call_and_step, program, strategy
 from rnnbench.results.timing import Latency
 
 IMPOSSIBLE = "⚠"
@@ -73,10 +73,10 @@ def _ranking_row(entry: Entry, place: str) -> tuple[str, ...]:
 
 
 def _p99(bound: Latency | None, chunk: int) -> tuple[str, str]:
-    """Per call and per step; in brackets where calls were timed several at once, and none of less than P99_SAMPLES."""
-    if bound is None or bound.count < P99_SAMPLES:
+    """Per call and per step; in brackets where calls were timed several at once, and none of too few samples."""
+    if bound is None or (shown := p99(bound)) is None:
         return units.MISSING, units.MISSING
-    per_call, per_step = units.seconds(bound.p99), units.seconds(bound.p99 / chunk)
+    per_call, per_step = units.seconds(shown), units.seconds(shown / chunk)
     return (per_call, per_step) if bound.calls_per_sample == 1 else (f"({per_call})", f"({per_step})")
 
 

@@ -17,6 +17,7 @@ from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.entries import Family, View
 from rnnbench.reports.fits import LEAST_POINTS
 from rnnbench.reports.panels import Line, arrange, built, fastest, latency_of
+from rnnbench.reports.tables import p99
 from rnnbench.results.compare import KINDS, Kind
 from rnnbench.results.extras import require
 
@@ -70,7 +71,7 @@ def _latency_picture(family: Family, kind: Kind) -> Picture:
     return Picture(
         f"latency-{kind}-{family.slug}",
         f"Latency per step, {kind} path ({what}), against chunk",
-        "Median; the thin line reaches up to p99, with a bar at p90. "
+        "Median; the thin line reaches up to p99 (of 100 samples or more), with a bar at p90. "
         "Grey: the fastest of any origin that a stream can be fed to.",
     )
 
@@ -120,9 +121,9 @@ def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, kind: Kin
     x = [e.chunk * shift for e, _ in measured]
     y = [latency.median / e.chunk * 1e6 for e, latency in measured]
     p90 = [latency.p90 / e.chunk * 1e6 for e, latency in measured]
-    p99 = [latency.p99 / e.chunk * 1e6 for e, latency in measured]
+    ends = [(p99(latency) or latency.p90) / e.chunk * 1e6 for e, latency in measured]
     colour = canvas.look(line)["color"]
-    axis.vlines(x, y, p99, color=colour, linewidth=0.8, alpha=0.55, zorder=2)
+    axis.vlines(x, y, ends, color=colour, linewidth=0.8, alpha=0.55, zorder=2)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
     for point_x, point_y, (entry, _) in zip(x, y, measured, strict=True):

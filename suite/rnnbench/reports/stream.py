@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
-from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.reports.tables import Table, p99, program, strategy
 from rnnbench.results.timing import PacedLatency, Timing
 
 Columns = Mapping[str, Callable[[Timing], str]]
@@ -20,7 +20,7 @@ def stream_table(entries: Sequence[Entry]) -> Table:
         "period": lambda t: units.seconds(t.paced.period) if t.paced else "",
         "paced/call": lambda t: units.seconds(t.paced.median) if t.paced else "",
         "paced ÷ warm": _paced_ratio,
-        "paced p99": lambda t: units.seconds(t.paced.p99) if t.paced else "",
+        "paced p99": lambda t: units.seconds(p99(t.paced)) if t.paced else "",
         "real-time factor": _real_time_factor,
         "deadline misses": lambda t: _misses(t.paced) if t.paced else "",
         "steps/s": _steps_per_s,

@@ -40,11 +40,19 @@ def strategy(entry: Entry) -> str:
 
 
 def by_program(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:
-    """Entries by program and strategy, as tables show them; sorted by those, and in each by chunk."""
+    """Entries by program and strategy, as tables show them; sorted by those, and in each by chunk.
+
+    One that did not build, and whose math is not known, stands with those of its program that did, under their mark.
+    """
     groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (program(e), strategy(e), e.chunk)):
-        groups.setdefault((program(entry), strategy(entry)), []).append(entry)
-    return groups
+    for entry in sorted(entries, key=lambda e: (e.target, strategy(e), e.chunk)):
+        groups.setdefault((entry.target, strategy(entry)), []).append(entry)
+    return {(max(map(program, group), key=len), how): group for (_, how), group in groups.items()}
+
+
+def p99(latency: Latency) -> float | None:
+    """Seconds per call; None of less than P99_SAMPLES."""
+    return latency.p99 if latency.count >= P99_SAMPLES else None
 
 
 def per_call_and_step(latency: Latency | None, chunk: int) -> tuple[str, str]:
