@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, Request
 from rnnbench.backends.torch.generated import calls, lowered_code
 from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, recorded_module, zero_state
-from rnnbench.backends.torch.recorded import RecordedStream
 from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
-from rnnbench.backends.torch.stream import Opener
+from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
 
 
 def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
@@ -28,33 +28,71 @@ def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
     return found, partial(_open, request, found.path)
 
 
-def _open(request: Request, path: Path) -> RecordedStream:
+def _open(request: Request, path: Path) -> PackageStream:
     """A stateful program works in tensors of the stream's own: `user_managed` buffers are read and written in place."""
     model = torch._inductor.aoti_load_package(path, run_single_threaded=True)
-    loader: Any = model.loader
     state = {} if request.strategy.state == "none" else zero_state(request)
     stitched = request.strategy.state == "stitched"
     if state and not stitched:
-        loader.load_constants(state, False, False, True)
+        model.loader.load_constants(state, False, False, True)
+    return PackageStream(model, state, stitched)
 
-    return PackageStream(model, loader.run, state, stitched)
+
+class PackageStream:
+    """`state` holds what a stitched state starts from, or the very buffers that a stateful program writes."""
+
+    def __init__(self, model: Any, state: Mapping[str, Tensor], stitched: bool) -> None:
+        self._model = model
+        self._names = list(state)
+        self._buffers = [] if stitched else list(state.values())
+        self.results: list[Tensor] = [torch.empty(0), *(state.values() if stitched else ())]
+        """Of the last call: y, and a stitched state."""
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        return dict(zip(self._names, self._buffers or self.results[1:], strict=True))
+
+    def write(self, state: Mapping[str, Tensor]) -> None:
+        if self._buffers:
+            for buffer, name in zip(self._buffers, self._names, strict=True):
+                buffer.copy_(state[name])
+        else:
+            self.results[1:] = [state[name] for name in self._names]
+
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Inductor returns an h that lies in y's last row, and y is the caller's: a stitched one is copied."""
+        if len(self.results) == 1:
+            y: Tensor = self._model(x)
+            return y
+        self.results = list(self._model(x, *self.results[1:]))
+        return self.results[0].clone()
+
+    def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
+        return PackageBound(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
 
-class PackageStream(RecordedStream):
-    """A prepared call is one frame of Python above the package's runner, which takes a list and returns one: where the
-    network has swept the interpreter out of the cache, each further frame costs some 5 µs."""
+class PackageBound:
+    """One frame of Python above the package's runner, which takes a list and returns one: where the network has swept
+    the interpreter out of the cache, each further one costs 1 to 2 µs, and so does entering inference mode. What a call
+    returned is, with the next x for y, what the next one takes."""
 
-    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
-        return partial(self._hand_on if self._stitched else self._advance, x)
+    def __init__(self, stream: PackageStream, run: Any, ring: Sequence[Tensor], to_numpy: ToNumpy) -> None:
+        self._stream = stream
+        self._run = run
+        self._next_x = cycle(ring).__next__
+        self._to_numpy = to_numpy
 
-    def _hand_on(self, x: Tensor) -> Tensor:
-        y: Tensor
-        y, *self._held = self._fast([x, *self._held])
-        return y
+    def __call__(self) -> None:
+        arguments = self._stream.results
+        arguments[0] = self._next_x()
+        self._stream.results = self._run(arguments)
 
-    def _advance(self, x: Tensor) -> Tensor:
-        (y,) = self._fast([x])
-        return y  # type: ignore[no-any-return]
+    def sync(self) -> None:
+        """The runner is done on the CPU when it returns."""
+
+    def output(self) -> Arrays:
+        with inference(True):
+            return {"y": self._to_numpy(self._stream.results[0].clone())}
 
 
 def _make(request: Request, source: str, path: Path) -> Artifact:

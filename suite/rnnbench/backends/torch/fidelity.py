@@ -6,17 +6,17 @@ import ctypes
 import os
 import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.fidelity import NoToolError, Tool
 from rnnbench.backends.torch.inductor import inductor_in
-from rnnbench.backends.torch.stream import TorchProgram, TorchSession, inference
+from rnnbench.backends.torch.stream import PreparedStream, TorchProgram, TorchSession, inference
 from rnnbench.rnn.weights import draw_inputs
 
 COMPILE_S = 240
@@ -46,14 +46,16 @@ extern "C" void* open_stream(const char* path, const int64_t* shapes, int64_t in
   return stream;
 }
 
-// Seconds per call over `calls` calls, after a tenth as many that are not counted.
-extern "C" double time_calls(void* opened, int64_t calls) {
+// The seconds that each of `calls` calls takes, after a tenth as many that are not counted.
+extern "C" void time_calls(void* opened, int64_t calls, double* seconds) {
   c10::InferenceMode guard;
   auto& stream = *static_cast<Stream*>(opened);
   for (int64_t i = 0; i < calls / 10 + 1; ++i) stream.call();
-  auto start = std::chrono::steady_clock::now();
-  for (int64_t i = 0; i < calls; ++i) stream.call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
+  for (int64_t i = 0; i < calls; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    stream.call();
+    seconds[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
 }
 """
 
@@ -61,13 +63,14 @@ extern "C" double time_calls(void* opened, int64_t calls) {
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     assert isinstance(program, TorchProgram)
     if request.route == "aoti":
-        return Tool("a compiled loop", "mean", _compiled_loop(request, cache), _empty_package(request, cache))
+        return Tool("a compiled loop", "median", _compiled_loop(request, cache), _empty_package(request, cache))
     return Tool("torch.utils.benchmark", "mean", _timer(program, request), _empty())
 
 
 def _timer(program: TorchProgram, request: Request) -> Callable[[float], float]:
     session = program.open()
     assert isinstance(session, TorchSession)
+    assert isinstance(session._stream, PreparedStream)
     x = torch.tensor(draw_inputs(request.model, request.strategy.chunk, request.batch, 0))
     with inference(True):
         call = session._stream.prepare(x)
@@ -86,15 +89,19 @@ def _compiled_loop(request: Request, cache: Path) -> Callable[[float], float]:
     (package,) = (path for path in cache.rglob("*.pt2") if path.name != EMPTY)
     library = ctypes.CDLL(str(_compile(cache)))
     library.open_stream.restype = ctypes.c_void_p
-    library.time_calls.restype = ctypes.c_double
-    library.time_calls.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.time_calls.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
     shapes = [(request.strategy.chunk, request.batch, request.model.input)]
     shapes += request.model.state_shapes(request.batch).values()
     flat = (ctypes.c_int64 * (3 * len(shapes)))(*(size for shape in shapes for size in shape))
-    time_calls = partial(library.time_calls, library.open_stream(str(package).encode(), flat, len(shapes)))
+    stream = library.open_stream(str(package).encode(), flat, len(shapes))
+
+    def median_of(calls: int) -> float:
+        times = np.empty(calls)
+        library.time_calls(stream, calls, times.ctypes.data)
+        return float(np.median(times))
 
     def measure(seconds: float) -> float:
-        return float(time_calls(_calls(seconds, time_calls(1))))
+        return median_of(_calls(seconds, median_of(1)))
 
     return measure
 
@@ -133,7 +140,7 @@ class _Nothing(torch.nn.Module):
 
 
 def _empty_package(request: Request, cache: Path) -> Callable[[], Any]:
-    """A call of a package's runner with as many arguments and results, of one number each."""
+    """A call of a package's runner with as many arguments and results, of one number each, as `bound` makes it."""
     path = cache / EMPTY
     numbers = [torch.zeros(1) for _ in range(1 + len(request.model.state_shapes(request.batch)))]
     if not path.exists():
@@ -142,9 +149,10 @@ def _empty_package(request: Request, cache: Path) -> Callable[[], Any]:
             torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
     model: Any = torch._inductor.aoti_load_package(str(path), run_single_threaded=True)
 
+    run = model.loader.run
+
     def call() -> None:
-        with inference(True):
-            model.loader.boxed_run(list(numbers))
+        run(numbers)
 
     return call
 

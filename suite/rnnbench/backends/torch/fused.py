@@ -14,13 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
+from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.rnn.spec import Model
 
 WITHOUT_ONEDNN = Lock()
 """Held by a call without oneDNN: the switch is the whole process's, and another thread would switch it on again."""
 
 
-class FusedStream:
+class FusedStream(PreparedStream):
     """A library module with its state: zeros in every call, what the last call returned, or buffers written in place.
 
     A prepared call goes to the operator straight: nn's own checks cost 14 µs, two thirds of an LSTM step of 128.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.backends.torch.tape import Tape, in_place
 from rnnbench.rnn.cells import cell_body
 from rnnbench.rnn.spec import Model
@@ -65,7 +66,7 @@ def _stored(y: Tensor, state: Sequence[Tensor], beyond: Tensor | None, t: int) -
     return (*ended, partial(y[t].copy_, state[0]))
 
 
-class LoopedStream:
+class LoopedStream(PreparedStream):
     """A whole model over one chunk, in tensors allocated once: every call writes the same y [chunk, batch, width].
 
     `constants`: those of another stream of the same request, to share them.

@@ -12,12 +12,13 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.fused import operator_of, settings_of
+from rnnbench.backends.torch.stream import PreparedStream
 
 Turned = tuple[Tensor, Tensor]
 """Indices [chunk, batch] by which each row is turned about its own end; what is beyond it stays where it is."""
 
 
-class PackedStream:
+class PackedStream(PreparedStream):
     """A chunk is packed, run and unpacked, as users do. A prepared call finds its chunk packed.
 
     nn has no RNN that only runs backwards: then each row is turned about its own end before, and y after.

@@ -8,8 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
+from rnnbench.backends.torch.stream import PreparedStream
 
-class RecordedStream:
+
+class RecordedStream(PreparedStream):
     """`public` is called in `step`, `fast` in prepared calls: (x, h, c) to (y, h, c) with `stitched`, else x to y.
 
     `state` holds what a stitched state starts from; or the very buffers that a stateful program writes.

@@ -54,12 +54,9 @@ def source_digest(request: Request) -> str:
         "dtype": request.precision.compute,
         "threads": request.threads,
         "ragged": request.ragged,
+        "weights": request.weights.digest(request.model),
     }
-    sha = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
-    for name, array in request.weights.named(request.model):
-        sha.update(f"{name} {array.dtype}".encode())
-        sha.update(array.tobytes())
-    return sha.hexdigest()
+    return sha256(json.dumps(description, sort_keys=True))
 
 
 def sha256(*parts: str | bytes) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any, Protocol
 
@@ -25,6 +26,11 @@ DTYPES = {
 }
 
 
+Chunk = tuple[Tensor] | tuple[Tensor, Tensor]
+"""x, and the lengths of its rows where the request is ragged."""
+ToNumpy = Callable[[Tensor], np.ndarray]
+
+
 class Stream(Protocol):
     """One stream through a program. Its methods and tensors are used in inference mode."""
 
@@ -44,9 +50,20 @@ class Stream(Protocol):
         """
         ...
 
+    def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
+        """Calls that advance by the next chunk of the ring, the fastest way. They come outside of inference mode."""
+        ...
+
+
+class PreparedStream(ABC):
+    """A stream whose bound calls are prepared one by one."""
+
+    @abstractmethod
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         """A call that advances by that chunk the fastest way, and returns a y that the next call may overwrite."""
-        ...
+
+    def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
+        return TorchBound([self.prepare(*chunk) for chunk in ring], to_numpy)
 
 
 Opener = Callable[[], Stream]
@@ -98,12 +115,12 @@ class TorchSession(ChunkedSession):
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         with inference(True):
-            return TorchBound(self, [self._stream.prepare(torch.tensor(x).to(self._compute)) for x in ring])
+            return self._stream.bind([(torch.tensor(x).to(self._compute),) for x in ring], self._to_numpy)
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
         with inference(True):
             chunks = [(torch.tensor(x).to(self._compute), _as_torch_wants(lengths)) for x, lengths in ring]
-            return TorchBound(self, [self._stream.prepare(x, lengths) for x, lengths in chunks])
+            return self._stream.bind(chunks, self._to_numpy)
 
     def _to_numpy(self, tensor: Tensor) -> np.ndarray:
         array: np.ndarray = tensor.to(self._staged.dtype).numpy()
@@ -115,8 +132,8 @@ def _as_torch_wants(lengths: np.ndarray) -> Tensor:
 
 
 class TorchBound:
-    def __init__(self, session: TorchSession, calls: list[Callable[[], Tensor]]) -> None:
-        self._session = session
+    def __init__(self, calls: Sequence[Callable[[], Tensor]], to_numpy: ToNumpy) -> None:
+        self._to_numpy = to_numpy
         self._next_call = cycle(calls).__next__
         self._y: Tensor
 
@@ -129,4 +146,4 @@ class TorchBound:
 
     def output(self) -> Arrays:
         with inference(True):
-            return {"y": self._session._to_numpy(self._y.clone())}
+            return {"y": self._to_numpy(self._y.clone())}
