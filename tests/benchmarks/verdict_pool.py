@@ -130,7 +130,6 @@ def _quiet(trial, stage: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent / "fake"))
     target = Path(sys.argv[2])
     fresh = collect(int(sys.argv[1]), seed=time.time_ns() % 2**32)
     joined([read(target), fresh] if target.exists() else [fresh]).save(target)

@@ -97,12 +97,11 @@ def _key(request: Request) -> str:
         "chunk": request.strategy.chunk,
         "batch": request.batch,
         "versions": [version(name) for name in ("iree-base-compiler", *PACKAGES[request.route])],
+        "weights": request.weights.digest(request.model),
     }
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
-    for name, array in request.weights.named(request.model):
-        digest.update(name.encode() + array.tobytes())
     return digest.hexdigest()[:32]
 
 

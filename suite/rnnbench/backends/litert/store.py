@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 from rnnbench.backends.base import BuildError, Request
 
 
@@ -46,12 +44,9 @@ def load_or_build(request: Request, cache: Path) -> Stored:
 
 
 def _key(request: Request) -> str:
-    digest = hashlib.sha256()
-    what = [version("tensorflow"), version("ai-edge-litert"), request.model.model_dump_json(), request.strategy]
-    digest.update(repr([*what, request.batch]).encode())
-    for name, array in request.weights.named(request.model):
-        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:32]
+    model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
+    asked = [version("tensorflow"), version("ai-edge-litert"), model, weights, request.strategy, request.batch]
+    return hashlib.sha256(repr(asked).encode()).hexdigest()[:32]
 
 
 def _converted(request: Request) -> tuple[bytes, Facts]:

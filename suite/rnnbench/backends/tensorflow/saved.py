@@ -14,8 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
@@ -52,12 +50,9 @@ def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: b
 
 
 def _key(request: Request) -> str:
-    digest = hashlib.sha256()
-    what = [version("tensorflow"), request.route, request.model.model_dump_json(), request.strategy, request.precision]
-    digest.update(repr([*what, request.batch, request.ragged]).encode())
-    for name, array in request.weights.named(request.model):
-        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:32]
+    model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
+    asked = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
+    return hashlib.sha256(repr([*asked, request.batch, request.ragged]).encode()).hexdigest()[:32]
 
 
 def _save(module: Any, folder: Path) -> None:
