@@ -83,7 +83,7 @@ def test_duels_differ_in_one_axis() -> None:
         entries(
             fake.record(time="looped", state="stitched", bound=1e-4, spread=0.0),
             fake.record(time="unrolled", state="stitched", bound=5e-5, spread=0.0),
-            fake.record(time="looped", state="stateful", bound=1e-4, spread=0.0),
+            fake.record(time="looped", state="stateful", bound=1.01e-4, spread=0.0),
             fake.record("fakemlir", "linalg", time="unrolled", state="stitched", bound=7e-5),
         )
     )
@@ -92,14 +92,34 @@ def test_duels_differ_in_one_axis() -> None:
         ("fakelib:ops", "unrolled", "looped", "stitched"),
     ]
     stateful, unrolled = found
-    assert stateful.odds[16].level
-    assert not stateful.odds[16].same
+    assert stateful.odds[16].verdict == "SAME"
     assert round(unrolled.odds[16].ratio, 6) == 0.5
-    assert not unrolled.odds[16].level
+    assert unrolled.odds[16].verdict == "FASTER"
+
+
+def test_a_duel_is_judged_from_process_to_process() -> None:
+    """Both sides drift by a fifth from one process to the next, and differ by a tenth in each."""
+    base, quick = (fake.record(time=time, processes=3, spread=0.0) for time in ("looped", "unrolled"))
+    drifted = [(1.0, 0.9), (1.2, 1.09), (1.4, 1.25)]
+    sides = []
+    for record, medians in zip((base, quick), zip(*drifted, strict=True), strict=True):
+        bound = record.timing.bound.model_copy(update={"process_medians": tuple(1e-4 * m for m in medians)})
+        sides.append(record.model_copy(update={"timing": record.timing.model_copy(update={"bound": bound})}))
+    (duel,) = duels(entries(*sides))
+    assert duel.odds[16].verdict == "FASTER"
+    low, high = duel.odds[16].interval
+    assert 0.87 < low < 0.9 < high < 0.93
+
+
+def test_a_duel_of_single_processes_is_undecided() -> None:
+    one, other = (fake.record(time=time, processes=1, spread=0.0) for time in ("looped", "unrolled"))
+    (duel,) = duels(entries(one, other))
+    assert duel.odds[16].interval is None
+    assert duel.odds[16].verdict == "UNDECIDED"
 
 
 def test_a_duel_with_itself_is_called_that() -> None:
     own = fake.record(time="looped", chunk=1)
     shared = fake.record(time="unrolled", chunk=1, bound=None, same_as=own.trial)
     (duel,) = duels(entries(own, shared))
-    assert duel.odds[1].same
+    assert duel.odds[1] is None

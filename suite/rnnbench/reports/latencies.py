@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.entries import ORIGIN_MEANS, Entry, View
-from rnnbench.reports.ranking import Odds, Ranking, duels, rank
+from rnnbench.reports.ranking import CONFIDENCE, Duel, Ranking, duels, rank
 from rnnbench.reports.tables import SHARED, Table, p99, per_call_and_step, program, strategy
 from rnnbench.results.timing import Latency
+from rnnbench.results.verdict import SMALLEST
 
 IMPOSSIBLE = "⚠"
 
@@ -124,7 +125,7 @@ def duel_table(entries: Sequence[Entry]) -> Table:
     found = duels(entries)
     chunks = sorted({chunk for duel in found for chunk in duel.odds})
     rows = [
-        (duel.target, f"{duel.one} ÷ {duel.other}", duel.common, *(_odds(duel.odds.get(chunk)) for chunk in chunks))
+        (duel.target, f"{duel.one} ÷ {duel.other}", duel.common, *(_odds(duel, chunk) for chunk in chunks))
         for duel in found
     ]
     return Table(
@@ -132,13 +133,17 @@ def duel_table(entries: Sequence[Entry]) -> Table:
         ("program", "ratio", "both", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=3,
-        note="Below 1 the first is faster. 'level': their process medians overlap. 'same': one program, measured once.",
+        note=f"Below 1 the first is faster. In brackets its interval at {CONFIDENCE:.0%}, over processes in which both "
+        f"were sampled in turn; the verdict is that of `rnnbench compare`, {SMALLEST:.0%} the smallest effect that "
+        "matters. 'same': one program, measured once.",
     )
 
 
-def _odds(odds: Odds | None) -> str:
-    if odds is None:
+def _odds(duel: Duel, chunk: int) -> str:
+    if chunk not in duel.odds:
         return units.MISSING
-    if odds.same:
-        return "same"
-    return units.ratio(odds.ratio) + (" level" if odds.level else "")
+    odds = duel.odds[chunk]
+    if odds is None:
+        return SHARED
+    interval = "" if odds.interval is None else " ({} to {})".format(*map(units.digits, odds.interval))
+    return f"{units.ratio(odds.ratio)}{interval} {odds.verdict}"

@@ -12,9 +12,12 @@ from itertools import groupby
 
 from rnnbench.reports.entries import ORIGINS, Entry
 from rnnbench.results.timing import Latency
+from rnnbench.results.verdict import Judgement, judge_pairs
 
 LAYOUT = 0.02
 """What a process's address layout alone moves a latency by: the range given to a median of a single process."""
+CONFIDENCE = 0.95
+"""Of the interval of a ratio of two strategies, which is looked at once."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,6 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Odds:
-    ratio: float
-    """Bound latency of the one over that of the other."""
-    level: bool
-    """Whether their process medians overlap, and neither is called faster."""
-    same: bool
-    """Whether both are one program, measured once."""
-
-
-@dataclass(frozen=True)
 class Duel:
     """Two strategies of one backend on one workload that differ in one axis."""
 
@@ -59,8 +52,8 @@ class Duel:
     other: str
     common: str
     """The axis in which they do not differ."""
-    odds: dict[int, Odds]
-    """By chunk."""
+    odds: dict[int, Judgement | None]
+    """By chunk: the one's bound latency over the other's; None where both are one program, measured once."""
 
 
 def rank(entries: Iterable[Entry]) -> list[Ranking]:
@@ -80,7 +73,7 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
 def duels(entries: Sequence[Entry]) -> list[Duel]:
     """Of one workload: each way of advancing time against `looped`, and `stateful` against `stitched`."""
     ranked = {(e.target, e.record.params.time, e.record.params.state, e.chunk): e for e in entries if e.ranked}
-    found: dict[tuple[str, str, str, str], dict[int, Odds]] = {}
+    found: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
     for (target, time, state, chunk), entry in ranked.items():
         rivals = []
         if time != "looped":
@@ -93,9 +86,12 @@ def duels(entries: Sequence[Entry]) -> list[Duel]:
     return [Duel(*key, odds) for key, odds in sorted(found.items())]
 
 
-def _odds(one: Entry, other: Entry) -> Odds:
-    a, b = _bound(one), _bound(other)
-    return Odds(a.median / b.median, overlap(a, b), one.measured == other.measured)
+def _odds(one: Entry, other: Entry) -> Judgement | None:
+    """From process to process, in which both were sampled in turn; the last ones of the longer are left out."""
+    if one.measured == other.measured:
+        return None
+    pairs = zip(_bound(one).process_medians, _bound(other).process_medians, strict=False)
+    return judge_pairs([a / b for a, b in pairs], confidence=CONFIDENCE)
 
 
 def overlap(a: Latency, b: Latency) -> bool:

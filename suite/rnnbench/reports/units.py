@@ -49,9 +49,9 @@ def multiple(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent."""
-    if value == 0:
-        return "0"
+    """Three significant digits without an exponent; ∞ for an end of an interval that no float holds."""
+    if value == 0 or math.isinf(value):
+        return "∞" if value else "0"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value)) + 2e-4))}f}"
 
 

@@ -28,8 +28,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rnnbench.results.extras import require
-
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 SMALLEST = 0.03
 """Smallest relative change that matters, where none is given."""
@@ -38,6 +36,8 @@ ERROR_RATE = 0.01
 LOOKS = (5, 8, 12, 18, 27, 40)
 """Pairs of processes at which a verdict is looked for; the last is the most that one verdict may take. Half as many
 again each time: pairs whose ratios scatter by 1 % are mostly decided at the second, those by 3 % at the fourth."""
+ONE_LOOK = 1 - ERROR_RATE / len(LOOKS)
+"""Confidence of the interval of one of these looks."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Judgement:
     """Pairs of processes; or, where they are not paired, processes of the side that has fewer."""
 
 
-def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST) -> Judgement:
-    """The verdict on the ratios new / base of pairs of processes, by the paired t interval at the level of one look."""
+def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST, confidence: float = ONE_LOOK) -> Judgement:
+    """The verdict on the ratios new / base of pairs of processes, by the paired t interval."""
     logs = [math.log(ratio) for ratio in ratios]
     if len(logs) < 2:
         return Judgement(math.exp(statistics.fmean(logs)), None, "UNDECIDED", len(logs))
-    interval = _interval("ttest_1samp", logs, 0.0, confidence=1 - ERROR_RATE / len(LOOKS))
+    interval = _interval("ttest_1samp", logs, 0.0, confidence=confidence)
     return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
 
 
@@ -91,7 +91,8 @@ def checked_smallest(smallest: float) -> float:
 
 
 def _interval(test: str, *samples: Any, confidence: float, **options: Any) -> tuple[float, float]:
-    stats = require("scipy.stats", "report", "judging a change")
+    from scipy import stats
+
     with warnings.catch_warnings():
         # Ratios that do not scatter at all: the interval is then the point that they agree on.
         warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
