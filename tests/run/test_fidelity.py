@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,15 @@ def test_a_tool_that_is_slower_by_as_much_is_no_proof() -> None:
     assert replace(single, difference=-2.9e-6).verdict == "holds"
 
 
+def test_a_verdict_is_open_while_the_interval_has_a_limit_in_it() -> None:
+    assert not replace(FIGURE, interval=None).is_open
+    assert not replace(FIGURE, interval=(1.03, 1.049)).is_open
+    assert replace(FIGURE, interval=(1.03, 1.06)).is_open
+    assert replace(FIGURE, interval=(0.94, 1.0)).is_open
+    assert not replace(FIGURE, interval=(1.06, 1.08)).is_open
+    assert not replace(FIGURE, chunk=1, interval=(1.03, 1.059)).is_open
+
+
 def test_what_was_not_timed_has_no_verdict() -> None:
     assert replace(FIGURE, untimed="no tool").verdict is None
 
@@ -47,6 +58,23 @@ def test_a_ratio_is_the_median_of_processes_with_their_interval() -> None:
     assert found.interval is not None
     assert found.interval[0] < found.ratio < found.interval[1]
     assert fidelity._summed(FIGURE, processes[:1]).interval is None
+
+
+@pytest.mark.parametrize(("ratios", "processes"), [((1.0, 1.01), fidelity.PROCESSES), ((0.9, 1.2), fidelity.MOST)])
+def test_more_processes_are_added_while_the_verdict_is_open(
+    monkeypatch: pytest.MonkeyPatch, ratios: tuple[float, ...], processes: int
+) -> None:
+    jobs = []
+    ratio = cycle(ratios)
+
+    def run(job: dict[str, Any], *_: object) -> dict[str, Any]:
+        jobs.append(job["rounds"])
+        return {"tool": "a fake tool", "note": "", "rounds": [[next(ratio), 1.0, 0.0, 0.0]] * job["rounds"]}
+
+    monkeypatch.setattr(fidelity, "_run", run)
+    (figure,) = measure([Target("numpy", "eager")], (2,))
+    assert jobs == [0, *[fidelity.ROUNDS] * processes]
+    assert figure.is_open == (processes == fidelity.MOST)
 
 
 @pytest.fixture

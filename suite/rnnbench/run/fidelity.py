@@ -33,12 +33,16 @@ TIMES = ("looped", "unrolled", "fused")
 STATES: tuple[State, ...] = ("stitched", "stateful")
 PROCESSES, ROUNDS, PIECE_S = 5, 6, 0.15
 """Fresh processes, turns in each, and seconds of one turn."""
+MOST = 20
+"""Most processes: as many as before are added while the interval of the ratio has the limit of a verdict in it."""
 RATIO = 1.05
 """Most that `bound` may take of what the tool gives, from two steps a call on."""
 SHARE = 0.05
 """At one step a call: most of the tool's figure that the two may differ by, beside an empty call from Python."""
 LIMIT_S = 600.0
 
+Rounds = list[list[float]]
+"""Of one process: (bound, own, empty, swept) of each turn."""
 Verdict = Literal["holds", "too far", "tool slower"]
 """`tool slower`: by more than `bound` may be. No fault of `bound`, and no proof of it either: what the tool does beside
 the artifact must be known."""
@@ -66,15 +70,27 @@ class Fidelity:
     untimed: str = ""
 
     @property
+    def allowed(self) -> float:
+        """Seconds that the two may differ by."""
+        return self.empty + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
+
+    @property
     def verdict(self) -> Verdict | None:
         """None where it was not timed."""
         if self.untimed:
             return None
-        allowed = self.empty + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
         excess = self.difference if self.chunk == 1 else (self.ratio - 1) * self.own
-        if abs(excess) <= allowed:
+        if abs(excess) <= self.allowed:
             return "holds"
         return "too far" if excess > 0 else "tool slower"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more processes may change the verdict."""
+        limit = self.allowed / self.own
+        return self.interval is not None and any(
+            self.interval[0] <= 1 + most <= self.interval[1] for most in (-limit, limit)
+        )
 
 
 def measure(
@@ -91,7 +107,6 @@ def _one(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
     if trial is None:
         return Fidelity(str(target), "", chunk, untimed="no streaming strategy is supported here")
     known = Fidelity(str(target), str(trial.strategy), chunk)
-    processes: list[list[list[float]]] = []
     with tempfile.TemporaryDirectory(prefix="rnnbench-fidelity-") as cache:
         job = {
             "trial": write_trial(trial),
@@ -99,18 +114,20 @@ def _one(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
             "affinity": affinity(trial.threads),
             "seconds": PIECE_S,
         }
-        # The first process builds, and what compiled is not what is timed.
-        for rounds in (0, *[ROUNDS] * PROCESSES):
-            answer = _run({**job, "rounds": rounds}, environment, Path(cache))
-            if reason := answer.get("no_tool"):
-                return replace(known, untimed=reason)
-            if rounds:
-                processes.append(answer["rounds"])
-    return _summed(replace(known, tool=answer["tool"], note=answer["note"]), processes)
+        try:
+            # This process builds, and what compiled is not what is timed.
+            _run({**job, "rounds": 0}, environment, Path(cache))
+            figure, processes = known, list[Rounds]()
+            while not processes or (figure.is_open and len(processes) < MOST):
+                answers = [_run({**job, "rounds": ROUNDS}, environment, Path(cache)) for _ in range(PROCESSES)]
+                processes += [answer["rounds"] for answer in answers]
+                figure = _summed(replace(known, tool=answers[0]["tool"], note=answers[0]["note"]), processes)
+        except _UntimedError as error:
+            return replace(known, untimed=str(error))
+    return figure
 
 
-def _summed(known: Fidelity, processes: list[list[list[float]]]) -> Fidelity:
-    """With the figures [processes, rounds, (bound, own, empty, swept)]."""
+def _summed(known: Fidelity, processes: Sequence[Rounds]) -> Fidelity:
     bound, own, empty, swept = (statistics.median(figures) for figures in zip(*chain(*processes), strict=True))
     ratios = [statistics.median(b / o for b, o, *_ in rounds) for rounds in processes]
     return replace(
@@ -140,6 +157,10 @@ def _trial(target: Target, chunk: int, states: Sequence[State]) -> tuple[Trial |
     return emulated
 
 
+class _UntimedError(RuntimeError):
+    """Says why there are no figures."""
+
+
 def _run(job: dict[str, Any], environment: dict[str, str], cache: Path) -> dict[str, Any]:
     read, write = os.pipe()
     log = cache / "log"
@@ -158,10 +179,12 @@ def _run(job: dict[str, Any], environment: dict[str, str], cache: Path) -> dict[
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return {"no_tool": f"took more than {LIMIT_S:g} s"}
+            raise _UntimedError(f"took more than {LIMIT_S:g} s") from None
         said = answer.read()
     if process.returncode or not said:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return {"no_tool": f"failed: {lines[-1] if lines else f'status {process.returncode}'}"}
+        raise _UntimedError(f"failed: {lines[-1] if lines else f'status {process.returncode}'}")
     found: dict[str, Any] = json.loads(said)
+    if reason := found.get("no_tool"):
+        raise _UntimedError(reason)
     return found
