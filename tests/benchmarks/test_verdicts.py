@@ -1,9 +1,9 @@
 """The proof of verdicts: planted slowdowns are found, and where there is none, none is seen.
 
-Repetitions are drawn from the pool that is kept in `data/` (`verdict_pool`): each takes pairs of processes in an order
-of its own, without replacement, as many as its verdict needs. Where nothing was planted the sides of every pair change
-places by chance, since they are exchangeable. Repetitions from one pool share pairs, so that beside them stand verdicts
-that share none. RNNBENCH_POOL=N collects N pairs anew, three to four seconds each, and judges those.
+Repetitions are drawn from each of the pools that are kept in `data/` (`verdict_pool`): each takes pairs of processes in
+an order of its own, without replacement, as many as its verdict needs. Where nothing was planted the sides of every
+pair change places by chance, since they are exchangeable. Repetitions from one pool share pairs, so that beside them
+stand verdicts that share none. RNNBENCH_POOL=N collects N pairs anew, three to four seconds each, and judges those.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ WRONG_AT_MOST = 0.01
 Judge = Callable[[np.ndarray], str]
 
 
-@pytest.fixture(scope="module")
-def pool() -> verdict_pool.Pool:
-    if asked := os.environ.get("RNNBENCH_POOL"):
-        return verdict_pool.collect(int(asked), seed=0)
-    return verdict_pool.read()
+ASKED = os.environ.get("RNNBENCH_POOL")
+
+
+@pytest.fixture(scope="module", params=["new"] if ASKED else verdict_pool.KEPT)
+def pool(request: pytest.FixtureRequest) -> verdict_pool.Pool:
+    if ASKED:
+        return verdict_pool.collect(int(ASKED), seed=0)
+    return verdict_pool.read(verdict_pool.DATA / f"{request.param}.npz")
 
 
 def test_the_pool_is_large_enough(pool: verdict_pool.Pool) -> None:

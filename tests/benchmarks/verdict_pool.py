@@ -23,8 +23,9 @@ import numpy as np
 HERE = Path(__file__).parent
 PLANTED = HERE / "planted"
 FAKE = HERE.parent / "fake"
-DATA = HERE / "data" / "verdict_pool.npz"
-"""The pool that is kept with the tests."""
+DATA = HERE / "data"
+KEPT = ("quiet", "busy")
+"""The pools that are kept with the tests: the planted load alone beside them, and other jobs of the machine, too."""
 STATS = ("median", "mean", "min", "max", "std", "count")
 """Of the calls of one block, in seconds."""
 
@@ -50,7 +51,7 @@ class Pool:
         )
 
 
-def read(path: Path = DATA) -> Pool:
+def read(path: Path) -> Pool:
     with np.load(path) as file:
         slowdowns = tuple(int(share) for share in file["slowdowns"])
         return Pool(slowdowns, file["blocks"].astype(np.float64), file["wall"], float(file["paced"]))
