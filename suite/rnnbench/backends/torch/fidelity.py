@@ -148,7 +148,6 @@ def _empty_package(request: Request, cache: Path) -> Callable[[], Any]:
             exported = torch.export.export(_Nothing(), tuple(numbers))
             torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
     model: Any = torch._inductor.aoti_load_package(str(path), run_single_threaded=True)
-
     run = model.loader.run
 
     def call() -> None:
