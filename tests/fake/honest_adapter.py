@@ -15,7 +15,15 @@ from rnnbench.rnn.reference import run_in
 
 class HonestProgram(ChunkedProgram):
     def __init__(self, request: Request, digest: str, cached: bool, build_tail: Callable[[], Program]) -> None:
-        artifact = Artifact(digest, digest, 8, {"input": {"step": 1}}, "looped 1", "authored", "exact")
+        artifact = Artifact(
+            source_digest=digest,
+            digest=digest,
+            nbytes=8,
+            operations={"input": {"step": 1}},
+            lowered="looped 1",
+            origin="authored",
+            math="exact",
+        )
         super().__init__(request, artifact, cached, build_tail)
 
     def open(self) -> HonestSession:

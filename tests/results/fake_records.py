@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rnnbench.results.record import (
-    ArtifactFigure,
+    Artifact,
     CheckFigure,
     Environment,
     Memory,
@@ -129,7 +129,7 @@ def record(
         "environment": Environment(threads_asked=1, threads_seen=3, affinity=(0,), load=0.4),
     }
     if built:
-        content["artifact"] = ArtifactFigure(
+        content["artifact"] = Artifact(
             source_digest="0" * 64,
             digest="f" * 64,
             nbytes=400_000 + 50 * chunk,

@@ -14,13 +14,36 @@ from typing import Literal, Protocol
 import numpy as np
 
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
 
+__all__ = [
+    "ACTIVATIONS",
+    "LENGTHS",
+    "ArrayError",
+    "ArraySpec",
+    "Arrays",
+    "Artifact",
+    "Backend",
+    "Bound",
+    "BuildError",
+    "Lack",
+    "Level",
+    "Math",
+    "OperationStage",
+    "Origin",
+    "Probe",
+    "Program",
+    "Request",
+    "Role",
+    "Session",
+    "Signature",
+    "Support",
+]
+
 Arrays = Mapping[str, np.ndarray]
 Level = Literal["native", "emulated", "unsupported"]
-Origin = Literal["library", "imported", "authored"]
-Math = Literal["exact", "approximate"]
 ACTIVATIONS, LENGTHS = "activations", "lengths"
 """Extras of requests: an LSTM or GRU with other activations than its own; rows that end before their call does."""
 Role = Literal["input", "output", "state"]
@@ -127,31 +150,6 @@ class Signature:
 
     def of(self, role: Role) -> tuple[ArraySpec, ...]:
         return tuple(spec for spec in self.arrays if spec.role == role)
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """What a build left behind, read off the artifact itself and not off the request."""
-
-    source_digest: str
-    """SHA-256 of the IR before the compiler."""
-    digest: str
-    """SHA-256 of what came out. Equal digests are the same program."""
-    nbytes: int
-    operations: Mapping[str, Mapping[str, int]]
-    """Operation counts by stage: {"input": {"linalg.matmul": 1, …}, "compiled": {"dispatches": 4, …}}."""
-    lowered: str
-    """`fused`, `looped n` (n loops), `looped n of k` (over k copies of the cell), `unrolled n` (n copies), or a mixture
-    joined by ` + `: from the compiled form."""
-    origin: Origin
-    math: Math
-    flags: tuple[str, ...] = ()
-    """The compiler flags and target that were used."""
-    notes: tuple[str, ...] = ()
-    """Tricks a reader should know of, a sentence each ("the input projection is hoisted out of the loop")."""
-    hoisted: int | None = None
-    """Steps that share one reading of the input's weights: 1 where each step reads them, the chunk where all of a call
-    are projected at once, None where that is not known: the floor then counts them once a call, which is the least."""
 
 
 class Backend(Protocol):

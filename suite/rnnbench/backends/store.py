@@ -61,8 +61,7 @@ def _found(kept: Path) -> Artifact | None:
     path = kept / _DESCRIPTION
     if not path.is_file():
         return None
-    fields = json.loads(path.read_text())
-    return Artifact(**{**fields, "flags": tuple(fields["flags"]), "notes": tuple(fields["notes"])})
+    return Artifact.model_validate_json(path.read_bytes())
 
 
 def _built(kept: Path, build: Callable[[Path], Artifact]) -> Artifact:
@@ -71,7 +70,7 @@ def _built(kept: Path, build: Callable[[Path], Artifact]) -> Artifact:
         building = Path(temporary) / "program"
         building.mkdir()
         artifact = build(building)
-        (building / _DESCRIPTION).write_text(json.dumps(dataclasses.asdict(artifact), indent=1))
+        (building / _DESCRIPTION).write_text(artifact.model_dump_json(indent=1))
         try:
             building.rename(kept)
         except OSError:

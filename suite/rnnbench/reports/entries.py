@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import groupby
 
 from rnnbench.reports.units import count
+from rnnbench.results.artifact import Artifact
 from rnnbench.results.compare import differing, identity
-from rnnbench.results.record import ArtifactFigure, Record
+from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency
 
@@ -123,7 +124,7 @@ class Entry:
         return self.artifact is not None and self.artifact.math == "approximate"
 
     @property
-    def artifact(self) -> ArtifactFigure | None:
+    def artifact(self) -> Artifact | None:
         return self.record.artifact or (self.measured.artifact if self.measured else None)
 
     @cached_property

@@ -8,6 +8,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
 from rnnbench.reports.tables import Table, by_program
+from rnnbench.results.artifact import OperationStage
 from rnnbench.results.record import Record
 
 Cost = Callable[[Record], float | None]
@@ -100,7 +101,7 @@ def _bytes_beside_weights(record: Record) -> float | None:
 
 def _operations(record: Record) -> float | None:
     stages = record.artifact.operations if record.artifact else {}
-    return sum(stages["compiled"].values()) if "compiled" in stages else None
+    return sum(stages[OperationStage.COMPILED].values()) if OperationStage.COMPILED in stages else None
 
 
 def _build_memory(record: Record) -> float | None:

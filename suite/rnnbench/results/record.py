@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from rnnbench.results.artifact import Artifact
 from rnnbench.results.part import Part
 from rnnbench.results.timing import Timing
 
@@ -111,19 +112,6 @@ class Memory(Part):
     public_growth_calls: int | None = None
 
 
-class ArtifactFigure(Part):
-    source_digest: str
-    digest: str
-    nbytes: int
-    operations: dict[str, dict[str, int]]
-    lowered: str
-    origin: Literal["library", "imported", "authored"]
-    math: Literal["exact", "approximate"]
-    flags: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    hoisted: int | None = None
-
-
 class FloorFigure(Part):
     """What one call must read and do, and how far its bound latency lies above the least that this could take."""
 
@@ -193,7 +181,7 @@ class Record(Part):
     """Where its group was sampled in more than one part."""
     memory: Memory = Memory()
     floor: FloorFigure | None = None
-    artifact: ArtifactFigure | None = None
+    artifact: Artifact | None = None
     environment: Environment
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

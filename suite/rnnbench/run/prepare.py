@@ -19,7 +19,8 @@ from rnnbench.measure.growth import Step
 from rnnbench.measure.roof import Roof
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.record import Anchor, ArtifactFigure, CheckFigure
+from rnnbench.results.artifact import Artifact
+from rnnbench.results.record import Anchor, CheckFigure
 from rnnbench.rnn.weights import Weights
 from rnnbench.run.account import Account
 from rnnbench.run.messages import Failure, request_of
@@ -89,8 +90,8 @@ class Findings:
         return all(figure.verdict != "fail" for figure in self.verdicts.values())
 
     @property
-    def artifact(self) -> ArtifactFigure | None:
-        return ArtifactFigure(**self.loaded["artifact"]) if "artifact" in self.loaded else None
+    def artifact(self) -> Artifact | None:
+        return Artifact(**self.loaded["artifact"]) if "artifact" in self.loaded else None
 
 
 @cache

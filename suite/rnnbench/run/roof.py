@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from rnnbench.measure.roof import Roof
-from rnnbench.results.record import ArtifactFigure
+from rnnbench.results.artifact import Artifact
 from rnnbench.rnn.cost import Cost, call_cost
 from rnnbench.rnn.dtypes import DTYPES
 from rnnbench.run.account import Account
@@ -32,7 +32,7 @@ def cost_of(findings: Findings) -> Cost:
     return call_cost(trial.model, trial.strategy.chunk, trial.batch, weight_bytes, value_bytes, hoisted)
 
 
-def _hoisted(artifact: ArtifactFigure | None) -> int | None:
+def _hoisted(artifact: Artifact | None) -> int | None:
     return artifact.hoisted if artifact else None
 
 

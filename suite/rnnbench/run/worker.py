@@ -20,7 +20,6 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import cycle
 from pathlib import Path
@@ -134,7 +133,7 @@ class Worker:
             "first_call_s": first_call_s,
             "run_peak": run_peak,
             "steady": steady,
-            "artifact": asdict(program.artifact),
+            "artifact": program.artifact.model_dump(),
         }
 
     def check(self, trial: Trial) -> Message:

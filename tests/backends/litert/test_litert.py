@@ -77,11 +77,11 @@ def build(folder: Path) -> Callable[..., Program]:
 def test_operators_tell_what_a_model_turned_out_to_be(build, options: dict[str, Any], expected: str) -> None:
     artifact = build(**options).artifact
     assert artifact.lowered == expected
-    assert artifact.operations["converted"].get("WHILE", 0) == (0 if "looped" not in expected else int(expected[7]))
+    assert artifact.operations["compiled"].get("WHILE", 0) == (0 if "looped" not in expected else int(expected[7]))
 
 
 def test_a_loop_writes_rows_of_y_in_place(build) -> None:
-    operations = build().artifact.operations["converted"]
+    operations = build().artifact.operations["compiled"]
     assert operations["DYNAMIC_UPDATE_SLICE"] == 1
     assert "SLICE" not in operations
 

@@ -92,8 +92,8 @@ def test_the_operators_are_a_library_and_graphs_are_authored(tmp_path: Path) -> 
 
 def test_the_route_loop_is_a_loop(tmp_path: Path) -> None:
     scan, loop = (BACKEND.build(ask("looped", route=route), tmp_path).artifact.operations for route in ("onnx", "loop"))
-    assert (scan["optimised"]["Scan"], loop["optimised"]["Loop"]) == (1, 1)
-    assert "Scan" not in loop["optimised"]
+    assert (scan["compiled"]["Scan"], loop["compiled"]["Loop"]) == (1, 1)
+    assert "Scan" not in loop["compiled"]
 
 
 def test_a_state_kept_by_the_session_is_said_to_be() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import distribution, version
 from pathlib import Path
 
-from rnnbench.backends.base import BuildError
+from rnnbench.backends.base import BuildError, OperationStage
 from rnnbench.backends.iree.lowered import lowered
 from rnnbench.backends.iree.program import DEVICE
 
@@ -52,7 +52,7 @@ class Compiled:
     """The .vmfb."""
     cached: bool
     digest: str
-    operations: dict[str, dict[str, int]]
+    operations: dict[OperationStage, dict[str, int]]
     lowered: str
 
 
@@ -112,7 +112,7 @@ def _facts(text: str, folder: Path) -> dict[str, object]:
     compiled = {name.removesuffix("-count"): n for name, n in counts.items() if name.endswith("-count")}
     return {
         "digest": hashlib.sha256((folder / "rnn.vmfb").read_bytes()).hexdigest(),
-        "operations": {"input": operations(text), "compiled": compiled},
+        "operations": {OperationStage.INPUT: operations(text), OperationStage.COMPILED: compiled},
         "lowered": lowered((folder / STREAM).read_text()),
     }
 

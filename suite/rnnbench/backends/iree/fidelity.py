@@ -58,7 +58,15 @@ def _run(command: list[str], seconds: float) -> float:
 def _empty(request: Request, cache: Path) -> Bound:
     """A call of the same kind as `bound`'s, its argument list packed beforehand."""
     compiled = compile_module(EMPTY, cache / "empty")
-    artifact = Artifact("", compiled.digest, 0, {}, compiled.lowered, "authored", "exact")
+    artifact = Artifact(
+        source_digest="",
+        digest=compiled.digest,
+        nbytes=0,
+        operations={},
+        lowered=compiled.lowered,
+        origin="authored",
+        math="exact",
+    )
     nothing = IreeProgram(request, artifact, compiled.path, compiled.cached, _no_tail)
     return EnclosedSession(nothing)._bind([np.zeros((1, 1, 1), np.float32)] * 8)
 

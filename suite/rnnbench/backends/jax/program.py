@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import serialize_executable
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, Request
 from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession, of_one_step
 from rnnbench.backends.jax import lowered, store
 from rnnbench.backends.jax.network import network, state_size
@@ -57,8 +57,8 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
         digest=_digest(request, hlo),
         nbytes=len(executable),
         operations={
-            "input": dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
-            "compiled": lowered.operations(hlo),
+            OperationStage.INPUT: dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
+            OperationStage.COMPILED: lowered.operations(hlo),
         },
         lowered=lowered.lowered(hlo),
         origin="authored",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -46,8 +45,7 @@ def find(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None
     description = folder / f"{name}.json"
     if not description.is_file():
         return None
-    fields = json.loads(description.read_text())
-    artifact = Artifact(**{**fields, "flags": tuple(fields["flags"]), "notes": tuple(fields["notes"])})
+    artifact = Artifact.model_validate_json(description.read_bytes())
     parts = pickle.loads((folder / f"{name}{SUFFIX}").read_bytes())
     return serialize_executable.deserialize_and_load(*parts), artifact
 
@@ -55,7 +53,7 @@ def find(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None
 def keep(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
     """Each file whole or not at all, the description last: it is what `find` looks for."""
     folder.mkdir(parents=True, exist_ok=True)
-    described = json.dumps(dataclasses.asdict(artifact), indent=1).encode()
+    described = artifact.model_dump_json(indent=1).encode()
     for suffix, content in ((SUFFIX, executable), (".json", described)):
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".building-", delete=False) as file:
             file.write(content)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import BuildError, OperationStage, Request
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Facts:
     source_digest: str
     """Of the model as the converter made it."""
     digest: str
-    operations: dict[str, dict[str, int]]
+    operations: dict[OperationStage, dict[str, int]]
     lowered: str
     fused_state: list[list[int]]
     """The tensors h and c of each fused operator; empty where there is none."""
@@ -61,4 +61,4 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
         raise BuildError("the converter did not make an operator UNIDIRECTIONAL_SEQUENCE_LSTM of every layer")
     data = model.pack()
     source_digest, digest = (hashlib.sha256(each).hexdigest() for each in (converted, data))
-    return data, Facts(source_digest, digest, {"converted": model.operations()}, lowered, state)
+    return data, Facts(source_digest, digest, {OperationStage.COMPILED: model.operations()}, lowered, state)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.numpy.tape import Call, Tape
 from rnnbench.rnn.cells import cell_body
 from rnnbench.rnn.spec import Model
@@ -93,11 +93,11 @@ class Network:
         for loop in self.loops:
             loop()
 
-    def operations(self) -> dict[str, dict[str, int]]:
-        """NumPy calls by name: once a chunk, and once a step."""
+    def operations(self) -> dict[OperationStage, dict[str, int]]:
+        """NumPy calls by name: those before the loop, and those of one step."""
         once = [*self._start, *(call for loop in self.loops for call in loop.project)]
         each = [call for loop in self.loops for call in (*loop.advance, loop.steps[0][0], *loop.steps[0][1])]
-        return {"chunk": _counted(once), "step": _counted(each)}
+        return {OperationStage.COMPILED: _counted([*once, *each])}
 
     def listing(self) -> Iterator[str]:
         """Every call with the shapes of its arrays, in order: the program, for its digest."""

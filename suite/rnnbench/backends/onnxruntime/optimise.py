@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import onnxruntime as ort
 
-from rnnbench.backends.base import Artifact, BuildError, Request
+from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnx_graphs import LoopOperator, build_graph, lowered, operations
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
 
@@ -30,7 +30,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         source_digest=hashlib.sha256(serialised).hexdigest(),
         digest=hashlib.sha256(written).hexdigest(),
         nbytes=len(written),
-        operations={"input": operations(source), "optimised": operations(model)},
+        operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
         lowered=lowered(model),
         origin="library" if request.strategy.time == "fused" else "authored",
         math="exact",

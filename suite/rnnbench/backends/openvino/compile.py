@@ -11,7 +11,7 @@ from typing import Any
 
 import openvino as ov
 
-from rnnbench.backends.base import Artifact, BuildError, Request
+from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnx_graphs import NEXT, build_graph, copies_named, described
 from rnnbench.backends.openvino.device import config, export, misexported, save
 
@@ -23,7 +23,7 @@ LOOP = "TensorIterator"
 def compile_model(request: Request, folder: Path) -> Artifact:
     """Compile the request's model, leave in `folder` what can be loaded, and describe both."""
     source, model = _source(request)
-    operations = {"input": _counted(node.get_type_name() for node in _nodes(model))}
+    operations = {OperationStage.INPUT: _counted(node.get_type_name() for node in _nodes(model))}
     loops = [len(copies_named(n.get_friendly_name() for n in _nodes(body))) for body in _bodies(model)]
     try:
         compiled = ov.Core().compile_model(model, "CPU", config(request.threads))
@@ -31,7 +31,7 @@ def compile_model(request: Request, folder: Path) -> Artifact:
         raise BuildError(f"OpenVINO refused the model: {error}") from error
     kept = save(model, folder) if misexported(request) else export(compiled, folder)
     nodes = [_Executed(node) for node in compiled.get_runtime_model().get_ordered_ops()]
-    operations["compiled"] = _counted(node.kind for node in nodes)
+    operations[OperationStage.COMPILED] = _counted(node.kind for node in nodes)
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
         digest=hashlib.sha256(kept).hexdigest(),

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
@@ -85,7 +85,10 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     else:
         facts["digest"], facts["nbytes"] = library.digest, _size(folder)
         counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, cell)
-    return {**facts, "operations": {"input": canonical.operations(library.functions), "compiled": counts}}
+    return {
+        **facts,
+        "operations": {OperationStage.INPUT: canonical.operations(library.functions), OperationStage.COMPILED: counts},
+    }
 
 
 def _executed_graph(function: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
 from rnnbench.backends.torch.generated import calls, lowered_code
 from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, recorded_module, zero_state
@@ -109,7 +109,7 @@ def _make(request: Request, source: str, path: Path) -> Artifact:
         source_digest=source,
         digest=sha256(source, code),
         nbytes=path.stat().st_size,
-        operations={"compiled": calls(code)},
+        operations={OperationStage.COMPILED: calls(code)},
         lowered=lowered_code(request.model, code, passes or 1),
         origin=origin(request),
         math="exact",

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch._guards import TracingContext, tracing
 from torch._inductor.utils import run_and_get_code
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.generated import calls, lowered_code
 from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, held_state, recorded_module
@@ -71,7 +71,7 @@ def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifa
         source_digest=source,
         digest=sha256(source, code),
         nbytes=path.stat().st_size,
-        operations={"compiled": calls(code)},
+        operations={OperationStage.COMPILED: calls(code)},
         lowered=lowered_code(request.model, code, request.strategy.copies or 1),
         origin=origin(request),
         math="exact",

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.fused import FusedStream, dispatched, lowered
 from rnnbench.backends.torch.library import ONEDNN_FROM, library_module, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
@@ -56,7 +56,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         source_digest=source,
         digest=sha256(source, *(f"{name} {count}" for name, count in kernels.items())),
         nbytes=len(payload),
-        operations={"kernels": kernels},
+        operations={OperationStage.COMPILED: kernels},
         lowered=lowered(model, kernels),
         origin="library",
         math="exact",

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.backends.torch.tape import Tape, in_place
 from rnnbench.rnn.cells import cell_body
@@ -117,11 +117,11 @@ class LoopedStream(PreparedStream):
             loop()
         return self._y
 
-    def operations(self) -> dict[str, dict[str, int]]:
-        """Calls into torch by name: once a chunk, and once a step."""
+    def operations(self) -> dict[OperationStage, dict[str, int]]:
+        """Calls into torch by name: those before the loop, and those of one step."""
         once = Counter(entry.name for loop in self._loops for entry in loop.project)
         each = Counter(entry.name for loop in self._loops for entry in loop.advance)
-        return {"chunk": dict(once), "step": dict(each)}
+        return {OperationStage.COMPILED: dict(once + each)}
 
     def lowered(self) -> str:
         return f"looped {len(self._loops)}"

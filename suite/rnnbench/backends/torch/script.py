@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.counting import lowered, steps_in
 from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, held_state, recorded_module
 from rnnbench.backends.torch.recorded import RecordedStream
@@ -69,7 +69,7 @@ def _make(request: Request, source: str, path: Path) -> Artifact:
         source_digest=source,
         digest=sha256(source, str(executed)),
         nbytes=path.stat().st_size,
-        operations={"recorded": counted(recorded.inlined_graph), "executed": counted(executed)},
+        operations={OperationStage.INPUT: counted(recorded.inlined_graph), OperationStage.COMPILED: counted(executed)},
         lowered=lowered(loops, outside),
         origin="authored",
         math="exact",

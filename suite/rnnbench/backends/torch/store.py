@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -30,14 +30,12 @@ def kept(cache: Path, source: str, make: Callable[[Path], Artifact], suffix: str
     """
     path, facts = cache / f"torch-{source[:32]}{suffix}", cache / f"torch-{source[:32]}.json"
     if path.exists() and facts.exists():
-        found = json.loads(facts.read_text())
-        lists = {name: tuple(found[name]) for name in ("flags", "notes")}
-        return Kept(path, Artifact(**found | lists), True)
+        return Kept(path, Artifact.model_validate_json(facts.read_bytes()), True)
     cache.mkdir(parents=True, exist_ok=True)
     part, part_facts = (p.with_name(f"part-{os.getpid()}-{p.name}") for p in (path, facts))
     artifact = make(part)
     part.replace(path)
-    part_facts.write_text(json.dumps(asdict(artifact)))
+    part_facts.write_text(artifact.model_dump_json())
     part_facts.replace(facts)
     return Kept(path, artifact, False)
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Artifact, Program, Request
+from rnnbench.backends.base import Artifact, OperationStage, Program, Request
 from rnnbench.backends.chunked import ChunkedProgram, of_one_step
 from rnnbench.backends.store import Stored, found_or_built
 from rnnbench.backends.tvm import machine, store
@@ -32,11 +32,11 @@ class TirProgram(ChunkedProgram):
 
     def __init__(self, request: Request, stored: Stored, params: Buffer, build_tail: Callable[[], Program]) -> None:
         digest = hashlib.sha256(params.array.tobytes()).hexdigest()
-        artifact = dataclasses.replace(
-            stored.artifact,
-            digest=hashlib.sha256(f"{stored.artifact.digest} {digest}".encode()).hexdigest(),
-            nbytes=stored.artifact.nbytes + params.array.nbytes,
-        )
+        update = {
+            "digest": hashlib.sha256(f"{stored.artifact.digest} {digest}".encode()).hexdigest(),
+            "nbytes": stored.artifact.nbytes + params.array.nbytes,
+        }
+        artifact = stored.artifact.model_copy(update=update)
         super().__init__(request, artifact, stored.cached, build_tail)
         self.library = stored.folder / store.LIBRARY
         self.module = import_tvm().runtime.load_module(str(self.library))
@@ -75,7 +75,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
         digest=hashlib.sha256(library).hexdigest(),
         nbytes=len(library),
-        operations={"input": _statements(function), "compiled": machine.operations(ir)},
+        operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: machine.operations(ir)},
         lowered=machine.strategy(ir),
         origin="authored",
         math="approximate" if _approximates(request.model) else "exact",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Artifact, Origin, Program, Request
+from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, Request
 from rnnbench.backends.chunked import ChunkedProgram
 from rnnbench.backends.store import Stored, found_or_built
 from rnnbench.backends.tvm import store
@@ -50,7 +50,7 @@ def compiled(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
             digest=hashlib.sha256(library).hexdigest(),
             nbytes=len(library),
-            operations={"input": operations(source), "compiled": operations(final[0])},
+            operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final[0])},
             lowered=lowered(final[0]),
             origin=origin,
             math="exact",

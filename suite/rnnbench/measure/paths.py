@@ -1,0 +1,159 @@
+"""The latency paths: what is timed of a trial, and how. A path is declared here once, and nowhere else.
+
+Everything that must know of a path reads it from `PATHS`: the case file's keys, the worker's sampler, the record's
+figures, and the columns and words of reports. To add a path, add one entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnbench.measure.sampling import Block, sample_block, sample_cold, sample_paced
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """What a sampler calls."""
+
+    call: Callable[[], object]
+    sync: Callable[[], object]
+    """Returns once the work of the last call is done. It is part of the latency."""
+    evict: Callable[[], object]
+    """Empties the processor's caches of what the call left there."""
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """How one block of calls is to be timed."""
+
+    seconds: float
+    calls_per_sample: int = 1
+    """Calls that are timed as one, where one alone is too short for the clock."""
+    rewarm: bool = True
+    """Whether the first calls of the block are left out, because they only warm the caches again."""
+    setting: float = 0.0
+    """The value of the path's key in the case file, where the path has one."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The key of `measure:` in a case file that asks for a path."""
+
+    key: str
+    kind: Literal["flag", "duration"]
+    """`flag` is true or false. `duration` is a time in seconds, or null for none."""
+    description: str
+
+
+@dataclass(frozen=True)
+class PathFigure:
+    """A figure that only this path has."""
+
+    name: str
+    """Key in the record."""
+    title: str
+    """Column in a table."""
+    unit: Literal["seconds", "count", "ratio"]
+    compute: Callable[[Sequence[Block], float, float], float]
+    """From all blocks, the setting's value, and the median in seconds."""
+
+
+@dataclass(frozen=True)
+class LatencyPath:
+    """One way to time a trial."""
+
+    name: str
+    """Name in records and tables."""
+    meaning: str
+    """A sentence for readers of a report."""
+    entry: Literal["bound", "public"]
+    """Which call of a session is timed: `Session.bind(...)()` or `Session.step`."""
+    sample: Callable[[TimedCall, BlockPlan], Block]
+    setting: Setting | None = None
+    """What asks for the path. None: every trial has it."""
+    warms_up: bool = False
+    """Whether calls are left out until their distribution is stationary. Such a path chooses `calls_per_sample`."""
+    compared: bool = False
+    """Whether `compare` and `ab` give a verdict on it."""
+    watch_memory: bool = False
+    """Whether the growth of memory over its calls is recorded."""
+    least_block_s: Callable[[float], float] = lambda setting: 0.0
+    """Least seconds of a block, from the setting."""
+    least_process_s: Callable[[float], float] = lambda setting: 0.0
+    """Least seconds that the budget must have for each process, from the setting."""
+    figures: tuple[PathFigure, ...] = ()
+
+    def value(self, settings: Mapping[str, float]) -> float:
+        """The value of its setting; 0 where it has none, or is not asked for."""
+        return settings.get(self.setting.key, 0.0) if self.setting else 0.0
+
+    def is_requested(self, settings: Mapping[str, float]) -> bool:
+        return self.setting is None or bool(self.value(settings))
+
+
+def _sample_warm(timed: TimedCall, plan: BlockPlan) -> Block:
+    return sample_block(
+        timed.call, timed.sync, plan.seconds, calls_per_sample=plan.calls_per_sample, rewarm=plan.rewarm
+    )
+
+
+PATHS: Mapping[str, LatencyPath] = {
+    path.name: path
+    for path in (
+        LatencyPath(
+            name="bound",
+            meaning="The least that the runtime needs from Python. Everything is allocated and converted beforehand.",
+            entry="bound",
+            sample=_sample_warm,
+            warms_up=True,
+            compared=True,
+            watch_memory=True,
+        ),
+        LatencyPath(
+            name="public",
+            meaning="NumPy arrays in, NumPy arrays out.",
+            entry="public",
+            sample=_sample_warm,
+            warms_up=True,
+            compared=True,
+            watch_memory=True,
+        ),
+        LatencyPath(
+            name="cold",
+            meaning="A bound call after the processor's caches were emptied.",
+            entry="bound",
+            sample=lambda timed, plan: sample_cold(timed.call, timed.sync, timed.evict, plan.seconds),
+            setting=Setting("cold", "flag", "Whether to time calls with empty caches too."),
+        ),
+        LatencyPath(
+            name="paced",
+            meaning="Bound calls that begin one period apart, as a stream's calls do.",
+            entry="bound",
+            sample=lambda timed, plan: sample_paced(timed.call, timed.sync, plan.setting, plan.seconds),
+            setting=Setting(
+                "period",
+                "duration",
+                "Time between the starts of two calls of a stream, which is then timed too; null for none.",
+            ),
+            least_block_s=lambda period: 1.5 * period,
+            least_process_s=lambda period: 4 * period,
+            figures=(
+                PathFigure("period", "period", "seconds", lambda blocks, period, median: period),
+                PathFigure("real_time_factor", "real-time factor", "ratio", lambda _, period, median: median / period),
+                PathFigure(
+                    "deadline_misses",
+                    "deadlines missed",
+                    "count",
+                    lambda blocks, *_: sum(block.missed for block in blocks),
+                ),
+            ),
+        ),
+    )
+}
+
+
+def requested(settings: Mapping[str, float]) -> tuple[LatencyPath, ...]:
+    """The paths that a case's settings ask for. The sampling budget is theirs in equal shares."""
+    return tuple(path for path in PATHS.values() if path.is_requested(settings))
