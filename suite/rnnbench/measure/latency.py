@@ -1,88 +1,82 @@
-"""From blocks of calls to the figures of a record, and to the file of samples beside it."""
+"""From blocks of calls to the figures of a record, and to the rows of the file of samples beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
-from rnnbench.measure.course import Course, medians
+from rnnbench.measure.blocks import Block
 from rnnbench.measure.interval import drift_of, interval_of
-from rnnbench.measure.sampling import Block
-from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.timing import Latency, PacedLatency, Warmup
+from rnnbench.measure.paths import LatencyPath
+from rnnbench.results.samples import SAMPLES_CAP
+from rnnbench.results.timing import Latency, Sampling, SideLatency, StoppedBy, Warmup
 
-SAMPLES_CAP = 4_000
-"""Most samples of one trial and path that are kept in its file; percentiles are taken from all of them."""
-COLUMNS = ("process", "block", "end", "seconds", "disturbed")
-"""Of a file of samples: numbers of process and block, seconds since the epoch, seconds per call, and 1 where marked."""
+
+@dataclass(frozen=True)
+class CallSize:
+    """What one call advances: time steps, and streams side by side."""
+
+    chunk: int
+    batch: int = 1
 
 
 def summarise(
     processes: Sequence[Sequence[Block]],
-    chunk: int,
-    batch: int = 1,
-    warmups: Sequence[WarmUp] = (),
-    course: Course | None = None,
+    size: CallSize,
+    path: LatencyPath | None = None,
+    setting: float = 0.0,
+    warmup: Warmup | None = None,
+    stopped_by: StoppedBy | None = None,
 ) -> Latency:
-    """Seconds per call over all blocks of all processes, and per time step of calls that have `chunk` of them.
-
-    With the `warmups` that came before the blocks also how they began, and with their `course` why they ended.
-    """
+    """Seconds per call over all blocks of all processes, and the figures that `path` declares."""
     blocks = [block for of_process in processes for block in of_process]
-    every = np.concatenate([block.seconds for block in blocks])
-    median = float(np.median(every))
-    of_processes = medians(processes)
-    latency = Latency(
-        count=len(every),
-        kept=min(len(every), SAMPLES_CAP),
-        min=float(every.min()),
-        median=median,
-        mean=float(every.mean()),
-        p90=float(np.percentile(every, 90)),
-        p99=float(np.percentile(every, 99)),
-        max=float(every.max()),
-        per_step=median / chunk,
-        process_medians=tuple(of_processes),
-        interval=interval_of(of_processes),
-        stopped_by=None if course is None else course.stopped_by,
-        calls_per_sample=max(block.calls_per_sample for block in blocks),
-        warmup=_warmup(warmups),
-        blocks=len(blocks),
-        disturbed_blocks=_disturbed(blocks),
-        drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
-        steps_per_s=batch * chunk / median if batch > 1 else None,
-    )
-    if course is None or course.period is None:
-        return latency
-    return PacedLatency(
-        **latency.model_dump(),
-        period=course.period,
-        real_time_factor=median / course.period,
-        deadline_misses=sum(block.missed for block in blocks),
+    seconds = np.concatenate([block.seconds for block in blocks])
+    middle = float(np.median(seconds))
+    medians = process_medians(processes)
+    figures = {figure.name: float(figure.compute(blocks, setting, middle)) for figure in (path.figures if path else ())}
+    if size.batch > 1:
+        figures["steps_per_s"] = size.batch * size.chunk / middle
+    return Latency(
+        count=len(seconds),
+        kept=min(len(seconds), SAMPLES_CAP),
+        min=float(seconds.min()),
+        median=middle,
+        mean=float(seconds.mean()),
+        p90=float(np.percentile(seconds, 90)),
+        p99=float(np.percentile(seconds, 99)),
+        max=float(seconds.max()),
+        per_step=middle / size.chunk,
+        process_medians=tuple(medians),
+        interval=interval_of(medians),
+        sampling=Sampling(
+            stopped_by=stopped_by,
+            calls_per_sample=max(block.calls_per_sample for block in blocks),
+            warmup=warmup,
+            blocks=len(blocks),
+            disturbed_blocks=_disturbed(blocks),
+            drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
+        ),
+        figures=figures,
     )
 
 
-def _warmup(warmups: Sequence[WarmUp]) -> Warmup | None:
-    if not any(warmup.windows for warmup in warmups):
-        return None
-    return Warmup(
-        calls=sum(warmup.calls for warmup in warmups),
-        seconds=sum(warmup.seconds for warmup in warmups),
-        stationary=sum(warmup.at_rest for warmup in warmups),
-    )
+def side_latency(processes: Sequence[Sequence[Block]]) -> SideLatency:
+    """What was timed beside the latencies of a trial: the median of the processes' medians."""
+    latency = summarise(processes, CallSize(chunk=1))
+    return SideLatency(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
 
 
-def _disturbed(blocks: Sequence[Block]) -> int | None:
-    if any(block.disturbance is None for block in blocks):
-        return None
-    return sum(block.disturbed for block in blocks)
+def process_medians(processes: Sequence[Sequence[Block]]) -> list[float]:
+    """The median of each process over all of its calls."""
+    return [float(np.median(np.concatenate([block.seconds for block in blocks]))) for blocks in processes]
 
 
-def save_samples(path: Path, processes: Sequence[Sequence[Block]]) -> None:
-    """Write rows of COLUMNS, evenly thinned to SAMPLES_CAP, in time's order."""
-    rows = np.concatenate(
+def sample_rows(processes: Sequence[Sequence[Block]]) -> np.ndarray:
+    """Every sample as a row of `results.samples.COLUMNS`, in the order of time [samples, columns]."""
+    return np.concatenate(
         [
             np.column_stack(
                 [
@@ -97,7 +91,9 @@ def save_samples(path: Path, processes: Sequence[Sequence[Block]]) -> None:
             for index, block in enumerate(blocks)
         ]
     )
-    if len(rows) > SAMPLES_CAP:
-        rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.save(path, rows)
+
+
+def _disturbed(blocks: Sequence[Block]) -> int | None:
+    if any(block.disturbance is None for block in blocks):
+        return None
+    return sum(block.disturbed for block in blocks)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnbench.measure.sampling import Block, sample_block, sample_cold, sample_paced
+from rnnbench.measure.blocks import Block, sample_block, sample_cold, sample_paced
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class LatencyPath:
     """Whether `compare` and `ab` give a verdict on it."""
     watch_memory: bool = False
     """Whether the growth of memory over its calls is recorded."""
+    evicts: bool = False
+    """Whether its sampler calls `TimedCall.evict`, whose buffer takes memory."""
     least_block_s: Callable[[float], float] = lambda setting: 0.0
     """Least seconds of a block, from the setting."""
     least_process_s: Callable[[float], float] = lambda setting: 0.0
@@ -126,6 +128,7 @@ PATHS: Mapping[str, LatencyPath] = {
             entry="bound",
             sample=lambda timed, plan: sample_cold(timed.call, timed.sync, timed.evict, plan.seconds),
             setting=Setting("cold", "flag", "Whether to time calls with empty caches too."),
+            evicts=True,
         ),
         LatencyPath(
             name="paced",

@@ -1,4 +1,4 @@
-"""When warm-up is over: when the distribution of a call's seconds has come to rest, or its share of time is spent."""
+"""When a warm-up is over: when the distribution of a call's seconds is stationary, or its share of time is spent."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.measure.sampling import Block, measure_clock
+from rnnbench.measure.blocks import Block, measure_clock
+from rnnbench.results.timing import Warmup
 
 WARMUP_SHARE = 0.25
 """Most of a process's time that warm-up may take."""
 WINDOWS = 5
 """Windows in that time."""
 FEW_CALLS = 3
-"""Samples of a window up to which the test between windows is not asked: of so few it never sees a difference."""
+"""Windows with so few samples, or fewer, are not tested against each other: the test never sees a difference there."""
 SIGNIFICANCE = 0.05
 """Of the test between windows."""
 
 
 class WarmUp:
-    """The first calls of a latency in one process, window by window, until they are at rest or their time is spent."""
+    """The first calls of a latency in one process, window by window, until they are stationary or their time is spent."""
 
     def __init__(self, limit_s: float, tolerance: float) -> None:
         self.windows: list[Block] = []
@@ -33,11 +34,11 @@ class WarmUp:
 
     @property
     def is_over(self) -> bool:
-        return self.at_rest or self.seconds >= self._limit_s
+        return self.is_stationary or self.seconds >= self._limit_s
 
     @property
-    def at_rest(self) -> bool:
-        return at_rest(self.windows, self._tolerance)
+    def is_stationary(self) -> bool:
+        return is_stationary(self.windows, self._tolerance)
 
     @property
     def seconds(self) -> float:
@@ -53,7 +54,7 @@ class WarmUp:
         return measure_clock().calls_per_sample(float(np.median(self.windows[0].seconds))) if self.windows else 1
 
 
-def at_rest(windows: Sequence[Block], tolerance: float) -> bool:
+def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
     """Whether the last two windows show one distribution.
 
     They do where their medians agree within `tolerance`, a relative difference; or where the test of Mann and Whitney
@@ -69,3 +70,14 @@ def at_rest(windows: Sequence[Block], tolerance: float) -> bool:
     from scipy import stats
 
     return bool(stats.mannwhitneyu(before, after).pvalue >= SIGNIFICANCE)
+
+
+def describe_warmups(warmups: Sequence[WarmUp]) -> Warmup | None:
+    """The warm-ups of all processes; None where there was none."""
+    if not any(warmup.windows for warmup in warmups):
+        return None
+    return Warmup(
+        calls=sum(warmup.calls for warmup in warmups),
+        seconds=sum(warmup.seconds for warmup in warmups),
+        stationary=sum(warmup.is_stationary for warmup in warmups),
+    )

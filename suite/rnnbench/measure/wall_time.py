@@ -1,0 +1,47 @@
+"""Where a run's wall time goes: what its trials spend building, checking and sampling, and what the suite adds."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+OF_TRIALS = ("build", "check", "sample")
+"""What trials spend. Imports are counted apart; the rest is the suite's."""
+
+
+class WallTime:
+    """Seconds by what they were spent on, since this was made."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def spent_on(self, what: str) -> Iterator[None]:
+        """Add the seconds that the block takes to `what`."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[what] += time.monotonic() - start
+
+    def add(self, what: str, seconds: float) -> None:
+        """Add seconds that were measured elsewhere. They are part of seconds that are counted here already."""
+        self._seconds[what] += seconds
+
+    def seconds(self) -> dict[str, float]:
+        return {"total": time.monotonic() - self._started, **self._seconds}
+
+
+def describe_seconds(seconds: Mapping[str, float]) -> str:
+    """A run's wall time in a sentence: what its trials took, and what imports and the suite added."""
+    of_trials = sum(seconds.get(what, 0.0) for what in OF_TRIALS)
+    imports, total = seconds.get("import", 0.0), seconds["total"]
+    listed = ", ".join(f"{what} {seconds.get(what, 0.0):.0f} s" for what in OF_TRIALS)
+    share = f" ({(total - of_trials) / of_trials:.0%} of the trials' time)" if of_trials else ""
+    return (
+        f"{total:.0f} s in total: {listed}; imports added {imports:.0f} s and the suite "
+        f"{total - of_trials - imports:.1f} s{share}"
+    )

@@ -1,0 +1,146 @@
+"""`rnnbench ab`: trials are built and checked on two sides, and sampled in pairs of processes until they are judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rnnbench.cases.trial import Trial
+from rnnbench.measure.machine import Watch
+from rnnbench.measure.wall_time import WallTime
+from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.environments import Side, differences
+from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.run import group_by_workload
+from rnnbench.plan import RunPlan, begin_run, end_run
+from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
+from rnnbench.results.store import Store, read_run, write_info
+from rnnbench.sampling import SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
+from rnnbench.stages import Checked, Examined
+from rnnbench.worker import RunFolders
+
+VERDICTS = "verdicts.json"
+"""The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
+
+ExaminedPair = tuple[Examined, Examined]
+CheckedPair = tuple[Checked, Checked]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two environments and the run of each."""
+
+    sides: tuple[Side, Side]
+    plans: tuple[RunPlan, RunPlan]
+
+    @classmethod
+    def begin(cls, trials: Sequence[Trial], sides: tuple[Side, Side], store: Store) -> SideBySide:
+        """Begin a run for each side. Raises StoreError."""
+        a, b = (_begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
+        return cls(sides, (a, b))
+
+    @property
+    def runs(self) -> tuple[Path, Path]:
+        return self.plans[0].folder, self.plans[1].folder
+
+    @property
+    def differences(self) -> list[str]:
+        return differences(self.sides[0].facts, self.sides[1].facts)
+
+    def describe(self) -> list[str]:
+        """What A and B are and in what they differ, a sentence each."""
+        sides = [f"{name} is {side.text}." for name, side in zip("AB", self.sides, strict=True)]
+        return [*sides, f"B has other versions than A: {', '.join(self.differences) or 'none, nothing differs'}."]
+
+
+def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> Comparison:
+    """Build, check, sample and judge the trials. Their records and the verdicts are left in the two runs.
+
+    An interrupt goes through once every worker is gone.
+    """
+    wall_time, watch = WallTime(), Watch()
+    folders = [RunFolders.of_run(run) for run in both.runs]
+    a, b = (Context(of_side, wall_time, observer.stage) for of_side in folders)
+    journals = [Journal(plan, observer) for plan in both.plans]
+    examined = list(zip(*(side.examined() for side in both.sides), strict=True))
+    judged: list[JudgedTrial] = []
+    for group in group_by_workload(examined, lambda pair: pair[0].trial):
+        pairs = list(_check_pairs(group, (a, b), journals))
+        if pairs:
+            of_group = judge_trials(pairs, (a, b), budget, both.plans[1].seed)
+            for trial in of_group:
+                for journal, sampled in zip(journals, trial.sides, strict=True):
+                    journal.write(sampled)
+            judged += of_group
+    for run, of_side in zip(both.runs, folders, strict=True):
+        end_run(run, wall_time.seconds(), watch.conditions())
+        of_side.clear()
+    _write_verdicts(both, judged)
+    return _comparison(both, judged, budget.smallest_change)
+
+
+def _begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
+    """A run whose versions are those of that side."""
+    plan = begin_run(trials, store, suffix=f"-{name}")
+    info = read_run(plan.folder).info
+    versions = {one.trial.target.backend: dict(one.probe.versions) for one in side.facts.trials}
+    machine = {**info.machine, "python": side.facts.python}
+    write_info(plan.folder, info.model_copy(update={"versions": versions, "machine": machine}))
+    return plan
+
+
+def _check_pairs(
+    group: Sequence[ExaminedPair], contexts: tuple[Context, Context], journals: Sequence[Journal]
+) -> Iterator[CheckedPair]:
+    """The trials that conform on both sides. The others have their records at once."""
+    to_check = [
+        (one, context)
+        for pair in group
+        for one, context in zip(pair, contexts, strict=True)
+        if one.failure is None
+    ]
+    checked = {id(one.examined): one for one in build_and_check_all(to_check)}
+    for pair in group:
+        a, b = (checked.get(id(one)) or not_checked(one) for one in pair)
+        if a.failure is None and b.failure is None:
+            yield a, b
+        else:
+            for journal, one in zip(journals, (a, b), strict=True):
+                journal.write(not_sampled(one))
+
+
+def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
+    content = {
+        "a": {"environment": both.sides[0].text, "run": both.runs[0].name},
+        "b": {"environment": both.sides[1].text, "run": both.runs[1].name},
+        "differences": both.differences,
+        "verdicts": [
+            {
+                "trial": trial.sides[0].trial.id,
+                "path": path,
+                **asdict(judgement),
+                "ratios": trial.ratios[path],
+                "seconds": trial.seconds,
+            }
+            for trial in judged
+            for path, judgement in trial.judgements.items()
+        ],
+    }
+    (both.runs[1] / VERDICTS).write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], smallest_change: float) -> Comparison:
+    base, new = (read_run(run) for run in both.runs)
+    changes = []
+    for trial in judged:
+        for path, judgement in trial.judgements.items():
+            name = trial.sides[0].trial.id
+            old, young = (run.by_trial[name].timing.latency[path].median for run in (base, new))
+            changes.append(LatencyChange(name, path, old, young, judgement, trial.seconds))
+    compared = compare_runs(base, new, smallest_change)
+    # That versions differ is what was asked for, and is said in `about`.
+    warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
+    about = (*both.describe(), verdict_cost(judged))
+    return replace(compared, latencies=tuple(changes), paired=True, warnings=warnings, about=about)

@@ -1,0 +1,146 @@
+"""The stages before sampling: a trial is built, loaded and checked in a worker of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Protocol
+
+from pydantic import TypeAdapter
+
+from rnnbench.cases.trial import Trial
+from rnnbench.sampling import Context
+from rnnbench.stages import (
+    BuildFigures,
+    Built,
+    Checked,
+    CheckFigures,
+    Examined,
+    Failure,
+    ImportFigures,
+    Sampled,
+    Stage,
+    first_failure,
+)
+from rnnbench.worker import Command, Reply, RunFolders, WorkerError, log_name, start_trial_worker
+from rnnbench.worker.commands import Build, Check, Load
+
+_BUILD_FIGURES = TypeAdapter(BuildFigures)
+
+
+class TrialWorker(Protocol):
+    """What a trial needs of its worker: a process of its own, or a forked child of one that trials share."""
+
+    def ready(self) -> ImportFigures: ...
+    def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
+    def close(self) -> None: ...
+
+
+def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
+    """Wait for the worker's import, and build the trial in it. A failure is in the value, not raised."""
+    trial = examined.trial
+    if examined.failure is not None:
+        return Built(examined, failure=examined.failure)
+    context.on_stage(trial, "import")
+    try:
+        with context.wall_time.spent_on("import"):
+            imports = worker.ready()
+    except WorkerError as error:
+        return Built(examined, failure=_failure("import", error))
+    context.on_stage(trial, "build")
+    started = time.monotonic()
+    try:
+        with context.wall_time.spent_on("build"):
+            figures = worker.ask(Build(trial), min(trial.limits.build, trial.limits.trial), trial.limits.memory)
+    except WorkerError as error:
+        return Built(examined, imports, failure=_failure("build", error))
+    worker_s = time.monotonic() - started
+    return Built(examined, imports, _remember_cold_build(figures, trial, context.folders), worker_s)
+
+
+def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
+    """Load the program and run the conformance checks, within what its build left of the trial's limit."""
+    if built.failure is not None:
+        return Checked(built, failure=built.failure)
+    trial, deadline = built.trial, time.monotonic() + built.trial.limits.trial - built.worker_s
+
+    def ask(command: Command[Reply]) -> Reply:
+        with context.wall_time.spent_on("check"):
+            return worker.ask(command, deadline - time.monotonic(), trial.limits.memory)
+
+    context.on_stage(trial, "load")
+    try:
+        loaded = ask(Load(trial))
+    except WorkerError as error:
+        return Checked(built, failure=_failure("load", error))
+    context.on_stage(trial, "check")
+    try:
+        figures = ask(Check(trial))
+    except WorkerError as error:
+        return Checked(built, loaded, failure=_failure("check", error))
+    context.wall_time.add("reference", figures.reference_s)
+    return Checked(built, loaded, figures, _nonconforming(figures))
+
+
+def build_and_check(
+    examined: Examined, worker: TrialWorker, context: Context, when_built: Callable[[], None] = lambda: None
+) -> Checked:
+    """Both stages in one worker, which is closed at the end. `when_built` is called between them."""
+    try:
+        built = build(examined, worker, context)
+        when_built()
+        return check(built, worker, context)
+    finally:
+        worker.close()
+
+
+def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[Checked]:
+    """Every trial that has not failed yet, each in a worker of its own, one after the other.
+
+    The next worker imports its framework while a trial is loaded and checked; never while one builds, which is timed.
+    """
+    with ExitStack() as open_workers:
+        workers: dict[int, TrialWorker] = {}
+
+        def start(number: int) -> None:
+            if number < len(trials) and number not in workers:
+                examined, context = trials[number]
+                workers[number] = start_trial_worker(examined, context.folders, log_name(examined.trial))
+                open_workers.callback(workers[number].close)
+
+        for number, (examined, context) in enumerate(trials):
+            start(number)
+            yield build_and_check(examined, workers.pop(number), context, when_built=partial(start, number + 1))
+
+
+def not_checked(examined: Examined) -> Checked:
+    """The value of a trial that failed before it was built."""
+    return Checked(Built(examined, failure=examined.failure), failure=examined.failure)
+
+
+def not_sampled(checked: Checked) -> Sampled:
+    """The value of a trial that is not sampled: it failed, or was only checked."""
+    return Sampled(checked, failure=checked.failure)
+
+
+def _failure(stage: Stage, error: WorkerError) -> Failure:
+    return Failure(stage, error.outcome, error.reason)
+
+
+def _nonconforming(figures: CheckFigures) -> Failure | None:
+    if all(result.verdict != "fail" for result in figures.results.values()):
+        return None
+    return Failure("check", "nonconforming", first_failure(figures.results))
+
+
+def _remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolders) -> BuildFigures:
+    """Keep a cold build's figures beside its artifact, for a run that is interrupted here and resumed."""
+    path = folders.artifacts / f"{trial.digest}.build.json"
+    if figures.origin == "cold":
+        folders.artifacts.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_BUILD_FIGURES.dump_json(figures))
+    elif path.exists():
+        figures = _BUILD_FIGURES.validate_json(path.read_bytes())
+    return figures

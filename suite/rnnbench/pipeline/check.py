@@ -1,0 +1,162 @@
+"""`rnnbench check`: trials are built and checked side by side, one on each core. None is timed."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event, Lock
+
+from rnnbench.cases.trial import Target, Trial
+from rnnbench.measure.machine import Watch
+from rnnbench.measure.wall_time import WallTime
+from rnnbench.pipeline.build_and_check import build_and_check, not_checked, not_sampled
+from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.shrink import first_failed_check, shrink
+from rnnbench.plan import RunPlan, end_run, examine
+from rnnbench.sampling import Context
+from rnnbench.stages import Checked, Examined
+from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, log_name, start_trial_worker, worker_key
+
+SLOW_BUILD = 20
+"""How many trials take as long as one on a route with slow builds."""
+MOST_SHRUNK = 4
+"""Failures of one `rnnbench check` that are made smaller. Each may take a minute."""
+
+
+def check_trials(plan: RunPlan, observer: Observer, jobs: int) -> list[Checked]:
+    """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
+
+    A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
+    of each target and check did, at most MOST_SHRUNK.
+    """
+    wall_time, watch = WallTime(), Watch()
+    folders = RunFolders.of_run(plan.folder)
+    checking = CheckPool(plan, Context(folders, wall_time, observer.stage), observer)
+    checking.run(jobs)
+    end_run(plan.folder, wall_time.seconds(), watch.conditions())
+    smallest = [shrink(checked, folders) for checked in list(checking.failed.values())[:MOST_SHRUNK]]
+    folders.clear()
+    return smallest
+
+
+class WaitingTrials:
+    """Trials that wait for a worker, in groups that may share one. Used by several threads."""
+
+    def __init__(self, trials: Iterable[Examined]) -> None:
+        self._lock = Lock()
+        self._groups: defaultdict[Hashable, list[Examined]] = defaultdict(list)
+        self._threads: defaultdict[Hashable, int] = defaultdict(int)
+        """How many threads take trials of each group."""
+        for examined in trials:
+            self._groups[worker_key(examined)].append(examined)
+
+    def next(self, group: Hashable | None) -> Examined | None:
+        """The next trial for a thread whose last one was of this group: of the same group, while it has any.
+
+        Otherwise of the group with the fewest threads, and among these of the one that will take longest. None where
+        no trial waits.
+        """
+        with self._lock:
+            if group is not None and self._groups.get(group):
+                return self._groups[group].pop(0)
+            self._threads[group] -= 1
+            waiting = [key for key, trials in self._groups.items() if trials]
+            if not waiting:
+                return None
+            key = min(waiting, key=lambda key: (self._threads[key], -sum(map(_cost, self._groups[key]))))
+            self._threads[key] += 1
+            return self._groups[key].pop(0)
+
+
+def _cost(examined: Examined) -> int:
+    return SLOW_BUILD if examined.trial.target.route in examined.probe.slow else 1
+
+
+@dataclass
+class _Worker:
+    """The worker of one thread, and the group of trials that may share it."""
+
+    forking: ForkingWorker | None = None
+    key: Hashable | None = field(default=None)
+
+    def fits(self, examined: Examined) -> bool:
+        return self.forking is not None and not self.forking.is_closed and self.key == worker_key(examined)
+
+    def close(self) -> None:
+        if self.forking is not None:
+            self.forking.close()
+
+
+class CheckPool:
+    """Trials that are checked on some cores at once."""
+
+    def __init__(self, plan: RunPlan, context: Context, observer: Observer) -> None:
+        self.failed: dict[tuple[Target, str], Checked] = {}
+        """The first trial of each target that failed each check first, and was not expected to."""
+        self.workers_started = 0
+        self._plan = plan
+        self._lock = Lock()
+        self._context = Context(context.folders, context.wall_time, self._on_stage)
+        self._observer = observer
+        self._journal = Journal(plan, observer)
+        self._interrupted = Event()
+        self._open: set[ForkingWorker] = set()
+
+    def run(self, jobs: int) -> None:
+        """Check every trial of the plan. An interrupt ends the workers, and leaves what is finished."""
+        examined = [examine(trial) for trial in self._plan.trials]
+        for one in examined:
+            if one.failure is not None:
+                self._write(not_checked(one))
+        waiting = WaitingTrials(one for one in examined if one.failure is None)
+        cores = sorted(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                for _ in pool.map(lambda job: self._work(waiting, cores[job % len(cores)]), range(jobs)):
+                    continue
+            except BaseException:
+                self._interrupted.set()
+                for worker in list(self._open):
+                    worker.close()
+                raise
+
+    def _work(self, waiting: WaitingTrials, core: int) -> None:
+        """Take trials while there are any. Those that may share a worker come one after another."""
+        worker = _Worker()
+        try:
+            while not self._interrupted.is_set() and (examined := waiting.next(worker.key)) is not None:
+                if not worker.fits(examined):
+                    self._close(worker)
+                    worker = _Worker(self._start(examined, core), worker_key(examined))
+                assert worker.forking is not None, "it was started"
+                self._write(build_and_check(examined, ForkedWorker(worker.forking), self._context))
+        finally:
+            self._close(worker)
+
+    def _start(self, examined: Examined, core: int) -> ForkingWorker:
+        cores: Sequence[int] | None = [core] if examined.trial.threads == 1 else None
+        process = start_trial_worker(examined, self._context.folders, log_name(examined.trial), cores)
+        worker = ForkingWorker(process)
+        self._open.add(worker)
+        self.workers_started += 1
+        return worker
+
+    def _close(self, worker: _Worker) -> None:
+        worker.close()
+        if worker.forking is not None:
+            self._open.discard(worker.forking)
+
+    def _write(self, checked: Checked) -> None:
+        with self._lock:
+            if self._interrupted.is_set():
+                return
+            record = self._journal.write(not_sampled(checked), timed=False)
+            if (name := first_failed_check(checked)) and not record.fails_as_expected:
+                self.failed.setdefault((checked.trial.target, name), checked)
+
+    def _on_stage(self, trial: Trial, stage: str) -> None:
+        with self._lock:
+            self._observer.stage(trial, stage)

@@ -1,0 +1,69 @@
+"""The worker that says what an environment has and supports. It runs in that environment's own Python.
+
+No framework is imported: versions come from package metadata, and support from the adapters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+import rnnbench
+from rnnbench.cases.trial import Trial
+from rnnbench.plan import examine
+from rnnbench.stages import Examined
+from rnnbench.worker import Command, attempt, die_with_parent, encode_reply, open_channel, receive_command
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """What an environment has."""
+
+    source: str
+    """Digest of the suite's own files there: both sides must run the same suite."""
+    python: str
+    packages: dict[str, str]
+    """Version by distribution."""
+    trials: tuple[Examined, ...]
+    """The trials, as its adapters see them."""
+
+
+@dataclass(frozen=True)
+class Describe(Command[EnvironmentFacts]):
+    """The first and only command."""
+
+    trials: tuple[Trial, ...]
+
+
+def source_digest() -> str:
+    """SHA-256 of the suite's Python files."""
+    root = Path(rnnbench.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def describe(command: Describe) -> EnvironmentFacts:
+    return EnvironmentFacts(
+        source=source_digest(),
+        python=platform.python_version(),
+        packages={item.name.lower(): item.version for item in distributions()},
+        trials=tuple(examine(trial) for trial in command.trials),
+    )
+
+
+def main() -> None:
+    """Carry out one command."""
+    die_with_parent()
+    channel = open_channel()
+    command = receive_command(channel, {Describe: None})
+    assert isinstance(command, Describe), "there is no other"
+    channel.send(encode_reply(attempt(lambda: describe(command), "run-failed")))
+
+
+if __name__ == "__main__":
+    main()

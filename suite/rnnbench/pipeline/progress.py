@@ -1,0 +1,87 @@
+"""What a run shows while it goes on: a bar with the current trial, and a line for each trial that has ended."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from rnnbench.cases.trial import Trial
+from rnnbench.results.record import FAILURES, Record
+
+SILENCE_S = 30.0
+"""Longest that a pipe, which shows no bar, gets no line while one stage follows another."""
+
+
+class NoProgress:
+    """Shows nothing: for callers that are not at a terminal."""
+
+    def stage(self, trial: Trial, stage: str) -> None:
+        """Not shown."""
+
+    def finished(self, record: Record) -> None:
+        """Not shown."""
+
+
+class ProgressBar:
+    """Drawn only when something changes. A thread of its own would run beside what is sampled.
+
+    Trials of a group end together, after all of them were built and sampled, so the bar shows the current stage too.
+    """
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._numbers: dict[str, int] = {}
+        self._total = total
+        self._started = self._printed = time.monotonic()
+        self._progress = Progress(
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total)
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def stage(self, trial: Trial, stage: str) -> None:
+        number = self._numbers.setdefault(trial.id, len(self._numbers) + 1)
+        doing = f"{stage}: {trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}"
+        self._progress.update(self._task, description=f"trial {number}, {doing}", refresh=True)
+        if not self._progress.console.is_terminal and time.monotonic() - self._printed >= SILENCE_S:
+            elapsed = timedelta(seconds=round(time.monotonic() - self._started))
+            self._print(Text(f"{elapsed}  trial {number} of {self._total}, {doing}", "dim"))
+
+    def finished(self, record: Record) -> None:
+        self._numbers.setdefault(record.trial, len(self._numbers) + 1)
+        if record.outcome != "unsupported":
+            self._print(_line(record))
+        self._progress.advance(self._task)
+        self._progress.refresh()
+
+    def _print(self, line: Text) -> None:
+        self._progress.console.print(line)
+        self._printed = time.monotonic()
+
+
+def _line(record: Record) -> Text:
+    style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
+    line = Text.assemble((f"{record.outcome:<14}", style), record.trial.rpartition("-")[0].partition("/")[2])
+    if (bound := record.latency("bound")) is not None:
+        line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
+    if record.reason:
+        line.append(f"\n  {record.stage}: {record.reason}", "dim")
+    return line

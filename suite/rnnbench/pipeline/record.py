@@ -1,0 +1,171 @@
+"""The last stage: from a sampled trial to its record, and into the journal of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rnnbench import __version__
+from rnnbench.cases.expected_failures import ExpectedFailure, matching
+from rnnbench.cases.trial import Trial
+from rnnbench.conformance import judge_expected_failures
+from rnnbench.measure.floor import latency_floor
+from rnnbench.measure.latency import CallSize, sample_rows, side_latency, summarise
+from rnnbench.measure.memory_growth import growth_of
+from rnnbench.measure.paths import PATHS
+from rnnbench.plan import RunPlan
+from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Params, Record, SupportResult
+from rnnbench.results.samples import save_samples
+from rnnbench.results.store import append_record
+from rnnbench.results.timing import DispatchFloor, Latency, Timing
+from rnnbench.sampling import cost_of
+from rnnbench.stages import DispatchFloorSamples, Sampled
+from rnnbench.worker import cores_for, variables
+
+
+class Observer(Protocol):
+    """Is told how a run goes on."""
+
+    def stage(self, trial: Trial, stage: str) -> None: ...
+    def finished(self, record: Record) -> None: ...
+
+
+class Journal:
+    """Writes records and samples into a run's folder as trials come to their end."""
+
+    def __init__(self, plan: RunPlan, observer: Observer) -> None:
+        self._plan = plan
+        self._observer = observer
+
+    def write(self, sampled: Sampled, same_as: Sampled | None = None, *, timed: bool = True) -> Record:
+        """Append the trial's record (see `record_of`), and return it once it is on the disk.
+
+        A record that is not `timed` has no times: those of trials that ran side by side would mean nothing.
+        """
+        trial = sampled.trial
+        if same_as is None and sampled.is_measured:
+            for path, samples in sampled.paths.items():
+                save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
+        record = record_of(sampled, same_as, self._plan.expected_of(trial))
+        if not timed:
+            record = record.model_copy(update={"timing": Timing()})
+        append_record(self._plan.folder, record)
+        self._observer.finished(record)
+        return record
+
+
+def record_of(
+    sampled: Sampled, same_as: Sampled | None = None, expected_failures: Sequence[ExpectedFailure] = ()
+) -> Record:
+    """The record of a trial.
+
+    `same_as` is a trial whose program and call plan are the same to the byte: its samples count for this one too.
+    `expected_failures` are those of the trial's case.
+    """
+    trial, examined, checked = sampled.trial, sampled.examined, sampled.checked
+    measured = same_as or sampled
+    failure = sampled.failure or measured.failure
+    results = {**measured.results, **sampled.results}
+    timing = _timing(sampled, measured)
+    outcome = "ok" if failure is None else failure.outcome
+    entries = matching(trial, examined.probe.versions, expected_failures)
+    support = examined.support
+    return Record(
+        trial=trial.id,
+        case=trial.case,
+        backend=trial.target.backend,
+        route=trial.target.route,
+        baseline=examined.probe.baseline,
+        version=dict(examined.probe.versions),
+        rnnbench=__version__,
+        params=Params.model_validate(trial.params),
+        support=SupportResult(level=support.level, reason=support.reason, upstream=support.upstream),
+        outcome=outcome,
+        stage="" if failure is None else failure.stage,
+        reason="" if failure is None else failure.reason,
+        expected_failures=judge_expected_failures(entries, outcome, results),
+        same_as=None if same_as is None else same_as.trial.id,
+        conformance=results,
+        timing=timing,
+        anchor=measured.anchor,
+        memory=_memory(sampled),
+        metrics=_metrics(sampled),
+        floor=_floor(sampled, measured, timing.latency.get("bound")),
+        artifact=checked.artifact,
+        environment=_environment(sampled, measured),
+    )
+
+
+def _timing(sampled: Sampled, measured: Sampled) -> Timing:
+    built, loaded, checks = sampled.checked.built.figures, sampled.checked.loaded, sampled.checked.figures
+    trial = sampled.trial
+    size = CallSize(trial.strategy.chunk, trial.batch)
+    latency = {
+        name: summarise(s.processes, size, PATHS[name], s.setting, s.warmup, s.stopped_by)
+        for name, s in measured.paths.items()
+        if measured.is_measured
+    }
+    floor = measured.dispatch_floor
+    return Timing(
+        build_s=built.build_s if built else None,
+        build_import_s=built.import_s if built else None,
+        build_origin=built.origin if built else None,
+        load_s=loaded.load_s if loaded else None,
+        load_import_s=loaded.import_s if loaded else None,
+        first_call_s=loaded.first_call_s if loaded else None,
+        tail_build_s=checks.tail_build_s if checks else None,
+        latency=latency,
+        state_copy=side_latency([[block] for block in measured.state_copies]) if measured.state_copies else None,
+        dispatch_floor=None if floor is None else _dispatch_floor(floor),
+    )
+
+
+def _dispatch_floor(floor: DispatchFloorSamples) -> DispatchFloor:
+    if floor.unmeasured:
+        return DispatchFloor(strategy=floor.strategy, unmeasured=floor.unmeasured)
+    return DispatchFloor(strategy=floor.strategy, **side_latency(floor.processes).model_dump())
+
+
+def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> LatencyFloor | None:
+    """The latency floor of every program that was loaded, and the ratio to it where it was sampled."""
+    artifact = sampled.checked.artifact
+    if artifact is None:
+        return None
+    medians = bound.process_medians if bound else ()
+    roof = measured.roof
+    return latency_floor(cost_of(sampled.checked), artifact.hoisted, medians, roof.processes, roof.unmeasured)
+
+
+def _memory(sampled: Sampled) -> MemoryUse:
+    imports, built, loaded = sampled.checked.built.imports, sampled.checked.built.figures, sampled.checked.loaded
+    bound, public = (growth_of(sampled.growth.get(path, ())) for path in ("bound", "public"))
+    return MemoryUse(
+        harness=imports.harness if imports else None,
+        imported=imports.imported if imports else None,
+        build_peak=built.peak if built else None,
+        run_peak=loaded.run_peak if loaded else None,
+        steady=loaded.steady if loaded else None,
+        growth=bound.per_1000_calls,
+        growth_calls=bound.calls or None,
+        public_growth=public.per_1000_calls,
+        public_growth_calls=public.calls or None,
+    )
+
+
+def _metrics(sampled: Sampled) -> dict[str, float]:
+    loaded, state = sampled.checked.loaded, sampled.state
+    return {**(loaded.metrics if loaded else {}), **(state.metrics if state else {})}
+
+
+def _environment(sampled: Sampled, measured: Sampled) -> Environment:
+    checks, state = measured.checked.figures, measured.state
+    worker = state.worker if state else checks.state if checks else None
+    return Environment(
+        threads_requested=sampled.trial.threads,
+        threads_seen=worker.threads if worker else None,
+        threads_busy=state.busy_threads if state else None,
+        affinity_requested=tuple(cores_for(sampled.trial.threads)) if worker else (),
+        affinity=worker.affinity if worker else (),
+        load=state.load if state else None,
+        variables=variables(sampled.examined),
+    )

@@ -1,0 +1,89 @@
+"""`rnnbench run`: groups of trials that are compared are built and checked one by one, then sampled together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from rnnbench.cases.trial import Trial
+from rnnbench.measure.machine import Watch
+from rnnbench.measure.wall_time import WallTime
+from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.plan import RunPlan, end_run, examine
+from rnnbench.sampling import Context, sample_trials
+from rnnbench.stages import Checked, Examined
+from rnnbench.worker import RunFolders
+
+T = TypeVar("T")
+
+
+def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) -> None:
+    """Build, check and sample the trials of a run, append each one's record as soon as it is complete, end the run.
+
+    A KeyboardInterrupt goes through once every worker is gone. What has a record then stays as it is.
+    """
+    wall_time, watch = WallTime(), Watch()
+    folders = RunFolders.of_run(plan.folder)
+    context = Context(folders, wall_time, observer.stage)
+    journal = Journal(plan, observer)
+    for group in group_by_workload(plan.trials, lambda trial: trial):
+        _run_group(group, context, journal, plan.seed)
+    end_run(plan.folder, wall_time.seconds(), watch.conditions())
+    if not keep_artifacts:
+        folders.clear()
+
+
+def _run_group(group: Sequence[Trial], context: Context, journal: Journal, seed: int) -> None:
+    """Trial → Examined → Built → Checked → Sampled → Record, for trials of one workload."""
+    examined = [examine(trial) for trial in group]
+    checked = list(check_group([(one, context) for one in examined], journal))
+    same_as = same_programs(checked)
+    distinct = [one for one in checked if one.trial.id not in same_as]
+    sampled = {one.trial.id: one for one in sample_trials(distinct, context, seed)} if distinct else {}
+    for one in checked:
+        if (first := same_as.get(one.trial.id)) is not None:
+            journal.write(not_sampled(one), sampled[first.trial.id])
+        else:
+            journal.write(sampled[one.trial.id])
+
+
+def check_group(examined: Sequence[tuple[Examined, Context]], journal: Journal) -> Iterable[Checked]:
+    """The trials that were built and conform. The others have their record at once."""
+    for one, _ in examined:
+        if one.failure is not None:
+            journal.write(not_sampled(not_checked(one)))
+    for checked in build_and_check_all([pair for pair in examined if pair[0].failure is None]):
+        if checked.failure is not None:
+            journal.write(not_sampled(checked))
+        else:
+            yield checked
+
+
+def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> list[list[T]]:
+    """Trials of the same case and sizes, small chunks first: ragged rests run through the program of chunk 1."""
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(workload_of(trial_of(item)), []).append(item)
+    return [sorted(group, key=lambda item: trial_of(item).strategy.chunk) for group in groups.values()]
+
+
+def workload_of(trial: Trial) -> Hashable:
+    """What trials that are compared have in common: the case and the sizes. They are sampled in turn."""
+    return (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
+
+
+def same_programs(trials: Iterable[Checked]) -> dict[str, Checked]:
+    """By trial, the earlier one of its group whose program and call plan are the same to the byte."""
+    first: dict[Hashable, Checked] = {}
+    same_as: dict[str, Checked] = {}
+    for checked in trials:
+        trial, artifact = checked.trial, checked.artifact
+        assert artifact is not None, "a trial without failure was loaded"
+        plan = (trial.target, artifact.digest, trial.strategy.state, trial.strategy.chunk)
+        if plan in first:
+            same_as[trial.id] = first[plan]
+        first.setdefault(plan, checked)
+    return same_as
+
+

@@ -1,0 +1,47 @@
+"""The first stage: what can be said of a trial without running anything, and the request that its backend gets."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rnnbench.backends.base import Probe, Request, Support
+from rnnbench.backends.registry import BackendError, find, support
+from rnnbench.cases.trial import Precision, Trial
+from rnnbench.rnn.weights import Weights
+from rnnbench.stages import Examined, Failure
+
+
+def examine(trial: Trial) -> Examined:
+    """Whether a trial's backend is here and supports it. Imports no framework."""
+    probe = _probe(trial.target.backend)
+    try:
+        answer = support(trial.target.backend, request_of(trial, Weights(())))
+    except BackendError as error:
+        unsupported = Support("unsupported", str(error))
+        return Examined(trial, probe, unsupported, Failure("support", "run-failed", str(error)))
+    failure = None
+    if answer.level == "unsupported":
+        failure = Failure("support", "unsupported", answer.reason)
+    elif lack := probe.lack(trial.target.route):
+        failure = Failure("probe", "unavailable", f"{lack.reason}; install it with: {lack.install}")
+    return Examined(trial, probe, answer, failure)
+
+
+def request_of(trial: Trial, weights: Weights) -> Request:
+    """What a backend is asked to build for a trial."""
+    return Request(
+        route=trial.target.route,
+        model=trial.model,
+        weights=weights,
+        strategy=trial.strategy,
+        batch=trial.batch,
+        precision=Precision.of(trial.dtype),
+        device=trial.device,
+        threads=trial.threads,
+        ragged=trial.lengths == "ragged",
+    )
+
+
+@cache
+def _probe(backend: str) -> Probe:
+    return find(backend).probe()

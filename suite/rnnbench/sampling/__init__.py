@@ -1,0 +1,48 @@
+"""Timing trials that are to be compared, in turn, in fresh processes.
+
+    turns            `sample_trials`: the trials of one workload, until each latency is known precisely enough
+    pairs            `judge_trials`: the same trials on two sides, until each latency has a verdict
+    path_sampling    one latency path of one trial: its blocks, and when to stop
+    trial_sampling   what is collected of one trial
+    sampling_worker  one process and the trials loaded in it
+    groups           trials that memory does not hold at once
+    dispatch_floor   the smallest program, sampled beside the trials
+    roof             what the machine can do, measured beside the trials; `roof_worker` does it
+
+How one block of calls is timed is in `rnnbench.measure.blocks`, which latencies there are in `rnnbench.measure.paths`.
+"""
+
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.sampling.context import Context
+    from rnnbench.sampling.pairs import COMPARED, SIDES, JudgedTrial, PairBudget, judge_trials, verdict_cost
+    from rnnbench.sampling.roof import cost_of
+    from rnnbench.sampling.sampling_worker import SamplingWorker
+    from rnnbench.sampling.trial_sampling import TrialSampling
+    from rnnbench.sampling.turns import sample_trials
+
+_NAMES = {
+    "context": ("Context",),
+    "pairs": ("COMPARED", "SIDES", "JudgedTrial", "PairBudget", "judge_trials", "verdict_cost"),
+    "roof": ("cost_of",),
+    "sampling_worker": ("SamplingWorker",),
+    "trial_sampling": ("TrialSampling",),
+    "turns": ("sample_trials",),
+}
+__all__ = [
+    "COMPARED",
+    "SIDES",
+    "Context",
+    "JudgedTrial",
+    "PairBudget",
+    "SamplingWorker",
+    "TrialSampling",
+    "cost_of",
+    "judge_trials",
+    "sample_trials",
+    "verdict_cost",
+]
+__getattr__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,73 @@
+"""Sampling groups: as many trials alive side by side as memory allows. Groups of one workload share an anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import psutil
+
+from rnnbench.measure.caches import eviction_bytes
+from rnnbench.measure.paths import requested
+from rnnbench.stages import Checked
+from rnnbench.worker import by_worker
+
+MEMORY_SHARE = 0.5
+"""Share of the available memory that the workers of a group may take. Other processes need some, and a page that was
+swapped out has no meaningful latency."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SamplingGroup(Generic[T]):
+    """Trials, or pairs of trials, that are sampled together."""
+
+    members: tuple[T, ...]
+    anchor: T
+    """One of the members. It is in every group of its workload, so that groups can be compared."""
+
+
+def split_by_memory(
+    members: Sequence[T], anchor: T, memory: Callable[[Sequence[T]], int], available: int | None = None
+) -> Iterator[SamplingGroup[T]]:
+    """Groups whose `memory` fits in MEMORY_SHARE of the `available` bytes, the machine's unless given.
+
+    Each holds the anchor, and at least one more member, however large.
+    """
+    limit = MEMORY_SHARE * (psutil.virtual_memory().available if available is None else available)
+    group = [anchor]
+    for member in members:
+        if member is anchor:
+            continue
+        if len(group) > 1 and memory([*group, member]) > limit:
+            yield SamplingGroup(tuple(group), anchor)
+            group = [anchor]
+        group.append(member)
+    yield SamplingGroup(tuple(group), anchor)
+
+
+def anchor_of(trials: Sequence[Checked]) -> Checked:
+    """The baseline's first trial, or else the first."""
+    return next((checked for checked in trials if checked.examined.probe.baseline), trials[0])
+
+
+def memory_of(trials: Sequence[Checked]) -> int:
+    """Bytes that the trials' workers are expected to have resident.
+
+    Each worker has its import, and each trial what it added to it.
+    """
+    total = 0
+    for sharing in by_worker((checked.examined, checked) for checked in trials):
+        figures = [
+            (c.built.imports.imported, c.loaded.run_peak) for c in sharing if c.built.imports is not None and c.loaded
+        ]
+        total += max(imported for imported, _ in figures)
+        total += sum(run_peak - imported for imported, run_peak in figures)
+        total += eviction_bytes() if any(_evicts(checked) for checked in sharing) else 0
+    return total
+
+
+def _evicts(checked: Checked) -> bool:
+    return any(path.evicts for path in requested(checked.trial.measure.settings))

@@ -1,0 +1,275 @@
+"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until all is judged.
+
+What one pair shows is one observation (`results.verdict`). Further pairs are started while a verdict is open and its
+budget lasts. Trials of the same sizes are sampled in turn, those of one backend in the same pairs of processes, since
+imports cost more than sampling.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.paths import PATHS, BlockPlan
+from rnnbench.measure.warmup import WarmUp
+from rnnbench.results.verdict import LOOKS, Judgement, judge_pairs, pair_ratio
+from rnnbench.sampling.context import Context
+from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
+from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.sampling.turns import anchor_figure
+from rnnbench.stages import Checked, RoofReadings, Sampled
+from rnnbench.worker import by_worker
+
+ROUNDS = 8
+"""Rounds of a pair. In each, every latency has a block on either side. Many and short: the machine drifts meanwhile."""
+BLOCK_S = 0.02
+"""Seconds of one block. A call that is longer is a block of its own."""
+WARMUP_S = 0.05
+"""Longest that the warm-up of a latency may take in one process: a quarter of its time there, as in a run."""
+SIDES = ("a", "b")
+COMPARED = tuple(path.name for path in PATHS.values() if path.compared)
+NO_ROOF = RoofReadings(unmeasured="`rnnbench ab` compares two sides and measures no roof; `rnnbench run` does")
+
+CheckedPair = tuple[Checked, Checked]
+"""One trial on both sides."""
+
+
+@dataclass(frozen=True)
+class JudgedTrial:
+    """One trial on both sides, sampled in pairs of processes and judged."""
+
+    sides: tuple[Sampled, Sampled]
+    judgements: Mapping[str, Judgement]
+    """By latency path."""
+    ratios: Mapping[str, Sequence[float]]
+    """By latency path, the ratio b / a that each pair of processes showed."""
+    seconds: float
+    """Wall time that its pairs took, shared evenly with the trials in the same processes."""
+
+
+@dataclass(frozen=True)
+class PairBudget:
+    """When to stop."""
+
+    seconds: float
+    """Wall time a trial."""
+    smallest_change: float
+    """Smallest relative change of latency that matters."""
+
+
+@dataclass(eq=False)
+class TrialPair:
+    """One trial on both sides while it is sampled."""
+
+    a: TrialSampling
+    b: TrialSampling
+    paths: tuple[str, ...] = COMPARED
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    calls_per_sample: dict[str, int] = field(default_factory=dict)
+    """How many calls are timed at once on either side, so that the clock's cost hides no change: by the first pair."""
+    seconds: float = 0.0
+
+    @property
+    def sides(self) -> tuple[TrialSampling, TrialSampling]:
+        return self.a, self.b
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.a.has_failed and not self.b.has_failed
+
+    @property
+    def undecided(self) -> list[str]:
+        """The latency paths that have no verdict yet."""
+        judged = self.judgements
+        return [path for path in self.paths if path not in judged or judged[path].verdict == "UNDECIDED"]
+
+    def judge(self, smallest_change: float) -> None:
+        for path in self.undecided:
+            if ratios := self.ratios.get(path):
+                self.judgements[path] = judge_pairs(ratios, smallest_change)
+
+
+def judge_trials(
+    trials: Sequence[CheckedPair], contexts: tuple[Context, Context], budget: PairBudget, seed: int
+) -> list[JudgedTrial]:
+    """Sample trials of one workload on both sides until each latency has a verdict. Returns them in the order given."""
+    anchor_a = anchor_of([a for a, _ in trials])
+    anchor = next(pair for pair in trials if pair[0] is anchor_a)
+    groups = list(split_by_memory(trials, anchor, _memory_of_pairs))
+    judged: dict[str, JudgedTrial] = {}
+    for number, group in enumerate(groups):
+        pairs = [TrialPair(TrialSampling(a.examined), TrialSampling(b.examined)) for a, b in group.members]
+        sampling = PairSampling(contexts, seed)
+        decide(pairs, budget, sampling.sample_pair)
+        of_group = [_judged(checked, pair) for checked, pair in zip(group.members, pairs, strict=True)]
+        if len(groups) > 1:
+            of_anchor = of_group[group.members.index(group.anchor)]
+            of_group = [_with_anchor(one, of_anchor, number, len(groups)) for one in of_group]
+        for one in of_group:
+            judged.setdefault(one.sides[0].trial.id, one)
+    return [judged[a.trial.id] for a, _ in trials]
+
+
+def decide(
+    pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]
+) -> None:
+    """Sample pair after pair of processes until all is judged, or the budget is spent, or LOOKS end.
+
+    `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what
+    was seen, so the look at its end is one that LOOKS has paid for.
+    """
+    for number in range(LOOKS[-1]):
+        current = [pair for pair in pairs if pair.is_alive and pair.undecided and pair.seconds < budget.seconds]
+        if not current:
+            break
+        started = time.monotonic()
+        sample(current, number)
+        seconds = time.monotonic() - started
+        for pair in current:
+            pair.seconds += seconds / len(current)
+            if number + 1 in LOOKS:
+                pair.judge(budget.smallest_change)
+    for pair in pairs:
+        pair.judge(budget.smallest_change)
+
+
+class PairSampling:
+    """Samples one pair of processes after the other: one fresh process a side and backend."""
+
+    def __init__(self, contexts: tuple[Context, Context], seed: int, rounds: int = ROUNDS) -> None:
+        self._contexts = contexts
+        self._seed = seed
+        self._rounds = rounds
+
+    def sample_pair(self, pairs: Sequence[TrialPair], number: int) -> None:
+        """Sample these trials in the pair of that number, and note the ratio that it showed of each latency.
+
+        A trial that fails on one side is left without this pair's ratio.
+        """
+        shuffled = random.Random(f"{self._seed}/{number}")
+        plan = {id(pair): pair.undecided for pair in pairs}
+        with ExitStack() as open_workers:
+            workers = self._start_workers(pairs, open_workers)
+            worker_of = {id(sampling): worker for worker in workers for sampling in worker.trials}
+            turns = [_PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled) for pair in pairs]
+            for worker in workers:
+                worker.prepare()
+            for turn in shuffled.sample(turns, len(turns)):
+                self._contexts[0].on_stage(turn.pair.a.trial, f"pair {number + 1}")
+                for path in plan[id(turn.pair)]:
+                    turn.warm_up(path)
+            for _ in range(self._rounds):
+                for turn in shuffled.sample(turns, len(turns)):
+                    for path in plan[id(turn.pair)]:
+                        turn.sample(path)
+            for worker in workers:
+                worker.verify()
+        for pair in pairs:
+            _note_ratios(pair, plan[id(pair)])
+
+    def _start_workers(self, pairs: Sequence[TrialPair], open_workers: ExitStack) -> list[SamplingWorker]:
+        workers = [
+            SamplingWorker(sharing, self._contexts[side], f"pair-{SIDES[side]}.log")
+            for side in range(2)
+            for sharing in by_worker((pair.sides[side].examined, pair.sides[side]) for pair in pairs)
+        ]
+        for worker in workers:
+            open_workers.callback(worker.close)
+            worker.start()
+        return workers
+
+
+class _PairTurn:
+    """One trial on both sides, with the worker of each."""
+
+    def __init__(self, pair: TrialPair, a: SamplingWorker, b: SamplingWorker, shuffled: random.Random) -> None:
+        self.pair = pair
+        self._workers = (a, b)
+        self._shuffled = shuffled
+
+    def warm_up(self, path: str) -> None:
+        """Calls on each side until both are stationary, or their time is spent. None where the trial has failed."""
+        pair = self.pair
+        if not pair.is_alive:
+            return
+        warmups = [WarmUp(WARMUP_S, sampling.trial.measure.precision * PROCESS_SHARE) for sampling in pair.sides]
+        blocks = [sampling.paths.setdefault(path, PathBlocks(PATHS[path])) for sampling in pair.sides]
+        for of_side, warmup in zip(blocks, warmups, strict=True):
+            of_side.begin_process(warmup)
+        for side in self._shuffled.sample(range(2), 2):
+            self._workers[side].warm_up(pair.sides[side], blocks[side], warmups[side])
+        pair.calls_per_sample.setdefault(path, max(warmup.calls_per_sample for warmup in warmups))
+
+    def sample(self, path: str) -> None:
+        """One block on each side, one right after the other, in a random order. None where the trial has failed."""
+        pair = self.pair
+        if not pair.is_alive:
+            return
+        for side in self._shuffled.sample(range(2), 2):
+            sampling = pair.sides[side]
+            plan = BlockPlan(BLOCK_S, pair.calls_per_sample[path])
+            block = self._workers[side].sample(sampling, sampling.paths[path], plan)
+            if block is None:
+                return
+            sampling.paths[path].add(block)
+
+
+def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
+    """What the verdicts cost, in a sentence."""
+    processes = [2 * len(ratios) for trial in trials for ratios in trial.ratios.values()]
+    seconds = [trial.seconds for trial in trials if trial.judgements]
+    if not processes:
+        return "No verdict was reached."
+    return (
+        f"A verdict took {statistics.fmean(processes):.0f} processes and a trial {statistics.fmean(seconds):.0f} s "
+        f"on average, and {max(processes)} processes and {max(seconds):.0f} s at most."
+    )
+
+
+def _memory_of_pairs(pairs: Sequence[CheckedPair]) -> int:
+    return sum(memory_of([pair[side] for pair in pairs]) for side in range(2))
+
+
+def _judged(checked: CheckedPair, pair: TrialPair) -> JudgedTrial:
+    a, b = (sampling.sampled(one, NO_ROOF) for one, sampling in zip(checked, pair.sides, strict=True))
+    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.seconds)
+
+
+def _with_anchor(judged: JudgedTrial, anchor: JudgedTrial, group: int, groups: int) -> JudgedTrial:
+    a, b = (
+        replace(side, anchor=anchor_figure(of_anchor, group, groups))
+        for side, of_anchor in zip(judged.sides, anchor.sides, strict=True)
+    )
+    return replace(judged, sides=(a, b))
+
+
+def _note_ratios(pair: TrialPair, paths: Sequence[str]) -> None:
+    if not pair.is_alive:
+        _forget_empty(pair)
+        return
+    for path in paths:
+        medians = [_block_medians(sampling.paths[path].processes[-1]) for sampling in pair.sides]
+        pair.ratios.setdefault(path, []).append(pair_ratio(*medians))
+
+
+def _forget_empty(pair: TrialPair) -> None:
+    """Of a trial that failed on one side, leave out the process of the other side that never got to a block."""
+    for sampling in pair.sides:
+        for blocks in sampling.paths.values():
+            if blocks.processes and not blocks.processes[-1]:
+                blocks.processes.pop()
+                blocks.warmups.pop()
+
+
+def _block_medians(blocks: Sequence[Block]) -> list[float]:
+    return [float(np.median(block.seconds)) for block in blocks]

@@ -1,0 +1,105 @@
+"""The machine's roof: a process that measures bandwidth and arithmetic in the same rounds as the trials are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rnnbench.measure.roof import Roof
+from rnnbench.rnn.cost import Cost, call_cost
+from rnnbench.rnn.dtypes import DTYPES
+from rnnbench.sampling.context import Context
+from rnnbench.stages import Checked
+from rnnbench.worker import Command, Done, Host, WorkerError, WorkerProcess, cores_for
+
+READINGS = 6
+"""Readings in one process of the trials, in its first rounds."""
+ANSWER_S = 60.0
+"""Longest that the probe may take to start, or for one reading. Its largest buffers take a second or two to fill."""
+ENDED = "the process that measures the roof has ended; its log says why"
+
+
+@dataclass(frozen=True)
+class StartRoof(Command[Done]):
+    """Compile the probe, on the cores that trials are held to."""
+
+    working_sets: tuple[int, ...]
+    """Sizes in bytes whose reading is timed."""
+    dtype: str
+    threads: int
+    affinity: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RoofReading:
+    """Bytes read a second by working set in bytes, and operations a second."""
+
+    bandwidth: tuple[tuple[int, float], ...]
+    rate: float | None
+
+
+@dataclass(frozen=True)
+class ReadRoof(Command[RoofReading]):
+    """Measure once."""
+
+
+def cost_of(checked: Checked) -> Cost:
+    """What one call of the trial's program must read and compute, by what its artifact declares."""
+    trial = checked.trial
+    # A precision that is no type of its own here (int8) has weights of one byte; sessions exchange float32 for it.
+    dtype = DTYPES.get(trial.dtype)
+    weight_bytes, value_bytes = (dtype.itemsize, dtype.itemsize) if dtype else (1, 4)
+    hoisted = checked.artifact.hoisted if checked.artifact else None
+    return call_cost(trial.model, trial.strategy.chunk, trial.batch, weight_bytes, value_bytes, hoisted)
+
+
+@dataclass
+class RoofLog:
+    """The readings beside the processes of one trial."""
+
+    processes: list[list[Roof]] = field(default_factory=list)
+    unmeasured: str = ""
+    """Why there are none."""
+
+
+class RoofWorker:
+    """The probe's process beside one process of each trial. Its readings go to the trials' logs."""
+
+    def __init__(self, trials: Sequence[Checked], logs: Sequence[RoofLog], context: Context, log: str) -> None:
+        self._context = context
+        self._logs = logs
+        self._readings: list[Roof] = []
+        self._is_missing = False
+        for roof_log in logs:
+            roof_log.processes.append(self._readings)
+        trial = trials[0].trial
+        sizes = {reading.working_set for checked in trials for reading in cost_of(checked).readings}
+        start = StartRoof(tuple(sorted(sizes)), trial.dtype, trial.threads, tuple(cores_for(trial.threads)))
+        self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, Host(context.folders.logs / log, {}))
+
+    def ready(self) -> None:
+        """Wait until the probe is compiled, or is known to lack something."""
+        try:
+            self._process.ready(ANSWER_S)
+        except WorkerError as error:
+            self._note_missing(error)
+
+    def read(self) -> None:
+        """One reading, unless there have been enough."""
+        if self._is_missing or len(self._readings) >= READINGS:
+            return
+        with self._context.wall_time.spent_on("sample"):
+            try:
+                reading = self._process.ask(ReadRoof(), ANSWER_S)
+            except WorkerError as error:
+                self._note_missing(error)
+                return
+        self._readings.append(Roof(dict(reading.bandwidth), reading.rate))
+
+    def close(self) -> None:
+        self._process.close()
+
+    def _note_missing(self, error: WorkerError) -> None:
+        self._is_missing = True
+        for roof_log in self._logs:
+            roof_log.unmeasured = error.reason if error.outcome != "crashed" else ENDED

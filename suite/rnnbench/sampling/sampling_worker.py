@@ -1,0 +1,118 @@
+"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped."""
+
+from __future__ import annotations
+
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.paths import BlockPlan
+from rnnbench.measure.warmup import WarmUp
+from rnnbench.sampling.context import Context
+from rnnbench.sampling.path_sampling import PathBlocks
+from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.stages import ImportFigures
+from rnnbench.worker import Command, Reply, WorkerError, WorkerProcess, start_trial_worker
+from rnnbench.worker.commands import Build, Prepare, SamplePath, SampleStateCopy, Verify
+
+
+class SamplingWorker:
+    """Where a trial kills the process, a new one takes over the trials that are left."""
+
+    def __init__(self, trials: list[TrialSampling], context: Context, log: str) -> None:
+        self.trials = trials
+        self._context = context
+        self._log = log
+        self._process: WorkerProcess[ImportFigures] | None = None
+
+    def start(self) -> None:
+        """Start a process, without waiting for it."""
+        self.close()
+        self._process = start_trial_worker(self.trials[0].examined, self._context.folders, self._log)
+
+    def prepare(self) -> None:
+        """Load, bind and check every trial in the process. Where one kills it, do so in another with the rest.
+
+        A trial that is not built yet is built first, in a child of the process, before anything is loaded there: a
+        runtime's threads do not come through a fork, and its locks do.
+        """
+        prepared = False
+        while self.trials and not prepared:
+            if self._process is None:
+                self.start()
+            if not self._import_framework():
+                return
+            for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
+                sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
+            for sampling in list(self.trials):
+                result = self._ask(sampling, Prepare(sampling.trial), "check")
+                if result is not None:
+                    sampling.note_timed(result)
+            prepared = self._process is not None
+
+    def _import_framework(self) -> bool:
+        """Whether the process has imported its framework. Where not, all of its trials have failed."""
+        assert self._process is not None, "it was started"
+        try:
+            with self._context.wall_time.spent_on("import"):
+                self._process.ready()
+        except WorkerError as error:
+            for sampling in self.trials:
+                sampling.fail(error)
+            self.trials = []
+            return False
+        self._process.pause()
+        return True
+
+    def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
+        """One block of a latency path; None where the trial has failed, or had failed before."""
+        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan))
+
+    def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
+        """One block of the state's round trip through NumPy."""
+        return self._sample(sampling, SampleStateCopy(sampling.trial, seconds))
+
+    def warm_up(self, sampling: TrialSampling, blocks: PathBlocks, warmup: WarmUp) -> None:
+        """Calls that do not count, until the warm-up is over."""
+        while not warmup.is_over:
+            window = self.sample(sampling, blocks, BlockPlan(warmup.window_s, rewarm=False, setting=blocks.setting))
+            if window is None:
+                return
+            warmup.windows.append(window)
+
+    def verify(self) -> None:
+        """Check what the timed calls of every trial led to."""
+        for sampling in list(self.trials):
+            verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
+            if verified is not None:
+                sampling.note_verified(verified)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def _sample(self, sampling: TrialSampling, command: Command[Reply]) -> Reply | None:
+        return self._ask_or_restart(sampling, command, "sample")
+
+    def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
+        """As `_ask`. Where the process died of it, another one takes over the trials that are left."""
+        reply = self._ask(sampling, command, purpose)
+        if reply is None and self._process is None:
+            self.prepare()
+        return reply
+
+    def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
+        """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
+        if self._process is None or sampling not in self.trials:
+            return None
+        try:
+            self._process.resume()
+            with self._context.wall_time.spent_on(purpose):
+                reply = self._process.ask(command, sampling.trial.limits.trial)
+            self._process.pause()
+        except WorkerError as error:
+            sampling.fail(error)
+            self.trials.remove(sampling)
+            if not error.alive:
+                self.close()
+            return None
+        return reply
+

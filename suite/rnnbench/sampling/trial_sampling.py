@@ -1,0 +1,88 @@
+"""What sampling collects of one trial: its blocks, the check of its timed calls, and how it failed, if it did."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from rnnbench.cases.trial import Trial
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.memory_growth import GrowthStep
+from rnnbench.results.record import CheckResult
+from rnnbench.sampling.path_sampling import PathBlocks
+from rnnbench.stages import (
+    TIMED,
+    Checked,
+    DispatchFloorSamples,
+    Examined,
+    Failure,
+    RoofReadings,
+    Sampled,
+    SampledState,
+    first_failure,
+)
+from rnnbench.worker import WorkerError
+from rnnbench.worker.commands import Verified
+
+
+class TrialSampling:
+    """One trial while it is sampled."""
+
+    def __init__(self, examined: Examined, is_built: bool = True) -> None:
+        self.examined = examined
+        self.is_built = is_built
+        """Whether its artifact is in the cache. Otherwise the sampling worker builds it."""
+        self.failure: Failure | None = None
+        self.paths: dict[str, PathBlocks] = {}
+        self.state_copies: list[Block] = []
+        self._timed: CheckResult | None = None
+        self._state: SampledState | None = None
+        self._growth: dict[str, list[tuple[GrowthStep, ...]]] = {}
+
+    @property
+    def trial(self) -> Trial:
+        return self.examined.trial
+
+    @property
+    def has_failed(self) -> bool:
+        return self.failure is not None
+
+    def fail(self, error: WorkerError) -> None:
+        self.failure = Failure("sample", error.outcome, error.reason)
+
+    def note_timed(self, result: CheckResult) -> None:
+        """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial."""
+        if self._timed is None or (self._timed.verdict != "fail" and _weight(result) > _weight(self._timed)):
+            self._timed = result
+        if result.verdict == "fail" and self.failure is None:
+            self.failure = Failure("sample", "nonconforming", first_failure({TIMED: self._timed}))
+
+    def note_verified(self, verified: Verified) -> None:
+        """The check that follows sampling, and what the process was seen to have."""
+        self.note_timed(verified.timed)
+        for path, steps in verified.growth.items():
+            self._growth.setdefault(path, []).append(tuple(steps))
+        earlier = self._state.metrics if self._state else {}
+        metrics = {name: max(value, earlier.get(name, value)) for name, value in verified.metrics.items()}
+        self._state = SampledState(verified.state, verified.busy_threads, os.getloadavg()[0], metrics)
+
+    def sampled(self, checked: Checked, roof: RoofReadings, floor: DispatchFloorSamples | None = None) -> Sampled:
+        """All that was collected, as the value of the stage."""
+        return Sampled(
+            checked=checked,
+            paths={name: blocks.samples() for name, blocks in self.paths.items() if any(blocks.processes)},
+            timed=self._timed,
+            state=self._state,
+            growth=self._frozen_growth(),
+            state_copies=tuple(self.state_copies),
+            dispatch_floor=floor,
+            roof=roof,
+            failure=self.failure,
+        )
+
+    def _frozen_growth(self) -> Mapping[str, tuple[tuple[GrowthStep, ...], ...]]:
+        return {path: tuple(processes) for path, processes in self._growth.items()}
+
+
+def _weight(result: CheckResult) -> tuple[bool, float]:
+    return result.verdict == "fail", result.rounding or 0.0

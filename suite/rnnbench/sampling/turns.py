@@ -1,0 +1,193 @@
+"""Sampling trials that are compared: all are loaded side by side, one runs at a time, in turn and in shuffled order.
+
+The machine's drift then hits all alike. The whole is repeated in fresh processes, since the layout of memory, which is
+drawn anew with each process, moves a latency by itself. One process holds all trials of one backend: their imports
+would cost more than their sampling. `path_sampling` says how long each goes on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from rnnbench.measure.latency import CallSize, summarise
+from rnnbench.measure.paths import requested
+from rnnbench.results.record import Anchor
+from rnnbench.sampling.context import Context
+from rnnbench.sampling.dispatch_floor import DispatchFloor
+from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.path_sampling import PathSampling
+from rnnbench.sampling.roof import RoofLog, RoofWorker
+from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.stages import Checked, RoofReadings, Sampled
+from rnnbench.worker import by_worker
+
+STATE_COPY_S = 0.004
+"""Seconds of the block, one a process, in which the state's round trip through NumPy is timed."""
+
+
+def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> list[Sampled]:
+    """Sample trials that are to be compared, in an order drawn from `seed`. Returns them in the order given.
+
+    Where memory does not hold all of them at once they are sampled in groups that share an anchor.
+    """
+    groups = list(split_by_memory(trials, anchor_of(trials), memory_of))
+    sampled: dict[str, Sampled] = {}
+    for number, group in enumerate(groups):
+        turns = SamplingTurns(group.members, context, seed)
+        of_group = turns.sample()
+        if len(groups) > 1:
+            anchor = anchor_figure(of_group[group.members.index(group.anchor)], number, len(groups))
+            of_group = [replace(one, anchor=anchor) for one in of_group]
+        for one in of_group:
+            sampled.setdefault(one.trial.id, one)
+    return [sampled[checked.trial.id] for checked in trials]
+
+
+def anchor_figure(anchor: Sampled, group: int, groups: int) -> Anchor:
+    """What the anchor took in one of the groups."""
+    trial, bound = anchor.trial, None
+    if anchor.is_measured:
+        bound = summarise(anchor.paths["bound"].processes, CallSize(trial.strategy.chunk)).median
+    return Anchor(trial=trial.id, group=group, groups=groups, bound=bound)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A trial that is alive, and the worker it is in."""
+
+    worker: SamplingWorker
+    sampling: TrialSampling
+
+    def unfinished(self) -> list[PathSampling]:
+        return _unfinished(self.sampling)
+
+    def running(self) -> list[PathSampling]:
+        """The paths that still need blocks of this process."""
+        return [path for path in self.unfinished() if not path.process_is_done]
+
+
+class SamplingTurns:
+    """The trials of one group, process by process."""
+
+    def __init__(self, trials: Sequence[Checked], context: Context, seed: int) -> None:
+        self._trials = trials
+        self._context = context
+        self._seed = seed
+        self._samplings = [_sampling_of(checked) for checked in trials]
+        self._roof_logs = [RoofLog() for _ in trials]
+        self._floor = DispatchFloor([checked.examined for checked in trials])
+
+    def sample(self) -> list[Sampled]:
+        """Start fresh processes of every trial until each has its precision, or has spent its budget."""
+        process = 0
+        while numbers := [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]:
+            shuffled = random.Random(f"{self._seed}/{process}")
+            shuffled.shuffle(numbers)
+            self._sample_process(numbers, process, shuffled)
+            process += 1
+        return [
+            sampling.sampled(
+                checked, RoofReadings(tuple(log.processes), log.unmeasured), self._floor.samples_of(checked.examined)
+            )
+            for checked, sampling, log in zip(self._trials, self._samplings, self._roof_logs, strict=True)
+        ]
+
+    def _sample_process(self, numbers: Sequence[int], process: int, shuffled: random.Random) -> None:
+        """One fresh process of each of these trials, from its warm-up to the check that follows."""
+        doing = f"sample, process {process + 1}"
+        samplings = [self._samplings[number] for number in numbers]
+        with ExitStack() as open_workers:
+            workers = self._start_workers(samplings, process, open_workers)
+            roof = RoofWorker(
+                [self._trials[number] for number in numbers],
+                [self._roof_logs[number] for number in numbers],
+                self._context,
+                f"roof-{process}.log",
+            )
+            open_workers.callback(roof.close)
+            for worker in workers:
+                self._context.on_stage(worker.trials[0].trial, doing)
+                worker.prepare()
+            roof.ready()
+            self._warm_up(samplings, workers, shuffled, doing)
+            while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
+                roof.read()
+                self._floor.sample(workers)
+                for turn in turns:
+                    self._context.on_stage(turn.sampling.trial, doing)
+                    for path in turn.running():
+                        _take_turn(turn, path)
+            for worker in workers:
+                for sampling in worker.trials:
+                    for path in _unfinished(sampling):
+                        path.end_process()
+                worker.verify()
+
+    def _start_workers(
+        self, samplings: Sequence[TrialSampling], process: int, open_workers: ExitStack
+    ) -> list[SamplingWorker]:
+        together = [*samplings, *self._floor.for_trials(samplings)]
+        workers = [
+            SamplingWorker(sharing, self._context, f"sample-{process}.log")
+            for sharing in by_worker((sampling.examined, sampling) for sampling in together)
+        ]
+        for worker in workers:
+            open_workers.callback(worker.close)
+            worker.start()
+        return workers
+
+    def _warm_up(
+        self,
+        samplings: Sequence[TrialSampling],
+        workers: Sequence[SamplingWorker],
+        shuffled: random.Random,
+        doing: str,
+    ) -> None:
+        warmups = {id(path): path.begin() for sampling in samplings for path in _unfinished(sampling)}
+        for turn in _turns(workers, samplings, shuffled):
+            self._context.on_stage(turn.sampling.trial, doing)
+            for path in turn.unfinished():
+                warmup = warmups[id(path)]
+                if warmup is not None:
+                    turn.worker.warm_up(turn.sampling, path, warmup)
+            _copy_state(turn)
+        self._floor.warm_up(workers)
+
+
+def _sampling_of(checked: Checked) -> TrialSampling:
+    sampling, measure = TrialSampling(checked.examined), checked.trial.measure
+    sampling.paths.update({path.name: PathSampling(measure, path) for path in requested(measure.settings)})
+    return sampling
+
+
+def _unfinished(sampling: TrialSampling) -> list[PathSampling]:
+    """The paths of a trial that are not sampled to their end."""
+    return [path for path in sampling.paths.values() if isinstance(path, PathSampling) and path.stopped_by is None]
+
+
+def _turns(
+    workers: Sequence[SamplingWorker], samplings: Sequence[TrialSampling], shuffled: random.Random
+) -> list[_Turn]:
+    """Each trial that is alive, with its worker, in an order drawn anew."""
+    ids = {id(sampling) for sampling in samplings}
+    turns = [_Turn(worker, one) for worker in workers for one in worker.trials if id(one) in ids]
+    shuffled.shuffle(turns)
+    return turns
+
+
+def _copy_state(turn: _Turn) -> None:
+    """One block of the state's round trip through NumPy, where a state is carried."""
+    if turn.sampling.trial.strategy.state != "none":
+        block = turn.worker.sample_state_copy(turn.sampling, STATE_COPY_S)
+        if block is not None:
+            turn.sampling.state_copies.append(block)
+
+
+def _take_turn(turn: _Turn, path: PathSampling) -> None:
+    block = turn.worker.sample(turn.sampling, path, path.plan(path.block_s))
+    if block is not None:
+        path.add(block)

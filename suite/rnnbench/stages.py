@@ -1,0 +1,231 @@
+"""The values that a trial passes through: Trial → Examined → Built → Checked → Sampled → Record.
+
+Each is frozen, holds the one before it, and adds what its stage found out. A trial that failed goes through the rest of
+the line as it is: `failure` says at which stage it ended and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rnnbench.backends.base import Probe, Support
+from rnnbench.cases.trial import Trial
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.memory_growth import GrowthStep
+from rnnbench.measure.roof import Roof
+from rnnbench.results import Anchor, Artifact, CheckResult, Outcome, StoppedBy, WarmUpFigures
+
+Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where and how a trial ended before its time."""
+
+    stage: Stage
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A trial, and what its backend says of it. No framework was imported for that."""
+
+    trial: Trial
+    probe: Probe
+    support: Support
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class ImportFigures:
+    """A worker that has imported its framework. Memory is resident bytes, time is seconds."""
+
+    harness: int
+    """Before the import: Python, NumPy and the suite."""
+    imported: int
+    """After it."""
+    import_s: float
+
+
+@dataclass(frozen=True)
+class BuildFigures:
+    """One build. Seconds and bytes are None where the artifact was in the cache."""
+
+    origin: Literal["cold", "cached"]
+    build_s: float | None = None
+    import_s: float | None = None
+    """Seconds of the imports that the build made. They are not part of `build_s`."""
+    peak: int | None = None
+    """Resident bytes of the building process, and of the largest of its children."""
+    modules: tuple[str, ...] = ()
+    """Modules that the build imported."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A trial whose artifact is in the cache."""
+
+    examined: Examined
+    imports: ImportFigures | None = None
+    figures: BuildFigures | None = None
+    worker_s: float = 0.0
+    """Seconds that its worker has had, counted against the trial's limit."""
+    failure: Failure | None = None
+
+    @property
+    def trial(self) -> Trial:
+        return self.examined.trial
+
+
+@dataclass(frozen=True)
+class LoadFigures:
+    """A program that was loaded from the cache and called."""
+
+    load_s: float | None
+    """None where the program cannot be loaded without being built."""
+    import_s: float
+    """Seconds of the imports from the start of the load to the end of the first call, in neither of the two."""
+    first_call_s: float
+    run_peak: int
+    """Most resident bytes so far."""
+    steady: int
+    """Resident bytes after some calls."""
+    artifact: Artifact
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What a worker's process was seen to have."""
+
+    threads: int
+    affinity: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CheckFigures:
+    """The result of every conformance check, by name, in their order."""
+
+    results: dict[str, CheckResult]
+    tail_build_s: float | None
+    """Seconds to build the program of one step for ragged rests; None where none was needed."""
+    reference_s: float
+    """Seconds that the reference took."""
+    state: WorkerState
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A trial whose program was loaded and put through the conformance checks."""
+
+    built: Built
+    loaded: LoadFigures | None = None
+    figures: CheckFigures | None = None
+    failure: Failure | None = None
+
+    @property
+    def examined(self) -> Examined:
+        return self.built.examined
+
+    @property
+    def trial(self) -> Trial:
+        return self.built.trial
+
+    @property
+    def results(self) -> Mapping[str, CheckResult]:
+        return self.figures.results if self.figures else {}
+
+    @property
+    def artifact(self) -> Artifact | None:
+        return self.loaded.artifact if self.loaded else None
+
+
+@dataclass(frozen=True)
+class PathSamples:
+    """All samples of one latency path of one trial, by process."""
+
+    processes: Sequence[Sequence[Block]]
+    warmup: WarmUpFigures | None = None
+    stopped_by: StoppedBy | None = None
+    setting: float = 0.0
+    """The value of the path's setting, where it has one."""
+
+
+@dataclass(frozen=True)
+class SampledState:
+    """What a worker was seen to have once it had sampled."""
+
+    worker: WorkerState
+    busy_threads: int
+    load: float
+    """One-minute load average of the machine."""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DispatchFloorSamples:
+    """Bound calls of the smallest program with the same target and state."""
+
+    strategy: str
+    processes: Sequence[Sequence[Block]] = ()
+    unmeasured: str = ""
+    """Why there are no samples."""
+
+
+@dataclass(frozen=True)
+class RoofReadings:
+    """What the machine was seen to do beside the trial's processes."""
+
+    processes: Sequence[Sequence[Roof]] = ()
+    unmeasured: str = ""
+    """Why it was not looked at."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A trial at the end of the line, with all that its record needs."""
+
+    checked: Checked
+    paths: Mapping[str, PathSamples] = field(default_factory=dict)
+    timed: CheckResult | None = None
+    """The check that follows sampling: the worst result of its processes."""
+    state: SampledState | None = None
+    growth: Mapping[str, Sequence[Sequence[GrowthStep]]] = field(default_factory=dict)
+    """Growth of memory over the blocks of a path, by process."""
+    state_copies: Sequence[Block] = ()
+    """The state's round trip through NumPy, a block of each process."""
+    dispatch_floor: DispatchFloorSamples | None = None
+    roof: RoofReadings = RoofReadings()
+    anchor: Anchor | None = None
+    failure: Failure | None = None
+
+    @property
+    def examined(self) -> Examined:
+        return self.checked.examined
+
+    @property
+    def trial(self) -> Trial:
+        return self.checked.trial
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its samples are complete: no process died, though the check that follows them may have failed."""
+        ended = self.failure is None or self.failure.outcome == "nonconforming"
+        return ended and bool(self.paths)
+
+    @property
+    def results(self) -> dict[str, CheckResult]:
+        """All check results, the one of the timed calls last."""
+        return {**self.checked.results, **({TIMED: self.timed} if self.timed else {})}
+
+
+TIMED = "timed"
+"""Name of the check that follows sampling."""
+
+
+def first_failure(results: Mapping[str, CheckResult]) -> str:
+    """The first check that failed, with its detail. There must be one."""
+    return next(f"{name}: {result.detail}" for name, result in results.items() if result.verdict == "fail")

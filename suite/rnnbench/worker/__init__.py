@@ -1,0 +1,71 @@
+"""Processes that programs run in: starting them, asking them, and what they do when asked.
+
+    launcher       starts a process, asks it, pauses it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
+    protocol       what a command and a reply are: `Command`, `Done`, `Failed`
+    channel        the line that carries them
+    server         the worker's loop: `serve`, `open_channel`, `receive_command`
+    commands       the commands of a trial's worker; `trial_worker` carries them out
+    trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
+    fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
+
+Start with `commands`, then read `trial_worker`.
+"""
+
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.worker import commands
+    from rnnbench.worker.channel import ChannelClosedError
+    from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
+    from rnnbench.worker.forked import die_with_parent
+    from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
+    from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
+    from rnnbench.worker.server import attempt, open_channel, receive_command, serve
+    from rnnbench.worker.trial_process import (
+        by_worker,
+        cores_for,
+        log_name,
+        start_trial_worker,
+        variables,
+        worker_key,
+    )
+
+_NAMES = {
+    "channel": ("ChannelClosedError",),
+    "fork_pool": ("ForkedWorker", "ForkingWorker"),
+    "forked": ("die_with_parent",),
+    "launcher": ("START_LIMIT_S", "Host", "RunFolders", "WorkerError", "WorkerProcess"),
+    "protocol": ("Command", "Done", "Failed", "Reply", "encode_reply"),
+    "server": ("attempt", "open_channel", "receive_command", "serve"),
+    "trial_process": ("by_worker", "cores_for", "log_name", "start_trial_worker", "variables", "worker_key"),
+}
+__all__ = [
+    "START_LIMIT_S",
+    "ChannelClosedError",
+    "Command",
+    "Done",
+    "Failed",
+    "ForkedWorker",
+    "ForkingWorker",
+    "Host",
+    "Reply",
+    "RunFolders",
+    "WorkerError",
+    "WorkerProcess",
+    "attempt",
+    "by_worker",
+    "commands",
+    "cores_for",
+    "die_with_parent",
+    "encode_reply",
+    "log_name",
+    "open_channel",
+    "receive_command",
+    "serve",
+    "start_trial_worker",
+    "variables",
+    "worker_key",
+]
+__getattr__ = lazy_names(__name__, _NAMES)

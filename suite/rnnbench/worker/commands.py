@@ -1,0 +1,136 @@
+"""What the suite asks of a trial's worker, and what it answers. `trial_worker` carries the commands out.
+
+A worker is told what it is (`Start`), imports its framework, and then takes commands for any trial of its backend.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import PlainSerializer, PlainValidator
+
+from rnnbench.cases.trial import Trial
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.memory_growth import GrowthStep
+from rnnbench.measure.paths import BlockPlan
+from rnnbench.results import CheckResult
+from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.worker.protocol import Command, Done
+
+
+def _decoded(text: str | np.ndarray) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), np.float64) if isinstance(text, str) else text
+
+
+def _encoded(seconds: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(seconds, np.float64).tobytes()).decode()
+
+
+@dataclass(frozen=True)
+class SentBlock(Block):
+    """A block on the line: its seconds as base64, eight bytes each."""
+
+    seconds: Annotated[np.ndarray, PlainValidator(_decoded), PlainSerializer(_encoded)]
+
+    @classmethod
+    def of(cls, block: Block) -> SentBlock:
+        return cls(**vars(block))
+
+
+@dataclass(frozen=True)
+class Start(Command[ImportFigures]):
+    """The first command: import the framework, then hold every thread to `affinity`."""
+
+    backend: str
+    cache: Path
+    """Folder of built artifacts."""
+    references: Path
+    """Folder of reference trajectories."""
+    affinity: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Build(Command[BuildFigures]):
+    """Compile into the cache, in a forked child: what a compiler leaves in memory is gone before the program runs."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Load(Command[LoadFigures]):
+    """Load the artifact, call it, and read what it occupies."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Check(Command[CheckFigures]):
+    """Run the conformance checks."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Prepare(Command[CheckResult]):
+    """Load and bind a program that is going to be sampled, and check its timed path."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class SamplePath(Command[SentBlock]):
+    """Time one block of calls of a latency path (`measure.paths`)."""
+
+    trial: Trial
+    path: str
+    plan: BlockPlan
+
+
+@dataclass(frozen=True)
+class SampleStateCopy(Command[SentBlock]):
+    """Time one block of round trips of the state through NumPy."""
+
+    trial: Trial
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What sampling led to: the check of the timed calls, and what the process was seen to have."""
+
+    timed: CheckResult
+    state: WorkerState
+    busy_threads: int
+    growth: Mapping[str, tuple[GrowthStep, ...]] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verify(Command[Verified]):
+    """Check what the timed calls led to."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Fork(Command[Done]):
+    """Import these modules, and let a forked child carry out the commands up to `EndFork`."""
+
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ImportedModules:
+    """Modules that the builds of a forked child imported."""
+
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EndFork(Command[ImportedModules]):
+    """End the forked child."""

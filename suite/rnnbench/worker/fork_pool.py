@@ -1,0 +1,87 @@
+"""Workers for trials that are only checked: one imports the framework, and forks a child for each trial.
+
+The parent only imports: its framework, and what the builds of earlier trials had to import. So every child starts as a
+fresh worker that has made these imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from rnnbench.stages import ImportFigures
+from rnnbench.worker.commands import EndFork, Fork
+from rnnbench.worker.launcher import START_LIMIT_S, WorkerError, WorkerProcess
+from rnnbench.worker.protocol import Command, Reply
+
+Result = TypeVar("Result")
+
+
+class ForkingWorker:
+    """A worker that forks a child for each trial, while it lives."""
+
+    def __init__(self, process: WorkerProcess[ImportFigures]) -> None:
+        self.process = process
+        self.is_closed = False
+        self._imports: ImportFigures | None = None
+        self._modules: tuple[str, ...] = ()
+
+    def imports(self) -> ImportFigures:
+        """Wait for the import, the first time. Raises WorkerError."""
+        if self._imports is None:
+            self._imports = self.process.ready()
+        return self._imports
+
+    def fork(self) -> None:
+        """Raises WorkerError."""
+        self.process.ask(Fork(self._modules), START_LIMIT_S)
+
+    def end_fork(self) -> None:
+        """End the child. The next one need not import what its build imported. Raises WorkerError."""
+        self._modules = self.process.ask(EndFork(), START_LIMIT_S).modules
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.process.close()
+            self.is_closed = True
+
+
+class ForkedWorker:
+    """The child that carries out one trial's commands. It is used like a worker process of its own."""
+
+    def __init__(self, parent: ForkingWorker) -> None:
+        self._parent = parent
+        self._is_forked = False
+        self._parent_lives = True
+
+    def ready(self) -> ImportFigures:
+        """Raises WorkerError."""
+
+        def fork() -> ImportFigures:
+            imports = self._parent.imports()
+            self._parent.fork()
+            self._is_forked = True
+            return imports
+
+        return self._guarded(fork)
+
+    def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
+        """As `WorkerProcess.ask`. Raises WorkerError."""
+        return self._guarded(lambda: self._parent.process.ask(command, timeout, memory))
+
+    def close(self) -> None:
+        """End the child, and the parent too where it died with the child."""
+        if self._parent_lives:
+            try:
+                self._parent.end_fork()
+            except WorkerError:
+                self._parent_lives = False
+        if not self._parent_lives:
+            self._parent.close()
+
+    def _guarded(self, action: Callable[[], Result]) -> Result:
+        try:
+            return action()
+        except WorkerError as error:
+            self._parent_lives = error.alive and self._is_forked
+            raise

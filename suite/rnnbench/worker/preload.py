@@ -1,0 +1,39 @@
+"""Modules that builds import, imported once by the worker that forks a child for each trial.
+
+A converter is imported when it is first needed: TensorFlow takes longer to import than a network takes to convert.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+
+def modules() -> list[str]:
+    """Modules that came from files, packages before their submodules."""
+    names = [
+        name
+        for name, module in list(sys.modules.items())
+        if (spec := getattr(module, "__spec__", None)) is not None and spec.has_location and spec.name == name
+    ]
+    return sorted(names, key=lambda name: name.count("."))
+
+
+def modules_since(before: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in modules() if name not in before)
+
+
+def preload(names: Iterable[str]) -> None:
+    """Import the modules, and freeze what is in memory now, so that no child's garbage collector visits it again.
+
+    A module that does not import by itself is left to the child that needs it.
+    """
+    for name in names:
+        if name not in sys.modules:
+            with suppress(Exception):
+                importlib.import_module(name)
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,75 @@
+"""Worker commands and replies: typed, frozen messages, validated on both ends.
+
+A command is a frozen dataclass that names the type of its reply: `class Look(Command[Seen])`. A worker answers each
+command with one reply, or with `Failed`. To add a command, write its dataclass and give the worker a handler for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar, get_args
+
+from pydantic import TypeAdapter
+
+from rnnbench.results.record import Outcome
+
+Reply = TypeVar("Reply")
+
+
+class Command(Generic[Reply]):
+    """What the suite asks of a worker. Subclasses are frozen dataclasses; `Reply` is what a worker answers."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The reply to a command that gives no figures."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The reply to a command that a worker could not carry out."""
+
+    outcome: Outcome
+    reason: str
+
+
+def encode_command(command: Command[Any]) -> bytes:
+    """One line of JSON: the command's name and its fields."""
+    fields = _adapter(type(command)).dump_python(command, mode="json")
+    return json.dumps({"command": type(command).__name__, "fields": fields}).encode()
+
+
+def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Command[Any]:
+    """Raises KeyError for a command that is not among `commands`, and pydantic's ValidationError."""
+    message = json.loads(line)
+    command: Command[Any] = _adapter(commands[message["command"]]).validate_python(message["fields"])
+    return command
+
+
+def encode_reply(reply: object) -> bytes:
+    """One line of JSON: {"reply": …}, or {"failed": …}."""
+    kind = "failed" if isinstance(reply, Failed) else "reply"
+    return json.dumps({kind: _adapter(type(reply)).dump_python(reply, mode="json")}).encode()
+
+
+def decode_reply(line: bytes, command: Command[Reply]) -> Reply | Failed:
+    """Raises pydantic's ValidationError where the reply is not of the command's type."""
+    message = json.loads(line)
+    if "failed" in message:
+        failed: Failed = _adapter(Failed).validate_python(message["failed"])
+        return failed
+    reply: Reply = _adapter(_reply_type(type(command))).validate_python(message["reply"])
+    return reply
+
+
+@cache
+def _reply_type(command: type[Command[Any]]) -> Any:
+    (base,) = (base for base in command.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
+    return get_args(base)[0]
+
+
+@cache
+def _adapter(message: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(message)

@@ -1,0 +1,59 @@
+"""The worker's side of the line: a process that reads commands, calls their handlers and sends what they return."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from rnnbench.backends.base import BuildError
+from rnnbench.results.record import Outcome
+from rnnbench.worker.channel import Channel
+from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
+
+Handlers = Mapping[type[Command[Any]], Callable[[Any], object]]
+"""What carries out each command: called with the command, returns its reply, or None where it has replied itself."""
+Result = TypeVar("Result")
+
+
+def open_channel() -> Channel:
+    """The worker's end: the descriptor whose number is the last word of the command line."""
+    return Channel(socket.socket(fileno=int(sys.argv[-1])))
+
+
+def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], object]) -> Command[Any]:
+    """The next command, however long it takes. Raises ChannelClosedError."""
+    line = channel.receive()
+    assert line is not None, "without a timeout a channel waits"
+    return decode_command(line, {command.__name__: command for command in commands})
+
+
+def serve(channel: Channel, handlers: Handlers, last: type[Command[Any]] | None = None) -> None:
+    """Carry out commands until the channel closes, or until one of type `last` is done.
+
+    Raises ChannelClosedError.
+    """
+    while True:
+        command = receive_command(channel, handlers)
+        reply = attempt(partial(handlers[type(command)], command), "run-failed")
+        if reply is not None:
+            channel.send(encode_reply(reply))
+        sys.stdout.flush()
+        if last is not None and isinstance(command, last):
+            return
+
+
+def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
+    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log."""
+    try:
+        return work()
+    except MemoryError as error:
+        return Failed("out-of-memory", f"MemoryError: {error}")
+    except BuildError as error:
+        return Failed("build-failed", str(error))
+    except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
+        traceback.print_exc()
+        return Failed(outcome, f"{type(error).__name__}: {error}")

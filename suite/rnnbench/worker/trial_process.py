@@ -1,0 +1,59 @@
+"""Starting a worker for a trial: with the environment its backend asks for, on as many cores as it has threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from rnnbench.cases.trial import Trial
+from rnnbench.stages import Examined, ImportFigures
+from rnnbench.worker.commands import Start
+from rnnbench.worker.launcher import Host, RunFolders, WorkerProcess
+
+Holder = TypeVar("Holder")
+
+
+def start_trial_worker(
+    examined: Examined, folders: RunFolders, log: str, cores: Sequence[int] | None = None
+) -> WorkerProcess[ImportFigures]:
+    """A fresh worker for this trial and others of the same `worker_key`. Does not wait for it."""
+    trial = examined.trial
+    affinity = tuple(cores or cores_for(trial.threads))
+    start = Start(trial.target.backend, folders.artifacts, folders.references, affinity)
+    host = Host(folders.logs / log, variables(examined), examined.support.interpreter)
+    return WorkerProcess("rnnbench.worker", start, host)
+
+
+def log_name(trial: Trial) -> str:
+    """The file, among a run's logs, of the worker that builds and checks a trial."""
+    return f"{trial.digest}.log"
+
+
+def variables(examined: Examined) -> dict[str, str]:
+    """Environment variables of a trial's worker.
+
+    The reference's own products run on one thread. A backend may set other values for its runtime.
+    """
+    defaults = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(examined.trial.threads)}
+    return {**defaults, **examined.support.environment}
+
+
+def worker_key(examined: Examined) -> Hashable:
+    """What trials must have in common to share a worker: backend, interpreter, threads, environment."""
+    environment = tuple(sorted(variables(examined).items()))
+    trial = examined.trial
+    return (trial.target.backend, examined.support.interpreter, trial.threads, environment)
+
+
+def by_worker(trials: Iterable[tuple[Examined, Holder]]) -> list[list[Holder]]:
+    """What belongs to trials, grouped by the trials that may share a worker."""
+    shared: dict[Hashable, list[Holder]] = {}
+    for examined, holder in trials:
+        shared.setdefault(worker_key(examined), []).append(holder)
+    return list(shared.values())
+
+
+def cores_for(threads: int) -> list[int]:
+    """The cores that a worker is held to: the last ones. The suite and most interrupts run on the first."""
+    return sorted(os.sched_getaffinity(0))[-threads:]

@@ -1,0 +1,269 @@
+"""A trial's worker: the process that a program is built in, loaded, checked and sampled."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from itertools import cycle
+from pathlib import Path
+
+import psutil
+
+from rnnbench.backends.base import Backend, Program
+from rnnbench.backends.registry import find
+from rnnbench.cases.trial import Trial
+from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
+from rnnbench.measure import memory
+from rnnbench.measure.blocks import Block, sample_block
+from rnnbench.measure.caches import Evictor
+from rnnbench.measure.imports import ImportClock
+from rnnbench.measure.memory_growth import GrowthLog
+from rnnbench.measure.metrics import read_metrics
+from rnnbench.measure.paths import PATHS, LatencyPath, TimedCall
+from rnnbench.measure.threads import ThreadTimes
+from rnnbench.plan import request_of
+from rnnbench.results import CheckResult
+from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.worker import commands
+from rnnbench.worker.channel import Channel, ChannelClosedError
+from rnnbench.worker.forked import die_with_parent, run_forked
+from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.protocol import Done, Failed, encode_reply
+from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
+
+FIRST_CALLS = 16
+"""Bound calls after which memory is taken to be steady: two passes over the ring."""
+
+
+class PreparedProgram:
+    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
+
+    def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
+        self.timed = TimedPath(program.open(), reference)
+        self._session = program.open()
+        step, next_chunk = self._session.step, cycle(reference.ring).__next__
+
+        def public() -> None:
+            step(next_chunk())
+
+        bound = self.timed.bound
+        self._calls = {
+            "bound": TimedCall(bound, bound.sync, evict),
+            "public": TimedCall(public, _do_nothing, evict),
+        }
+
+    def timed_call(self, path: LatencyPath) -> TimedCall:
+        return self._calls[path.entry]
+
+    def copy_state(self) -> None:
+        """The state's round trip through NumPy, there and back again."""
+        self._session.set_state(self._session.get_state())
+
+
+class TrialWorker:
+    """Carries out commands for trials of one backend."""
+
+    def __init__(self, start: commands.Start) -> None:
+        self._backend: Backend = find(start.backend)
+        self._cache = start.cache
+        self._reference_files = start.references
+        self._references: dict[str, ReferenceTrajectories] = {}
+        self._programs: dict[str, Program] = {}
+        self._prepared: dict[str, PreparedProgram] = {}
+        self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._growth = GrowthLog()
+        self._imported_by_builds: tuple[str, ...] = ()
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            commands.Build: self.build,
+            commands.Load: self.load,
+            commands.Check: self.check,
+            commands.Prepare: self.prepare,
+            commands.SamplePath: self.sample_path,
+            commands.SampleStateCopy: self.sample_state_copy,
+            commands.Verify: self.verify,
+            commands.EndFork: self.end_fork,
+        }
+
+    def import_framework(self) -> ImportFigures:
+        harness, start = memory.resident(), time.perf_counter()
+        self._backend.load()
+        return ImportFigures(harness, memory.resident(), time.perf_counter() - start)
+
+    def build(self, command: commands.Build) -> BuildFigures | Failed:
+        weights = self._reference(command.trial).weights
+        before_fork = memory.resident()
+
+        def compile_and_measure() -> BuildFigures:
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            before = set(modules())
+            memory.forget_peak()
+            inherited = memory.resident()
+            with ImportClock() as imports:
+                start = time.perf_counter()
+                program = self._backend.build(request_of(command.trial, weights), self._cache)
+                seconds = time.perf_counter() - start
+            if program.cached:
+                return BuildFigures("cached")
+            return BuildFigures(
+                "cold",
+                build_s=seconds - imports.seconds,
+                import_s=imports.seconds,
+                peak=before_fork + memory.peak() - inherited + memory.children_peak(),
+                modules=modules_since(before),
+            )
+
+        figures = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"))
+        self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
+        return figures
+
+    def load(self, command: commands.Load) -> LoadFigures:
+        memory.forget_peak()
+        with ImportClock() as imports:
+            start = time.perf_counter()
+            program = self._program(command.trial)
+            load_s = time.perf_counter() - start - imports.seconds
+            session = program.open()
+            bound = session.bind(self._reference(command.trial).ring)
+            start = time.perf_counter() - imports.seconds
+            bound()
+            bound.sync()
+            first_call_s = time.perf_counter() - start - imports.seconds
+        for _ in range(FIRST_CALLS - 1):
+            bound()
+        bound.sync()
+        run_peak, steady = memory.peak(), memory.resident()
+        metrics = read_metrics("loaded")
+        session.close()
+        return LoadFigures(
+            load_s=load_s if program.cached else None,
+            import_s=imports.seconds,
+            first_call_s=first_call_s,
+            run_peak=run_peak,
+            steady=steady,
+            artifact=program.artifact,
+            metrics=metrics,
+        )
+
+    def check(self, command: commands.Check) -> CheckFigures:
+        program, reference = self._program(command.trial), self._reference(command.trial)
+        results = dict(run_checks(program, reference))
+        return CheckFigures(results, program.tail_build_s, reference.seconds, _worker_state())
+
+    def prepare(self, command: commands.Prepare) -> CheckResult:
+        program, reference = self._program(command.trial), self._reference(command.trial)
+        prepared = PreparedProgram(program, reference, lambda: self._evict())
+        self._prepared[command.trial.id] = prepared
+        return prepared.timed.verify()
+
+    def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
+        trial, path = command.trial, PATHS[command.path]
+        prepared = self._prepared[trial.id]
+        call = prepared.timed_call(path)
+        self._growth.begin()
+        if path.entry == "public":
+            block = path.sample(call, command.plan)
+        else:
+            prepared.timed.start()
+            with self._threads[trial.id].watched():
+                block = path.sample(call, command.plan)
+            prepared.timed.called(block.calls)
+        # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
+        if path.watch_memory and block.warm_calls:
+            self._growth.called((trial.id, path.name), block.calls)
+        return commands.SentBlock.of(block)
+
+    def sample_state_copy(self, command: commands.SampleStateCopy) -> commands.SentBlock:
+        self._growth.begin()
+        block: Block = sample_block(self._prepared[command.trial.id].copy_state, _do_nothing, command.seconds)
+        return commands.SentBlock.of(block)
+
+    def verify(self, command: commands.Verify) -> commands.Verified:
+        trial = command.trial
+        self._growth.begin()
+        growth = {
+            name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
+        }
+        return commands.Verified(
+            timed=self._prepared[trial.id].timed.verify(),
+            state=_worker_state(),
+            busy_threads=self._threads[trial.id].busy,
+            growth=growth,
+            metrics=read_metrics("sampled"),
+        )
+
+    def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
+        return commands.ImportedModules(self._imported_by_builds)
+
+    @cached_property
+    def _evict(self) -> Evictor:
+        return Evictor()
+
+    def _program(self, trial: Trial) -> Program:
+        if trial.id not in self._programs:
+            request = request_of(trial, self._reference(trial).weights)
+            self._programs[trial.id] = self._backend.build(request, self._cache)
+        return self._programs[trial.id]
+
+    def _reference(self, trial: Trial) -> ReferenceTrajectories:
+        return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files))
+
+
+def _do_nothing() -> None:
+    """The public path is complete when it returns."""
+
+
+def _worker_state() -> WorkerState:
+    return WorkerState(psutil.Process().num_threads(), tuple(sorted(os.sched_getaffinity(0))))
+
+
+def _hold_to(cores: tuple[int, ...]) -> None:
+    """Hold every thread to these cores. Threads that the runtime starts later inherit them."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
+
+
+def main() -> None:
+    """Carry out the commands of the channel until its other end closes."""
+    die_with_parent()
+    channel = open_channel()
+    start = receive_command(channel, {commands.Start: None})
+    assert isinstance(start, commands.Start), "the first command says what the worker is"
+    worker = TrialWorker(start)
+    imports = attempt(worker.import_framework, "run-failed")
+    _hold_to(start.affinity)
+    channel.send(encode_reply(imports))
+    with suppress(ChannelClosedError):
+        serve(channel, {**worker.handlers, commands.Fork: _Forking(channel, worker)})
+
+
+class _Forking:
+    """Carries out `Fork`: a child serves the channel up to `EndFork`, while this process only imports and waits.
+
+    The child answers, and nobody else. This process dies of whatever the child dies of, so that the suite sees it.
+    """
+
+    def __init__(self, channel: Channel, worker: TrialWorker) -> None:
+        self._channel = channel
+        self._worker = worker
+
+    def __call__(self, command: commands.Fork) -> None:
+        preload(command.modules)
+        child = os.fork()
+        if child == 0:
+            die_with_parent()
+            with suppress(ChannelClosedError):
+                self._channel.send(encode_reply(Done()))
+                serve(self._channel, self._worker.handlers, last=commands.EndFork)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            os.kill(os.getpid(), os.WTERMSIG(status))
+        elif code := os.waitstatus_to_exitcode(status):
+            os._exit(code)
