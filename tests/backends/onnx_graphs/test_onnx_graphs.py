@@ -120,12 +120,6 @@ def test_the_same_request_is_the_same_graph() -> None:
         (Model(cell="counter", input=4, hidden=4), Strategy("fused", "none", 4), "no operator for a counter"),
         (Model(cell="lstm", input=4, hidden=4, projection=2), Strategy("fused", "none", 4), "has no projection"),
         (Model(cell="lstm", input=4, hidden=4, cell_clip=1.0), Strategy("fused", "none", 4), "never its cell state"),
-        (LSTM, Strategy("unrolled:3", "none", 4), "3 copies of the cell needs a chunk that they divide, and 4 is none"),
-        (
-            Model(cell="gru", input=4, hidden=4, direction="reverse"),
-            Strategy("looped", "stitched", 4),
-            "cannot run backwards",
-        ),
         (Model(cell="lstm", input=9, hidden=20_000), Strategy("looped", "none", 4), "larger than the 2 GiB"),
     ],
 )

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import answers, onnx_graphs, store
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.onnx_graphs import LoopOperator
+from rnnbench.backends.shared.packages import probe_packages
+from rnnbench.backends.shared.refusals import require_support
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
@@ -25,7 +27,7 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        return answers.probe(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
+        return probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -38,8 +40,7 @@ class OnnxRuntimeBackend:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        if reason := _unsupported(request):
-            raise BuildError(reason)
+        require_support(self, request)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
         here = Path(__file__).parent
@@ -67,8 +68,6 @@ def _unsupported(request: Request) -> str:
     strategy, dtype = request.strategy, request.precision.uniform
     if request.route not in ROUTES:
         return f"ONNX Runtime has the routes {', '.join(ROUTES)} here, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs run on ONNX Runtime's CPU provider here, and not on {request.device}."
     if request.route == "loop" and strategy.time in ("fused", "unrolled"):
         return "The route loop is for loops by ONNX's Loop; graphs without one have the route onnx."
     if dtype == "float16":

@@ -6,9 +6,11 @@ import importlib
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import answers, onnx_graphs, store
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
+from rnnbench.backends import onnx_graphs, store
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.shared.packages import probe_packages
+from rnnbench.backends.shared.refusals import require_support
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
@@ -18,7 +20,7 @@ class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
+        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -30,8 +32,7 @@ class OpenVinoBackend:
         importlib.import_module("openvino")
 
     def build(self, request: Request, cache: Path) -> Program:
-        if reason := _unsupported(request):
-            raise BuildError(reason)
+        require_support(self, request)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
         here = Path(__file__).parent
@@ -52,8 +53,6 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"OpenVINO has the routes {' and '.join(ROUTES)} here, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs are compiled for OpenVINO's CPU device here, and not for {request.device}."
     if request.precision.uniform == "float64":
         return "OpenVINO's CPU device only stores float64: it converts a model to float32 and computes in that."
     if request.precision.uniform != "float32":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Probe, Program, Request, Support
+from rnnbench.backends.shared.packages import probe_packages
+from rnnbench.backends.shared.refusals import require_support
 from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
@@ -31,7 +32,7 @@ class TvmBackend:
     name = "tvm"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tvm]'", by_route=imported.PACKAGES)
+        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tvm]'", by_route=imported.PACKAGES)
 
     def support(self, request: Request) -> Support:
         reason, upstream = _refusal(request)
@@ -51,9 +52,7 @@ class TvmBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Compile for this machine's processor, or load what an earlier build left under `cache`."""
-        reason, _ = _refusal(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         self.load()
         if request.route == "tir":
             from rnnbench.backends.tvm.tir_program import build_tir
@@ -81,8 +80,6 @@ def _refusal_of_all(request: Request) -> str:
     strategy = request.strategy
     if request.route not in ROUTES:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs are compiled for the CPU here, and not for {request.device}."
     if request.precision.uniform != "float32":
         return "Programs compute in float32 here, in one dtype throughout."
     if strategy.time == "fused" and request.route not in imported.PACKAGES:
@@ -92,8 +89,6 @@ def _refusal_of_all(request: Request) -> str:
         )
     if _copies(strategy) is None:
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
-    if reason := answers.contradiction(request):
-        return reason
     if request.threads != 1:
         return "The programs are serial: a step is one product, too short to share among threads."
     return ""

@@ -1,0 +1,1 @@
+"""What adapters share. It is not a backend."""
