@@ -63,6 +63,19 @@ def targets(requested: Iterable[str]) -> list[Target]:
     return list(found)
 
 
+def baselines() -> list[Target]:
+    """The default route of each backend that declares itself a baseline. A backend that cannot be loaded is none."""
+    found = []
+    for name in names():
+        try:
+            probe = find(name).probe()
+        except BackendError:
+            continue
+        if probe.baseline:
+            found.append(Target(name, probe.routes[0]))
+    return found
+
+
 @cache
 def _devices(backend: str) -> tuple[str, ...]:
     """Kept, because they are needed for each trial of a case and a probe takes 1 to 3 ms."""

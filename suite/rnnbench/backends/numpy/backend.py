@@ -27,7 +27,7 @@ class NumpyBackend:
     name = "numpy"
 
     def probe(self) -> Probe:
-        return Probe(routes=("eager",), versions={"numpy": version("numpy")})
+        return Probe(routes=("eager",), versions={"numpy": version("numpy")}, baseline=True)
 
     def support(self, request: Request) -> Support:
         strategy = request.strategy
