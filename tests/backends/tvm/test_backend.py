@@ -38,7 +38,7 @@ def test_what_is_unsupported_has_a_reason(request_for: Requested, route: str, ar
     [
         ({"precision": Precision.of("float16")}, "float32"),
         ({"threads": 2}, "serial"),
-        ({"route": "te"}, "routes tir, relax"),
+        ({"route": "te"}, "routes relax, tir"),
         ({"model": WIDE}, "32-bit offsets"),
     ],
 )
@@ -46,6 +46,10 @@ def test_what_no_program_can_be_is_not_built(request_for: Requested, change: Any
     support = TvmBackend().support(replace(request_for("tir"), **change))
     assert support.level == "unsupported"
     assert reason in support.reason
+
+
+def test_the_default_route_is_what_tvms_pipeline_makes() -> None:
+    assert TvmBackend().probe().routes[0] == "relax"
 
 
 def test_recursion_is_bounded(request_for: Requested) -> None:

@@ -77,7 +77,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
         nbytes=len(library),
         operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: machine.operations(ir)},
         lowered=machine.strategy(ir),
-        origin="authored",
+        origin="kernel",
         math="approximate" if _approximates(request.model) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
         notes=_notes(request.model),
