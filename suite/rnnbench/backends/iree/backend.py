@@ -7,13 +7,11 @@ import importlib
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import FLAGS, compile_module
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"

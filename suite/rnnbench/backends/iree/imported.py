@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.support import unsupported as no_graph
+from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.torch import exported
 from rnnbench.rnn.spec import Model
 
@@ -61,7 +61,7 @@ def refusal(request: Request) -> str:
     if request.route == "stablehlo":
         return "StableHLO has no RNN operator: JAX and TensorFlow write a loop or its copies" if time == "fused" else ""
     if request.route == "onnx":
-        return no_graph(request) or (_onnx_operator(model) if time == "fused" else "")
+        return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
     return exported.refusal(request)
 
 

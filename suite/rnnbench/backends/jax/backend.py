@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing, variables
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import probe_packages, require_support
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")

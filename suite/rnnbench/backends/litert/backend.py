@@ -6,11 +6,9 @@ import importlib
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.litert.store import load_or_build
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Request, Support
-from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.prepared import by_name, loaded, prepared, store
 from rnnbench.backends.numpy.program import NumpyProgram
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import of_one_step, require_support
 from rnnbench.rnn.weights import Weights
 
 DTYPES = ("float32", "float64")

@@ -7,12 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import onnx_graphs, store
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.onnx_graphs import LoopOperator
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import (
+    load_or_build,
+    of_one_step,
+    onnx_graphs,
+    probe_packages,
+    program_folder,
+    require_support,
+)
+from rnnbench.backends.shared.onnx_graphs import LoopOperator
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
@@ -43,12 +47,11 @@ class OnnxRuntimeBackend:
         require_support(self, request)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
-        here = Path(__file__).parent
-        sources = (here, here.parent / "onnx_graphs")
-        kept = store.folder(request, cache, self.probe().versions, sources)
-        stored = store.found_or_built(kept, partial(_optimised, request))
+        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
+        folder = program_folder(request, cache, self.probe().versions, sources)
+        stored = load_or_build(folder, partial(_optimised, request))
         tail = partial(self._tail, request, cache)
-        return OnnxRuntimeProgram(request, stored.artifact, kept / MODEL, stored.cached, tail)
+        return OnnxRuntimeProgram(request, stored.artifact, folder / MODEL, stored.cached, tail)
 
     def _tail(self, request: Request, cache: Path) -> Program:
         """The route `loop` has no copies outside of a loop; the other one has."""

@@ -6,11 +6,15 @@ import importlib
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import onnx_graphs, store
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import (
+    load_or_build,
+    of_one_step,
+    onnx_graphs,
+    probe_packages,
+    program_folder,
+    require_support,
+)
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
@@ -35,12 +39,11 @@ class OpenVinoBackend:
         require_support(self, request)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
-        here = Path(__file__).parent
-        sources = (here, here.parent / "onnx_graphs")
-        kept = store.folder(request, cache, self.probe().versions, sources)
-        stored = store.found_or_built(kept, partial(_compiled, request))
+        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
+        folder = program_folder(request, cache, self.probe().versions, sources)
+        stored = load_or_build(folder, partial(_compiled, request))
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
-        return OpenVinoProgram(request, stored.artifact, kept, stored.cached, tail)
+        return OpenVinoProgram(request, stored.artifact, folder, stored.cached, tail)
 
 
 def _compiled(request: Request, folder: Path) -> Artifact:

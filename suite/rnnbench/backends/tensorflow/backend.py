@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import ROUTES, environment, is_compiled, is_keras, unsupported

@@ -6,9 +6,7 @@ import importlib
 from pathlib import Path
 
 from rnnbench.backends.base import Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.torch.support import COMPILED, TIMES, UPSTREAM, covered, unsupported
 
 

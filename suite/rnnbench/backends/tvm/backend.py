@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Probe, Program, Request, Support
-from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import probe_packages, require_support
 from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
@@ -15,7 +14,7 @@ from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
-"""The first is the default: what TVM's own pipeline makes of operators comes before the kernel written in this suite."""
+"""The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
 COVERS = frozenset({ACTIVATIONS})
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.support import unsupported as no_graph
+from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.torch import exported
 
 PACKAGES = {"torch": ("torch",), "onnx": ("onnx",)}
@@ -17,7 +17,7 @@ def refusal(request: Request) -> tuple[str, str]:
     """Why no importer makes a program of a request, and the upstream issue, if there is one; empty where one does."""
     if request.route == "torch":
         return exported.refusal(request), ""
-    if reason := no_graph(request):
+    if reason := onnx_graphs.unsupported(request):
         return reason, ""
     if request.strategy.time == "fused":
         return f"{_STOPS} {request.model.cell.upper()}", NO_OPERATORS

@@ -43,7 +43,7 @@ def from_onnx(request: Request) -> Any:
     """Raises BuildError with what the importer says of an operator that it does not have."""
     from tvm.relax.frontend.onnx import from_onnx as tvm_from_onnx
 
-    from rnnbench.backends.onnx_graphs import build_graph
+    from rnnbench.backends.shared.onnx_graphs import build_graph
 
     try:
         return tvm_from_onnx(build_graph(request), keep_params_in_input=False)

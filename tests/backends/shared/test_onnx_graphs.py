@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from random_models import models, problem
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.onnx_graphs import (
+from rnnbench.backends.shared.onnx_graphs import (
     NEXT,
     LoopOperator,
     build_graph,
-    described,
     lowered,
     operations,
     unsupported,
@@ -128,8 +127,3 @@ def test_what_no_graph_can_say_has_a_reason(model: Model, strategy: Strategy, re
     assert reason in unsupported(request)
     with pytest.raises(BuildError, match=reason):
         build_graph(request)
-
-
-def test_a_mixture_is_told_part_by_part() -> None:
-    assert described(True, [1, 4, 1], 3) == "fused + looped 2 + looped 1 of 4 + unrolled 3"
-    assert described(False, [], 0) == "unrolled 0"
