@@ -17,7 +17,7 @@ from typing import cast
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import onnx_graphs
-from rnnbench.backends.torch import exported
+from rnnbench.backends.torch import export as torch_export
 from rnnbench.rnn.spec import Model
 
 PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
@@ -62,7 +62,7 @@ def refusal(request: Request) -> str:
         return "StableHLO has no RNN operator: JAX and TensorFlow write a loop or its copies" if time == "fused" else ""
     if request.route == "onnx":
         return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
-    return exported.refusal(request)
+    return torch_export.unsupported(request)
 
 
 def _onnx_operator(model: Model) -> str:

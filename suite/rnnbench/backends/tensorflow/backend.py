@@ -52,7 +52,7 @@ def _module(request: Request, jit: bool) -> Any:
         from rnnbench.backends.tensorflow.keras_layers import library
 
         return library(request, jit)
-    from rnnbench.backends.tensorflow.modules import authored
+    from rnnbench.backends.tensorflow.traced_function import authored
 
     return authored(request, request.strategy.copies, jit)
 
