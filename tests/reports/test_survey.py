@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from rnnbench.backends.base import Probe, Support
-from rnnbench.backends.survey import MODELS, STATES, TIMES, Survey, survey
+from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, Survey, survey
 from rnnbench.cases.trial import Target
 from rnnbench.reports.survey import print_survey
 

@@ -108,6 +108,10 @@ class Probe:
     """Routes whose builds take tens of seconds: a check that names no backend has them on a few points only."""
     shared: tuple[str, ...] = ()
     """Routes into one compiler whose builds take seconds: such a check spreads its pairs of values over them."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Devices that the backend's programs run on. The registry refuses a request for any other."""
+    baseline: bool = False
+    """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 
     @property
     def available(self) -> bool:

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from rnnbench.backends.base import Backend, Request, Support
+from rnnbench.backends.shared.refusals import support_of
 from rnnbench.cases.trial import Target
 
 GROUP = "rnnbench.backends"
@@ -32,17 +33,15 @@ def find(name: str) -> Backend:
 
 
 def support(backend: str, request: Request) -> Support:
-    """What the backend answers: unsupported, where it says nothing of an extra that is asked.
+    """Whether the backend can do what is requested: its adapter's answer, after what is refused of all backends.
 
-    Raises BackendError where its adapter fails to.
+    Raises BackendError where the adapter fails to answer.
     """
+    adapter = find(backend)
     try:
-        answer = find(backend).support(request)
+        return support_of(adapter, request, _devices(backend))
     except Exception as error:
         raise BackendError(f"the adapter of '{backend}' failed to answer: {type(error).__name__}: {error}") from error
-    if answer.level != "unsupported" and (extra := next(iter(sorted(request.extras.keys() - answer.covers)), "")):
-        return Support("unsupported", f"The adapter of '{backend}' has no {request.extras[extra]} in this strategy.")
-    return answer
 
 
 def names() -> list[str]:
@@ -62,6 +61,25 @@ def targets(requested: Iterable[str]) -> list[Target]:
         else:
             raise BackendError(f"unknown route '{name}:{route}'{_nearest(route, routes)}")
     return list(found)
+
+
+def baselines() -> list[Target]:
+    """The default route of each backend that declares itself a baseline. A backend that cannot be loaded is none."""
+    found = []
+    for name in names():
+        try:
+            probe = find(name).probe()
+        except BackendError:
+            continue
+        if probe.baseline:
+            found.append(Target(name, probe.routes[0]))
+    return found
+
+
+@cache
+def _devices(backend: str) -> tuple[str, ...]:
+    """Kept, because they are needed for each trial of a case and a probe takes 1 to 3 ms."""
+    return find(backend).probe().devices
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from rnnbench.backends.base import Support
-from rnnbench.backends.survey import MODELS, STATES, TIMES, Survey
+from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, Survey
 from rnnbench.cases.trial import Target
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}

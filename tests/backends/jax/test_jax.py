@@ -203,12 +203,9 @@ def test_one_thread_is_asked_of_pools_and_compiler() -> None:
     ("request_", "reason"),
     [
         (ask(time="fused"), "is cuDNN's"),
-        (ask(time="unrolled:3"), "a chunk that they divide"),
-        (ask(BOTH_WAYS), "needs the whole sequence"),
-        (replace(ask(), device="cuda"), "not for cuda"),
         (replace(ask(), route="pjit"), "not pjit"),
     ],
-    ids=["fused", "copies", "backwards", "device", "route"],
+    ids=["fused", "route"],
 )
 def test_what_is_refused_says_why(request_: Request, reason: str) -> None:
     support = JaxBackend().support(request_)

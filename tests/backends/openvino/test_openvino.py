@@ -113,7 +113,6 @@ def test_native_state_is_said_to_be() -> None:
     [
         (ask(dtype="float64"), "only stores float64"),
         (ask(dtype="float16"), "compute in float32"),
-        (replace(ask(), device="cuda"), "not for cuda"),
         (replace(ask(), route="torch"), "has the routes onnx and opset here, and not torch"),
         (ask(LSTM.model_copy(update={"projection": 2})), "has no projection"),
     ],

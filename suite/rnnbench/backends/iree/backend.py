@@ -6,13 +6,12 @@ import hashlib
 import importlib
 from pathlib import Path
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import FLAGS, compile_module
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -25,7 +24,7 @@ class IreeBackend:
 
     def probe(self) -> Probe:
         install = f"pip install {' '.join(PACKAGES)}"
-        return answers.probe(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
+        return probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)
@@ -40,9 +39,7 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        reason = _unsupported(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         if request.route != AUTHORED:
             return build_imported(request, cache)
         source = program.module(request)
@@ -66,14 +63,10 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}"
-    if request.device != "cpu":
-        return f"the programs are compiled for the CPU (llvm-cpu); there is none for '{request.device}' yet"
     if request.precision.uniform != "float32":
         return "the programs are emitted in float32 alone"
     if request.strategy.time == "fused" and request.route == AUTHORED:
         return "IREE has no RNN operator: its input dialects (linalg, tensor, scf, StableHLO, TOSA, torch) have none"
-    if reason := answers.contradiction(request):
-        return reason
     return "" if request.route == AUTHORED else imported.refusal(request)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import cast
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.support import unsupported as no_graph
-from rnnbench.backends.torch import exported
+from rnnbench.backends.shared import onnx_graphs
+from rnnbench.backends.torch import export as torch_export
 from rnnbench.rnn.spec import Model
 
 PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
@@ -61,8 +61,8 @@ def refusal(request: Request) -> str:
     if request.route == "stablehlo":
         return "StableHLO has no RNN operator: JAX and TensorFlow write a loop or its copies" if time == "fused" else ""
     if request.route == "onnx":
-        return no_graph(request) or (_onnx_operator(model) if time == "fused" else "")
-    return exported.refusal(request)
+        return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
+    return torch_export.unsupported(request)
 
 
 def _onnx_operator(model: Model) -> str:

@@ -10,9 +10,7 @@ from iree.compiler.extras import onnx_importer
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported
-from rnnbench.backends.onnx_graphs import build_graph
-from rnnbench.backends.onnx_graphs.counting import FUSED
-from rnnbench.backends.onnx_graphs.support import COPY, copy_name
+from rnnbench.backends.shared.onnx_graphs import COPY, FUSED, build_graph, copy_name
 
 _NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
 

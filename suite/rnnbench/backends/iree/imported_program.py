@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.chunked import of_one_step
 from rnnbench.backends.iree.compile import FLAGS, compile_module
 from rnnbench.backends.iree.imported import Imported, Shape, imported
 from rnnbench.backends.iree.runtime import IreeProgram, StitchedBound, StitchedSession
+from rnnbench.backends.shared import of_one_step
 
 
 def build_imported(request: Request, cache: Path) -> Program:

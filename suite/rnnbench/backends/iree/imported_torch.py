@@ -9,7 +9,7 @@ from torch_mlir import fx
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.imported import Imported, located
-from rnnbench.backends.torch import exported
+from rnnbench.backends.torch import export as torch_export
 from rnnbench.rnn.spec import Cell, Model
 
 ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
@@ -18,12 +18,12 @@ ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
 
 def import_module(request: Request) -> Imported:
     """The sizes are those of the request: torch.export writes out one step after another, so a chunk is no variable."""
-    x, *state = exported.shapes(request)
+    x, *state = torch_export.argument_shapes(request)
     example = [torch.zeros(shape) for shape in (x, *state)]
     with warnings.catch_warnings():
         # torch.export warns of nn's own attributes, and torch-mlir of torch's deprecations.
         warnings.simplefilter("ignore")
-        module = fx.export_and_import(exported.module(request), *example, output_type="raw", func_name="step")
+        module = fx.export_and_import(torch_export.module(request), *example, output_type="raw", func_name="step")
     return Imported(_with_copies(str(module), request.model), x, tuple(state))
 
 

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import re
 
+from rnnbench.backends.shared import describe_lowered
+
 TAG = "copy "
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _REFERENCE = re.compile(r"#loc\d*\b")
 
 
 def lowered(stream: str, function: str = "step") -> str:
-    """`looped n`, `looped n of k` (k copies of the cell in each pass), `unrolled n`, or a mixture joined by ` + `."""
+    """What the `stream` phase of a module says of one of its functions, as `Artifact.lowered` has it."""
     copies = _copies_by_block(stream, function)
     loops = _loops(stream, function)
     inside = [set().union(*(copies.get(b, set()) for b in range(first, last + 1))) for first, last in loops]
-    inside = [found for found in inside if found]
     straight = set().union(*copies.values()) - set().union(*inside)
-    parts = []
-    for size in sorted({len(found) for found in inside}):
-        number = sum(len(found) == size for found in inside)
-        parts.append(f"looped {number}" if size == 1 else f"looped {number} of {size}")
-    if straight:
-        parts.append(f"unrolled {len(straight)}")
-    return " + ".join(parts)
+    return describe_lowered([len(numbers) for numbers in inside if numbers], len(straight))
 
 
 def _body(stream: str, function: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request, Session
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """Flags of the runtime's drivers, which it reads when it is imported."""

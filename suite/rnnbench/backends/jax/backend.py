@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.backends import answers
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing, variables
+from rnnbench.backends.shared import probe_packages, require_support
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
@@ -24,7 +24,7 @@ class JaxBackend:
     name = "jax"
 
     def probe(self) -> Probe:
-        return answers.probe((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
+        return probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
 
     def support(self, request: Request) -> Support:
         reason = _refusal(request)
@@ -44,7 +44,8 @@ class JaxBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
-        if reason := _refusal(request) or missing(request):
+        require_support(self, request)
+        if reason := missing(request):
             raise BuildError(reason)
         import_jax()
         from rnnbench.backends.jax.program import build_program
@@ -56,10 +57,8 @@ def _refusal(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route != ROUTE:
         return f"JAX has the route {ROUTE} here, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs are compiled for the CPU here, and not for {request.device}."
     if request.precision.uniform not in (*NATIVE, *STORED):
         return f"Programs compute in one dtype throughout here: {', '.join((*NATIVE, *STORED))}."
     if request.strategy.time == "fused":
         return "JAX's RNN operator, jax.experimental.rnn, is cuDNN's: it does not run on the CPU."
-    return answers.contradiction(request)
+    return ""

@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from rnnbench.backends.shared import describe_lowered
+
 TAG = "cell"
 _HEADER = re.compile(r"^(ENTRY )?%([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%[\w.\-]+ = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(")
@@ -54,18 +56,12 @@ def operations(hlo: str) -> dict[str, int]:
 
 
 def lowered(hlo: str) -> str:
-    """`looped n`, `looped n of k` (k copies of the cell in each pass), `unrolled n`, or a mixture joined by ` + `."""
+    """What optimised HLO says of a program, as `Artifact.lowered` has it."""
     entry, found = computations(hlo)
     bodies = [body for computation in found.values() for body in computation.loops]
     inside = [copies for body in bodies if (copies := _copies(found, body))]
     straight = _copies(found, entry) - set().union(*inside)
-    parts = []
-    for size in sorted({len(copies) for copies in inside}):
-        number = sum(len(copies) == size for copies in inside)
-        parts.append(f"looped {number}" if size == 1 else f"looped {number} of {size}")
-    if straight:
-        parts.append(f"unrolled {len(straight)}")
-    return " + ".join(parts)
+    return describe_lowered([len(copies) for copies in inside], len(straight))
 
 
 def _copies(found: dict[str, Computation], start: str) -> set[str]:

@@ -18,9 +18,9 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession, of_one_step
 from rnnbench.backends.jax import lowered, store
 from rnnbench.backends.jax.network import network, state_size
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, of_one_step
 
 
 def build_program(request: Request, cache: Path) -> JaxProgram:

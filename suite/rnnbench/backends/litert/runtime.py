@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
 from rnnbench.backends.litert.store import Stored
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 
 
 class LitertProgram(ChunkedProgram):

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.answers import contradiction
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Request, Support
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.prepared import by_name, loaded, prepared, store
 from rnnbench.backends.numpy.program import NumpyProgram
+from rnnbench.backends.shared import of_one_step, require_support
 from rnnbench.rnn.weights import Weights
 
 DTYPES = ("float32", "float64")
@@ -27,22 +26,18 @@ class NumpyBackend:
     name = "numpy"
 
     def probe(self) -> Probe:
-        return Probe(routes=("eager",), versions={"numpy": version("numpy")})
+        return Probe(routes=("eager",), versions={"numpy": version("numpy")}, baseline=True)
 
     def support(self, request: Request) -> Support:
         strategy = request.strategy
         if request.route != "eager":
             return _unsupported(f"NumPy has one route, eager, and not {request.route}.")
-        if request.device != "cpu":
-            return _unsupported(f"NumPy computes on the CPU and not on {request.device}.")
         if request.precision.uniform not in DTYPES:
             return _unsupported("NumPy's products call BLAS in float32 and float64 only, in one dtype throughout.")
         if strategy.time == "fused":
             return _unsupported("NumPy has no RNN operator.")
         if strategy.time != "looped":
             return _unsupported("NumPy executes eagerly: there is no program in which to unroll a loop.")
-        if reason := contradiction(request):
-            return _unsupported(reason)
         environment = {name: str(request.threads) for name in THREADS}
         if strategy.state == "stateful":
             reason = "NumPy has no program to keep a state in; arrays that the session owns stand in."
@@ -53,9 +48,7 @@ class NumpyBackend:
         """Nothing to import: the suite itself speaks NumPy."""
 
     def build(self, request: Request, cache: Path) -> NumpyProgram:
-        support = self.support(request)
-        if support.level == "unsupported":
-            raise BuildError(support.reason)
+        require_support(self, request)
         dtype = np.dtype(request.precision.compute)
         source = _source_digest(request)
         path = cache / f"numpy-{source[:32]}.npz"

@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.tape import Call
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 from rnnbench.rnn.weights import Weights
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import onnxruntime as ort
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
-from rnnbench.backends.onnx_graphs import NEXT
 from rnnbench.backends.onnxruntime.options import loaded
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared.onnx_graphs import NEXT
 
 ByTurns = tuple[Any, Any]
 """The binding for each of the two turns."""

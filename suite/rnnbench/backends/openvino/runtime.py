@@ -16,9 +16,9 @@ import numpy as np
 import openvino as ov
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
-from rnnbench.backends.onnx_graphs import NEXT
 from rnnbench.backends.openvino import c_api, device
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared.onnx_graphs import NEXT
 
 
 class OpenVinoProgram(ChunkedProgram):

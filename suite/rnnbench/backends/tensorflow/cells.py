@@ -1,6 +1,6 @@
 """The shared cells in TensorFlow: primitives, layers, and how time advances over them.
 
-Imports TensorFlow at the top: only `modules.py` imports it, and only to build.
+Imports TensorFlow at the top: only `traced_function.py` imports it, and only to build.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 from rnnbench.backends.tensorflow.executor import executor
 
 

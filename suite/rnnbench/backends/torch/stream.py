@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 
 inference: Any = torch._C._InferenceMode
 """What `torch.inference_mode` enters, at 0.5 µs a call and not 1.3. Where no tensor is tracked, each call of torch

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.support import unsupported as no_graph
-from rnnbench.backends.torch import exported
+from rnnbench.backends.shared import onnx_graphs
+from rnnbench.backends.torch import export as torch_export
 
 PACKAGES = {"torch": ("torch",), "onnx": ("onnx",)}
-"""By route, what it needs besides TVM itself."""
+"""By route, the packages that it needs besides TVM itself."""
+SOURCES = {"torch": torch_export.SOURCES, "onnx": onnx_graphs.SOURCES}
+"""By route, the folder of the modules that make what is imported."""
 
 NO_OPERATORS = "apache/tvm#20124"
 """Upstream, on the recurrent operators and control flow that the ONNX importer lacks."""
@@ -16,8 +18,8 @@ NO_OPERATORS = "apache/tvm#20124"
 def refusal(request: Request) -> tuple[str, str]:
     """Why no importer makes a program of a request, and the upstream issue, if there is one; empty where one does."""
     if request.route == "torch":
-        return exported.refusal(request), ""
-    if reason := no_graph(request):
+        return torch_export.unsupported(request), ""
+    if reason := onnx_graphs.unsupported(request):
         return reason, ""
     if request.strategy.time == "fused":
         return f"{_STOPS} {request.model.cell.upper()}", NO_OPERATORS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound, Request
-from rnnbench.backends.chunked import ChunkedSession, of_one_step
+from rnnbench.backends.shared import ChunkedSession, of_one_step
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
 from rnnbench.backends.tvm.relax_counting import operations

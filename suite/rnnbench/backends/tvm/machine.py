@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from rnnbench.backends.tvm.unrolling import lowered
+from rnnbench.backends.shared import describe_lowered
 
 MARK = "llvm.sideeffect"
 
@@ -31,7 +31,7 @@ def operations(ir: str) -> dict[str, int]:
 
 def strategy(ir: str) -> str:
     """Which copies of the step are in a loop, and which are not."""
-    loops: Counter[int] = Counter()
+    loops: list[int] = []
     straight = 0
     for body in _functions(ir):
         marks, follows = _flow(body)
@@ -39,10 +39,10 @@ def strategy(ir: str) -> str:
             copies = sum(marks[block] for block in component)
             cyclic = len(component) > 1 or any(block in follows[block] for block in component)
             if copies and cyclic:
-                loops[copies] += 1
+                loops.append(copies)
             elif copies:
                 straight += copies
-    return lowered(loops, straight)
+    return describe_lowered(loops, straight)
 
 
 def _functions(ir: str) -> list[list[str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tvm.framework import import_tvm
-from rnnbench.backends.tvm.unrolling import lowered
 from rnnbench.rnn.spec import Model
 
 
@@ -22,15 +22,15 @@ def relax_lowered(module: Any, model: Model) -> str:
     """Loops are functions that call themselves; copies of the cell are counted by its products (a counter's: sums)."""
     operator = "add" if model.cell == "counter" else "matmul"
     products = {"lstm": 1 + bool(model.projection), "gru": 2 - model.reset_after}.get(model.cell, 1)
-    loops: Counter[int] = Counter()
+    loops: list[int] = []
     straight = 0
     for name, counts in _calls(module).items():
         found = sum(count for called, count in counts.items() if operator in called)
         if counts[name]:
-            loops[found // products] += 1
+            loops.append(found // products)
         elif name == "main":
             straight = (found if model.cell == "counter" else found - model.layers * model.directions) // products
-    return lowered(loops, straight)
+    return describe_lowered(loops, straight)
 
 
 def _calls(module: Any) -> dict[str, Counter[str]]:

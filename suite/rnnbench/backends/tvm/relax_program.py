@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.shared import of_one_step
 from rnnbench.backends.tvm.framework import lanes
 from rnnbench.backends.tvm.relax_counting import relax_lowered
 from rnnbench.backends.tvm.relax_module import relax_module

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 from rnnbench.backends.tvm.buffers import Buffer
 
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends import store
 from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.shared import program_folder
 from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, target
 
@@ -21,7 +21,8 @@ def folder(request: Request, cache: Path) -> Path:
     """The folder of a request's program under `cache`: it is for this machine's processor."""
     packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
     made_by = {"target": str(target()), **{package: version(package) for package in packages}}
-    return store.folder(request, cache, made_by, [Path(__file__).parent])
+    sources = [Path(__file__).parent, *(folder for route, folder in imported.SOURCES.items() if route == request.route)]
+    return program_folder(request, cache, made_by, sources)
 
 
 def export(executable: Any, folder: Path) -> bytes:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Artifact, OperationStage, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, of_one_step
-from rnnbench.backends.store import Stored, found_or_built
+from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build, of_one_step
 from rnnbench.backends.tvm import machine, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
@@ -52,7 +51,7 @@ def build_tir(request: Request, cache: Path) -> TirProgram:
     params = packed(request.model, request.weights)
     # The weights are an argument of the kernel: one library serves all that there are.
     folder = store.folder(dataclasses.replace(request, weights=Weights(())), cache)
-    stored = found_or_built(folder, partial(_compile, request))
+    stored = load_or_build(folder, partial(_compile, request))
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
@@ -77,7 +76,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
         nbytes=len(library),
         operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: machine.operations(ir)},
         lowered=machine.strategy(ir),
-        origin="authored",
+        origin="kernel",
         math="approximate" if _approximates(request.model) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
         notes=_notes(request.model),

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram
-from rnnbench.backends.store import Stored, found_or_built
+from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
 from rnnbench.backends.tvm import store
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
 from rnnbench.backends.tvm.relax_counting import operations
@@ -58,4 +57,4 @@ def compiled(
             notes=notes,
         )
 
-    return found_or_built(store.folder(request, cache), build)
+    return load_or_build(store.folder(request, cache), build)

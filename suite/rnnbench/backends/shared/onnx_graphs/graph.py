@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.onnx_graphs.authored import AuthoredLayer, LoopOperator
-from rnnbench.backends.onnx_graphs.emitter import Array, Emitter
-from rnnbench.backends.onnx_graphs.fused import fused_layer
-from rnnbench.backends.onnx_graphs.support import NEXT, unsupported
+from rnnbench.backends.shared.onnx_graphs.authored import AuthoredLayer, LoopOperator
+from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
+from rnnbench.backends.shared.onnx_graphs.fused import fused_layer
+from rnnbench.backends.shared.onnx_graphs.support import NEXT, unsupported
 
 OPSET = 17
 IR_VERSION = 8

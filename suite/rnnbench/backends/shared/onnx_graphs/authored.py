@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.emitter import Array, Emitter
-from rnnbench.backends.onnx_graphs.support import copies
+from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
+from rnnbench.backends.shared.onnx_graphs.support import copies
 from rnnbench.rnn.cells import CellBody, cell_body
 from rnnbench.rnn.spec import GATES
 

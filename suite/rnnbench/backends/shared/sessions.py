@@ -1,6 +1,7 @@
-"""What every RNN session does alike: checking arrays, cutting a call into chunks, running the ragged rest.
+"""What every RNN session does alike: checking arrays, cutting a call into chunks, running the rest of a call.
 
-A backend's session gives four small methods (`_advance`, `_read_state`, `_write_state`, `_bind`); the contract is here.
+An adapter's session adds four small methods (`_advance`, `_read_state`, `_write_state`, `_bind`). The rest of a call is
+what the chunk does not divide.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -221,3 +223,53 @@ class ChunkedSession(ABC):
 
     def _shape(self, spec: ArraySpec) -> tuple[int, ...]:
         return tuple(self._sizes[d] if isinstance(d, str) else d for d in spec.shape)
+
+    def _flat_state(self, state: Arrays) -> np.ndarray:
+        """h (and c) one after the other, as the flat state of a program that has one array for both."""
+        return np.concatenate([state[spec.name].ravel() for spec in self._states])
+
+    def _state_of_flat(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """Copies of h (and c) from that flat array."""
+        state = {}
+        for spec in self._states:
+            shape = self._shape(spec)
+            size = prod(shape)
+            state[spec.name], flat = flat[:size].reshape(shape).copy(), flat[size:]
+        return state
+
+    def _state_by_row(self, state: Arrays) -> list[np.ndarray]:
+        """h (and c) of the first layer and direction, then of the next: [batch, size] each, views of `state`."""
+        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
+
+    def _state_of_rows(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Copies of h (and c) from that list."""
+        count = len(self._states)
+        return {spec.name: np.stack(values[index::count]) for index, spec in enumerate(self._states)}
+
+
+class AlternatingSession(ChunkedSession):
+    """A session whose state has two sets of buffers: a call reads one and writes the other, and no state is moved.
+
+    `turn` is the set that holds the state now. A call of an adapter reads set `turn` and then sets `turn = 1 - turn`.
+    """
+
+    def __init__(self, program: ChunkedProgram) -> None:
+        super().__init__(program)
+        self.turn = 0
+        self._state_sets = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {name: array.copy() for name, array in self._state_sets[self.turn].items()}
+
+    def _write_state(self, state: Arrays) -> None:
+        for name, array in self._state_sets[self.turn].items():
+            np.copyto(array, state[name])
+
+
+class SynchronousBound:
+    """A bound call whose work is done when the call returns. It adds nothing to a call."""
+
+    __slots__ = ()
+
+    def sync(self) -> None:
+        """Nothing is left to wait for."""

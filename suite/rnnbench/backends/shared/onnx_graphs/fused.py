@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs.emitter import Emitter
+from rnnbench.backends.shared.onnx_graphs.emitter import Emitter
 from rnnbench.rnn.spec import GATES, Cell, Model
 from rnnbench.rnn.weights import Layer
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.onnx_graphs.support import copy_name
+from rnnbench.backends.shared.onnx_graphs.support import copy_name
 
 
 @dataclass(frozen=True)

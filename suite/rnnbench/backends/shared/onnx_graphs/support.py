@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rnnbench.backends.answers import contradiction
 from rnnbench.backends.base import Request
 from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES, Model
@@ -19,8 +18,6 @@ MAX_BYTES = 2**31 - 2**20
 def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
     model, strategy = request.model, request.strategy
-    if reason := contradiction(request):
-        return reason
     if strategy.time == "fused" and (reason := _no_operator(model)):
         return reason
     if _weight_bytes(model) > MAX_BYTES:
