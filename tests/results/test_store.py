@@ -94,14 +94,14 @@ def test_a_line_that_is_no_object_is_an_error(run: Path, line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "advice"), [(2, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
+    ("version", "advice"), [(3, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
 )
 @pytest.mark.parametrize("name", [store.INFO, store.RECORDS])
 def test_another_schema_says_what_to_do(run: Path, name: str, version: int | None, advice: str) -> None:
     file = run / name
     content = json.loads(file.read_text().splitlines()[0] if name == store.RECORDS else file.read_text())
     file.write_text(json.dumps({**content, "schema": version}) + "\n")
-    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads 1.*{advice}"):
+    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads 2.*{advice}"):
         read_run(run)
 
 
@@ -109,7 +109,7 @@ def test_a_field_that_does_not_fit_is_named(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"
     (run / store.RECORDS).write_text(json.dumps(content) + "\n")
-    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: not a Record of schema 1: params\.chunk: "):
+    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: not a Record of schema 2: params\.chunk: "):
         read_run(run)
 
 

@@ -48,7 +48,7 @@ def main() -> None:
         from rnnbench.backends.registry import BackendError
         from rnnbench.cases import CaseError
         from rnnbench.reports import ReportError
-        from rnnbench.results.extras import MissingExtraError
+        from rnnbench.results.optional import MissingExtraError
         from rnnbench.results.store import StoreError
         from rnnbench.run.environments import SideError
 

@@ -11,7 +11,7 @@ from rnnbench.measure.course import Course, medians
 from rnnbench.measure.interval import drift_of, interval_of
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.timing import Latency, PacedLatency, Warmup
+from rnnbench.results.timing import STEPS_PER_S, Latency, Sampling, Warmup
 
 SAMPLES_CAP = 4_000
 """Most samples of one trial and path that are kept in its file; percentiles are taken from all of them."""
@@ -34,7 +34,14 @@ def summarise(
     every = np.concatenate([block.seconds for block in blocks])
     median = float(np.median(every))
     of_processes = medians(processes)
-    latency = Latency(
+    figures = {STEPS_PER_S: batch * chunk / median} if batch > 1 else {}
+    if course is not None and course.period is not None:
+        figures |= {
+            "period": course.period,
+            "real_time_factor": median / course.period,
+            "deadline_misses": sum(block.missed for block in blocks),
+        }
+    return Latency(
         count=len(every),
         kept=min(len(every), SAMPLES_CAP),
         min=float(every.min()),
@@ -46,21 +53,15 @@ def summarise(
         per_step=median / chunk,
         process_medians=tuple(of_processes),
         interval=interval_of(of_processes),
-        stopped_by=None if course is None else course.stopped_by,
-        calls_per_sample=max(block.calls_per_sample for block in blocks),
-        warmup=_warmup(warmups),
-        blocks=len(blocks),
-        disturbed_blocks=_disturbed(blocks),
-        drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
-        steps_per_s=batch * chunk / median if batch > 1 else None,
-    )
-    if course is None or course.period is None:
-        return latency
-    return PacedLatency(
-        **latency.model_dump(),
-        period=course.period,
-        real_time_factor=median / course.period,
-        deadline_misses=sum(block.missed for block in blocks),
+        sampling=Sampling(
+            stopped_by=None if course is None else course.stopped_by,
+            calls_per_sample=max(block.calls_per_sample for block in blocks),
+            warmup=_warmup(warmups),
+            blocks=len(blocks),
+            disturbed_blocks=_disturbed(blocks),
+            drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
+        ),
+        figures=figures,
     )
 
 

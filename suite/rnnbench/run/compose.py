@@ -13,8 +13,8 @@ from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
 from rnnbench.measure.sampling import Block
-from rnnbench.results.record import Environment, FloorFigure, Memory, Outcome, Params, Record, SupportFigure
-from rnnbench.results.timing import Beside, DispatchFloor, Latency, PacedLatency, Timing
+from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Outcome, Params, Record, SupportResult
+from rnnbench.results.timing import DispatchFloor, Latency, SideLatency, Timing
 from rnnbench.run.prepare import PATHS, Findings, affinity, variables
 from rnnbench.run.roof import cost_of
 
@@ -40,25 +40,26 @@ def compose(findings: Findings, twin: Findings | None = None, known: Sequence[Ex
         version=dict(findings.probe.versions),
         rnnbench=__version__,
         params=_params(trial),
-        support=SupportFigure(
+        baseline=trial.target.backend == "numpy",
+        support=SupportResult(
             level=findings.support.level, reason=findings.support.reason, upstream=findings.support.upstream
         ),
         outcome=outcome,
         stage="" if failure is None else (findings.stage or measured.stage),
         reason="" if failure is None else failure.reason,
-        expected=judge(failures, outcome, verdicts),
+        expected_failures=judge(failures, outcome, verdicts),
         same_as=None if twin is None else twin.trial.id,
         conformance={**measured.verdicts, **findings.verdicts},
         timing=timing,
         anchor=measured.anchor,
         memory=_memory(findings),
-        floor=_floor(findings, measured, timing.bound),
+        floor=_floor(findings, measured, timing.latency.get("bound")),
         artifact=findings.artifact,
         environment=Environment(
-            threads_asked=trial.threads,
+            threads_requested=trial.threads,
             threads_seen=measured.seen.get("threads_seen"),
             threads_busy=measured.seen.get("threads_busy"),
-            affinity_asked=tuple(affinity(trial.threads)) if measured.seen else (),
+            affinity_requested=tuple(affinity(trial.threads)) if measured.seen else (),
             affinity=tuple(measured.seen.get("affinity", ())),
             load=measured.seen.get("load"),
             variables=variables(findings),
@@ -88,12 +89,9 @@ def _timing(findings: Findings, measured: Findings) -> Timing:
         load_import_s=loaded.get("load_import_s"),
         first_call_s=loaded.get("first_call_s"),
         tail_build_s=built.get("tail_build_s"),
-        bound=latency.get("bound"),
-        public=latency.get("public"),
-        cold=latency.get("cold"),
-        paced=paced if isinstance(paced := latency.get("paced"), PacedLatency) else None,
-        state_copy=_beside([[block] for block in measured.copied]) if measured.copied else None,
-        dispatch=None if measured.least is None else _dispatch(measured.least),
+        latency={str(path): figures for path, figures in latency.items()},
+        state_copy=_side([[block] for block in measured.copied]) if measured.copied else None,
+        dispatch_floor=None if measured.least is None else _dispatch(measured.least),
     )
 
 
@@ -102,15 +100,15 @@ def _dispatch(least: Findings) -> DispatchFloor:
     if least.failure is not None or not all(blocks):
         reason = least.failure.reason if least.failure else "its rounds ended before it had a block"
         return DispatchFloor(strategy=strategy, unmeasured=reason)
-    return DispatchFloor(strategy=strategy, **_beside(blocks).model_dump())
+    return DispatchFloor(strategy=strategy, **_side(blocks).model_dump())
 
 
-def _beside(processes: Sequence[Sequence[Block]]) -> Beside:
+def _side(processes: Sequence[Sequence[Block]]) -> SideLatency:
     latency = summarise(processes, chunk=1)
-    return Beside(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
+    return SideLatency(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
 
 
-def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> FloorFigure | None:
+def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> LatencyFloor | None:
     """The account of every program that was loaded, and its ratio where it was sampled."""
     if findings.artifact is None:
         return None
@@ -118,9 +116,9 @@ def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> Flo
     return floor_figure(cost_of(findings), findings.artifact.hoisted, medians, measured.roofs, measured.no_roof)
 
 
-def _memory(findings: Findings) -> Memory:
+def _memory(findings: Findings) -> MemoryUse:
     bound, public = (growth_of(findings.grown.get(path, ())) for path in PATHS)
-    return Memory(
+    return MemoryUse(
         harness=findings.started.get("harness"),
         imported=findings.started.get("imported"),
         build_peak=findings.built.get("build_peak"),

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from rnnbench.measure.course import OWN_SHARE
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.compare import KINDS, Kind
 from rnnbench.results.verdict import LOOKS, Judgement, judge_pairs, pair_ratio
 from rnnbench.run.account import Account
 from rnnbench.run.parts import Part, anchor_of, memory_of, note_anchor, once_more, split_by
@@ -35,6 +35,8 @@ BLOCK_S = 0.02
 WARMUP_S = 0.05
 """Longest that a latency's warm-up may take in one process; a quarter of its time there, as in a run."""
 SIDES = ("a", "b")
+Kind = Literal["bound", "public"]
+KINDS: tuple[Kind, ...] = ("bound", "public")
 
 
 @dataclass(eq=False)

@@ -80,7 +80,7 @@ def note_anchor(parts: Sequence[Part[Findings]]) -> None:
         return
     trial = parts[0].anchor.trial
     for number, part in enumerate(parts):
-        figure = Anchor(trial=trial.id, part=number, parts=len(parts), bound=_median(part.anchor, trial))
+        figure = Anchor(trial=trial.id, group=number, groups=len(parts), bound=_median(part.anchor, trial))
         for findings in part.trials:
             findings.anchor = figure
 

@@ -20,7 +20,7 @@ from rnnbench.measure.roof import Roof
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.record import Anchor, CheckFigure
+from rnnbench.results.record import Anchor, CheckResult
 from rnnbench.rnn.weights import Weights
 from rnnbench.run.account import Account
 from rnnbench.run.messages import Failure, request_of
@@ -56,7 +56,7 @@ class Findings:
     built: Message = field(default_factory=dict)
     loaded: Message = field(default_factory=dict)
     seen: Message = field(default_factory=dict)
-    verdicts: dict[str, CheckFigure] = field(default_factory=dict)
+    verdicts: dict[str, CheckResult] = field(default_factory=dict)
     blocks: dict[LatencyPath, list[list[Block]]] = field(default_factory=dict)
     """Samples of each latency path, by process."""
     warmups: dict[LatencyPath, list[WarmUp]] = field(default_factory=dict)
@@ -154,7 +154,7 @@ def prepare(findings: Findings, worker: Hired, workplace: Workplace, account: Ac
 def _note_check(findings: Findings, checked: Message) -> None:
     findings.built["tail_build_s"] = checked["tail_build_s"]
     findings.seen = {key: checked[key] for key in ("threads_seen", "affinity")}
-    findings.verdicts = {name: CheckFigure(**figure) for name, figure in checked["verdicts"].items()}
+    findings.verdicts = {name: CheckResult(**figure) for name, figure in checked["verdicts"].items()}
     if not findings.conforms:
         findings.fail("check", Failure("nonconforming", first_failure(findings.verdicts)))
 
@@ -196,7 +196,7 @@ def affinity(threads: int) -> list[int]:
     return sorted(os.sched_getaffinity(0))[-threads:]
 
 
-def first_failure(verdicts: Mapping[str, CheckFigure]) -> str:
+def first_failure(verdicts: Mapping[str, CheckResult]) -> str:
     return next(f"{name}: {figure.detail}" for name, figure in verdicts.items() if figure.verdict == "fail")
 
 

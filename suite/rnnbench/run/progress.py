@@ -70,8 +70,8 @@ class ProgressBar:
 def _line(record: Record) -> Text:
     style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
     line = Text.assemble((f"{record.outcome:<14}", style), record.trial.rpartition("-")[0].partition("/")[2])
-    if record.timing.bound is not None:
-        line.append(f"  {record.timing.bound.per_step * 1e6:.4g} µs/step")
+    if (bound := record.latency("bound")) is not None:
+        line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
     if record.reason:
         line.append(f"\n  {record.stage}: {record.reason}", "dim")
     return line

@@ -7,7 +7,7 @@ import socket
 import sys
 
 from rnnbench.measure.roof import RoofProbe
-from rnnbench.results.extras import MissingExtraError
+from rnnbench.results.optional import MissingExtraError
 from rnnbench.run.wire import Wire, WireClosedError
 
 

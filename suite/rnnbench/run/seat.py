@@ -10,7 +10,7 @@ from rnnbench.cases.trial import LatencyPath
 from rnnbench.conformance.checks import TIMED
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 from rnnbench.run.account import Account
 from rnnbench.run.messages import Failure, read_block
 from rnnbench.run.prepare import Findings, first_failure, start_worker
@@ -123,7 +123,7 @@ def verify(seat: Seat, findings: Findings) -> None:
 
 def _note_verdict(findings: Findings, reply: Message) -> None:
     """Keep the worst of the verdicts that a trial's processes gave of its timed path."""
-    figure = CheckFigure(**reply["verdict"])
+    figure = CheckResult(**reply["verdict"])
     known = findings.verdicts.get(TIMED)
     if known is None or (known.verdict != "fail" and (figure.verdict == "fail" or _worse(figure, known))):
         findings.verdicts[TIMED] = figure
@@ -131,5 +131,5 @@ def _note_verdict(findings: Findings, reply: Message) -> None:
         findings.fail("sample", Failure("nonconforming", first_failure(findings.verdicts)))
 
 
-def _worse(figure: CheckFigure, known: CheckFigure) -> bool:
+def _worse(figure: CheckResult, known: CheckResult) -> bool:
     return (figure.rounding or 0.0) > (known.rounding or 0.0)
