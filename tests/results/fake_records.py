@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from rnnbench.results.journal import append_record, write_info
 from rnnbench.results.record import (
     Artifact,
     CheckResult,
@@ -19,7 +20,6 @@ from rnnbench.results.record import (
     SupportResult,
 )
 from rnnbench.results.run_info import RunInfo
-from rnnbench.results.store import append_record, write_info
 from rnnbench.results.timing import Latency, Timing
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

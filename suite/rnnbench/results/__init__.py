@@ -20,8 +20,10 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.journal import append_record, write_info
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.optional import MissingExtraError, require
+    from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
         SCHEMA,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
         SupportResult,
     )
     from rnnbench.results.run_info import Conditions, RunInfo
-    from rnnbench.results.store import Run, Store, StoreError, append_record, read_run, write_info
+    from rnnbench.results.store import Run, Store, read_run
     from rnnbench.results.timing import STEPS_PER_S, DispatchFloor, Latency, Sampling, SideLatency, Timing, Warmup
     from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, Judgement, Verdict, judge_pairs, pair_ratio
 
@@ -63,7 +65,9 @@ _MODULES = {
         "SupportResult",
     ),
     "run_info": ("Conditions", "RunInfo"),
-    "store": ("Run", "Store", "StoreError", "append_record", "read_run", "write_info"),
+    "journal": ("append_record", "write_info"),
+    "reading": ("StoreError",),
+    "store": ("Run", "Store", "read_run"),
     "timing": ("STEPS_PER_S", "DispatchFloor", "Latency", "Sampling", "SideLatency", "Timing", "Warmup"),
     "verdict": ("ERROR_RATE", "LOOKS", "SMALLEST", "Judgement", "Verdict", "judge_pairs", "pair_ratio"),
 }

@@ -13,8 +13,8 @@ from rich.console import Console
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.latency import save_samples
 from rnnbench.measure.machine import Watch
+from rnnbench.results import Store, append_record, read_run, write_info
 from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
-from rnnbench.results.store import Store, append_record, read_run, write_info
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose
 from rnnbench.run.environments import Side, differences

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Lock
 
 from rnnbench.cases.trial import Target, Trial
-from rnnbench.results.store import append_record
+from rnnbench.results import append_record
 from rnnbench.results.timing import Timing
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.latency import save_samples
+from rnnbench.results import append_record
 from rnnbench.results.record import Record
-from rnnbench.results.store import append_record
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose
 from rnnbench.run.parts import note_anchor, split

@@ -17,8 +17,8 @@ from rnnbench.backends.registry import find
 from rnnbench.cases.expectations import Expectation
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.machine import describe_machine
+from rnnbench.results import Store, StoreError, read_run, write_info
 from rnnbench.results.run_info import Conditions, RunInfo
-from rnnbench.results.store import Store, StoreError, read_run, write_info
 
 T = TypeVar("T")
 
