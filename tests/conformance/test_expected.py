@@ -8,7 +8,7 @@ import pytest
 
 from rnnbench.cases.expectations import Expectation
 from rnnbench.conformance.expected import judge
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 ENTRY = Expectation(
     place="expectations.yaml:3:5",
@@ -26,7 +26,7 @@ ENDS = replace(ENTRY, check=(), also=(), outcome="build-failed")
 
 
 def judged(entries, outcome, **verdicts):
-    figures = {name: CheckFigure(verdict=verdict.replace("_", "-")) for name, verdict in verdicts.items()}
+    figures = {name: CheckResult(verdict=verdict.replace("_", "-")) for name, verdict in verdicts.items()}
     return {figure.what: figure.verdict for figure in judge(entries, outcome, figures)}
 
 

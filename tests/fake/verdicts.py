@@ -10,11 +10,11 @@ from rnnbench.backends.shared import of_one_step
 from rnnbench.cases.trial import Trial
 from rnnbench.conformance.checks import run_checks
 from rnnbench.conformance.oracle import Oracle
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 from rnnbench.run.messages import request_of
 
 
-def verdicts(trial: Trial, session: type[HonestSession], folder: Path) -> dict[str, CheckFigure]:
+def verdicts(trial: Trial, session: type[HonestSession], folder: Path) -> dict[str, CheckResult]:
     """Of every check, on a program that opens such sessions."""
 
     class Program(HonestProgram):

@@ -9,7 +9,7 @@ import pytest
 from rnnbench.measure import roof
 from rnnbench.measure.roof import RoofProbe
 from rnnbench.measure.roof_code import multiplier, reader
-from rnnbench.results.extras import MissingExtraError
+from rnnbench.results.optional import MissingExtraError
 
 llvm = pytest.importorskip("llvmlite.binding")
 SMALL, LARGE = 32 << 10, 64 << 20

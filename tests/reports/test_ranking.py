@@ -103,8 +103,8 @@ def test_a_duel_is_judged_from_process_to_process() -> None:
     drifted = [(1.0, 0.9), (1.2, 1.09), (1.4, 1.25)]
     sides = []
     for record, medians in zip((base, quick), zip(*drifted, strict=True), strict=True):
-        bound = record.timing.bound.model_copy(update={"process_medians": tuple(1e-4 * m for m in medians)})
-        sides.append(record.model_copy(update={"timing": record.timing.model_copy(update={"bound": bound})}))
+        bound = record.latency("bound").model_copy(update={"process_medians": tuple(1e-4 * m for m in medians)})
+        sides.append(fake.with_latencies(record, bound=bound))
     (duel,) = duels(entries(*sides))
     assert duel.odds[16].verdict == "FASTER"
     low, high = duel.odds[16].interval

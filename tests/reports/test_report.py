@@ -14,10 +14,10 @@ from rich.console import Console
 from rnnbench.reports import ReportError, print_summary, write_report
 from rnnbench.reports.entries import short_names, view
 from rnnbench.reports.markdown import page
-from rnnbench.results import extras
-from rnnbench.results.record import FloorFigure, Record
+from rnnbench.results import optional
+from rnnbench.results.record import LatencyFloor, Record
 from rnnbench.results.store import Run
-from rnnbench.results.timing import DispatchFloor
+from rnnbench.results.timing import DispatchFloor, Sampling
 
 
 def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:
@@ -196,7 +196,7 @@ def test_a_loop_kept_around_a_single_step_is_a_finding(chunk: int, lowered: str,
 @pytest.mark.parametrize(("busy", "finding"), [(None, False), (1, False), (3, True)])
 def test_threads_that_nobody_asked_for_are_a_finding(busy: int | None, finding: bool) -> None:
     entry = fake.record()
-    environment = entry.environment.model_copy(update={"threads_asked": 1, "threads_busy": busy})
+    environment = entry.environment.model_copy(update={"threads_requested": 1, "threads_busy": busy})
     text = markdown(entry.model_copy(update={"environment": environment}))
     assert ("Other threads worked than were asked for" in text) is finding
 
@@ -211,7 +211,8 @@ def test_emulation_is_marked_and_explained() -> None:
 
 def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
     entry = fake.record(processes=1)
-    timing = entry.timing.model_copy(update={"build_s": None, "build_origin": "cached", "public": None})
+    entry = fake.with_latencies(entry, public=None)
+    timing = entry.timing.model_copy(update={"build_s": None, "build_origin": "cached"})
     memory = entry.memory.model_copy(update={"steady": None})
     text = markdown(entry.model_copy(update={"timing": timing, "memory": memory}))
     row = rows(section(text, "Ranking"))[0]
@@ -283,7 +284,7 @@ def test_without_matplotlib_the_page_says_what_to_install(tmp_path: Path, monkey
     def absent(name: str) -> None:
         raise ModuleNotFoundError(name, name=name.partition(".")[0])
 
-    monkeypatch.setattr(extras.importlib, "import_module", absent)
+    monkeypatch.setattr(optional.importlib, "import_module", absent)
     text = write_report([run([fake.record()])], tmp_path).read_text()
     assert "pip install 'rnnbench[report]'" in section(text, "Pictures")
     assert "fakelib:ops" in section(text, "Ranking")
@@ -342,7 +343,7 @@ def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
     entry = fake.record()
     grown = {"growth": 2048.0, "growth_calls": 12_000, "public_growth": 9e9, "public_growth_calls": 999}
     memory = entry.memory.model_copy(update={"steady": 60 << 20, "imported": 50 << 20, **grown})
-    floor = FloorFigure(
+    floor = LatencyFloor(
         nbytes=1, operations=1, weights=5 << 20, hoisted=None, level="L2", ratio=1.5, interval=(1.2, 1.9)
     )
     text = markdown(entry.model_copy(update={"memory": memory, "floor": floor}))
@@ -352,20 +353,20 @@ def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sampled", "shown"), [({"count": 99}, "—"), ({"calls_per_sample": 7}, "(160 µs)"), ({}, "160 µs")]
+    ("sampled", "shown"),
+    [({"count": 99}, "—"), ({"sampling": Sampling(calls_per_sample=7)}, "(160 µs)"), ({}, "160 µs")],
 )
-def test_a_p99_is_of_single_calls_and_of_enough_of_them(sampled: dict[str, int], shown: str) -> None:
+def test_a_p99_is_of_single_calls_and_of_enough_of_them(sampled: dict[str, object], shown: str) -> None:
     record = fake.record()
-    assert record.timing.bound is not None
-    bound = record.timing.bound.model_copy(update={"p99": 160e-6, **sampled})
-    timing = record.timing.model_copy(update={"bound": bound})
-    text = markdown(record.model_copy(update={"timing": timing}))
+    assert record.latency("bound") is not None
+    bound = record.latency("bound").model_copy(update={"p99": 160e-6, **sampled})
+    text = markdown(fake.with_latencies(record, bound=bound))
     assert rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))[0][9] == shown
     assert ("less than 100 samples" in text) == (shown == "—")
 
 
 def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
-    floor = FloorFigure(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
+    floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
     text = markdown(fake.record().model_copy(update={"floor": floor}))
     assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
     assert "less than two processes were sampled with a look" in section(text, "Dashes in the tables, and why")
@@ -373,11 +374,11 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
 
 def test_a_dispatch_floor_that_is_not_there_says_why() -> None:
     entry = fake.record()
-    timing = entry.timing.model_copy(update={"dispatch": DispatchFloor(unmeasured="it has no counter")})
+    timing = entry.timing.model_copy(update={"dispatch_floor": DispatchFloor(unmeasured="it has no counter")})
     text = markdown(entry.model_copy(update={"timing": timing}))
     assert ["dispatch floor", "it has no counter", "1"] in rows(section(text, "Dashes in the tables, and why"))
 
 
 def test_a_ratio_that_lies_under_its_floor_is_marked() -> None:
-    floor = FloorFigure(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, interval=(0.7, 0.9))
+    floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, interval=(0.7, 0.9))
     assert "0.800× (0.700 to 0.900) ⚠" in markdown(fake.record().model_copy(update={"floor": floor}))

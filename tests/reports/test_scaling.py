@@ -10,7 +10,7 @@ from rnnbench.reports.anatomy import anatomy_table, state_table
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.results.record import Record
-from rnnbench.results.timing import Beside, DispatchFloor
+from rnnbench.results.timing import DispatchFloor, SideLatency
 
 CHUNKS = (8, 16, 32, 64)
 
@@ -81,12 +81,12 @@ def test_the_anatomy_is_a_call_and_a_step() -> None:
 
 def test_beside_the_fitted_cost_of_a_call_stand_the_measured_floor_of_dispatch_and_the_state_s_copy() -> None:
     floor = DispatchFloor(strategy="unrolled-stitched", seconds=3e-6, interval=(2.9e-6, 3.1e-6), count=100)
-    copy = Beside(seconds=1.5e-6, count=900)
+    copy = SideLatency(seconds=1.5e-6, count=900)
     entries = []
     for chunk in CHUNKS:
         plain = entry(chunk, bound=12e-6 + 2e-6 * chunk, spread=0.0).record
         record = plain.model_copy(
-            update={"timing": plain.timing.model_copy(update={"dispatch": floor, "state_copy": copy})}
+            update={"timing": plain.timing.model_copy(update={"dispatch_floor": floor, "state_copy": copy})}
         )
         entries.append(Entry(record, record))
     (row,) = anatomy_table(entries).rows

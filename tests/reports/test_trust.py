@@ -10,25 +10,27 @@ from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import Anchor, Record
 from rnnbench.results.run_info import Conditions
 from rnnbench.results.store import Run
-from rnnbench.results.timing import Latency, Warmup
+from rnnbench.results.timing import Latency, Sampling, Warmup
 
 
 def noticed(latency: Latency, half_width: float, disturbed: int = 0, drift: float = 0.0) -> Latency:
     changes = {
         "interval": (latency.median / (1 + half_width), latency.median * (1 + half_width)),
-        "stopped_by": "precision" if half_width <= 0.02 else "budget",
-        "blocks": 20,
-        "disturbed_blocks": disturbed,
-        "drift": drift,
-        "warmup": Warmup(calls=100, seconds=0.02, stationary=2),
+        "sampling": Sampling(
+            stopped_by="precision" if half_width <= 0.02 else "budget",
+            blocks=20,
+            disturbed_blocks=disturbed,
+            drift=drift,
+            warmup=Warmup(calls=100, seconds=0.02, stationary=2),
+        ),
     }
     return latency.model_copy(update=changes)
 
 
 def sampled(half_width: float = 0.01, **noted: float) -> Record:
     entry = fake.record(chunk=1)
-    timing = {path: noticed(getattr(entry.timing, path), half_width, **noted) for path in ("bound", "public")}
-    return entry.model_copy(update={"timing": entry.timing.model_copy(update=timing)})
+    latencies = {path: noticed(latency, half_width, **noted) for path, latency in entry.timing.latency.items()}
+    return fake.with_latencies(entry, **latencies)
 
 
 def shown(tmp_path, *records, steal=0.03):
@@ -69,13 +71,13 @@ def test_the_table_says_how_each_latency_was_sampled(tmp_path):
 
 def test_parts_compare_as_ratios_to_their_anchor(tmp_path):
     one, other = sampled(), sampled().model_copy(update={"trial": "another"})
-    bound = one.timing.bound
+    bound = one.latency("bound")
     assert bound is not None
     parted = [
         record.model_copy(
-            update={"anchor": Anchor(trial="the-anchor", part=part, parts=2, bound=bound.median / factor)}
+            update={"anchor": Anchor(trial="the-anchor", group=group, groups=2, bound=bound.median / factor)}
         )
-        for record, part, factor in ((one, 0, 2), (other, 1, 4))
+        for record, group, factor in ((one, 0, 2), (other, 1, 4))
     ]
     table = parts_table(shown(tmp_path, *parted).entries)
     assert [row[-1] for row in table.rows] == ["2.00×", "4.00×"]

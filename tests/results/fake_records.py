@@ -8,18 +8,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from rnnbench.results.journal import append_record, write_info
 from rnnbench.results.record import (
     Artifact,
-    CheckFigure,
+    CheckResult,
     Environment,
-    Memory,
+    MemoryUse,
     Outcome,
     Params,
     Record,
-    SupportFigure,
+    SupportResult,
 )
 from rnnbench.results.run_info import RunInfo
-from rnnbench.results.store import append_record, write_info
 from rnnbench.results.timing import Latency, Timing
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -118,7 +118,7 @@ def record(
             threads=1,
             seed=0,
         ),
-        "support": SupportFigure(
+        "support": SupportResult(
             level="unsupported" if outcome == "unsupported" else "native",
             reason=REASONS["unsupported"] if outcome == "unsupported" else "",
             upstream="fake/project#7" if outcome == "unsupported" else "",
@@ -126,7 +126,7 @@ def record(
         "outcome": outcome,
         "stage": STAGES[outcome],
         "reason": REASONS[outcome],
-        "environment": Environment(threads_asked=1, threads_seen=3, affinity=(0,), load=0.4),
+        "environment": Environment(threads_requested=1, threads_seen=3, affinity=(0,), load=0.4),
     }
     if built:
         content["artifact"] = Artifact(
@@ -141,17 +141,25 @@ def record(
             notes=("fake: the input projection is hoisted out of the loop",),
         )
         content["conformance"] = _checks(outcome)
-        content["memory"] = Memory(imported=50 << 20, build_peak=300 << 20, run_peak=90 << 20, steady=80 << 20)
+        content["memory"] = MemoryUse(imported=50 << 20, build_peak=300 << 20, run_peak=90 << 20, steady=80 << 20)
     if sampled and bound is not None:
         content["timing"] = Timing(
             build_s=1.5 + (0.2 * chunk if time == "unrolled" else 0.0),
             build_origin="cold",
             load_s=0.02,
             first_call_s=0.004,
-            bound=latency(bound, chunk, processes, spread, seed),
-            public=latency(bound + 40e-6, chunk, processes, spread, seed + 1),
+            latency={
+                "bound": latency(bound, chunk, processes, spread, seed),
+                "public": latency(bound + 40e-6, chunk, processes, spread, seed + 1),
+            },
         )
     return Record(**{**content, **changes})
+
+
+def with_latencies(of: Record, **latencies: Latency | None) -> Record:
+    """The record with these latencies by path; None leaves one out."""
+    merged = {path: latency for path, latency in {**of.timing.latency, **latencies}.items() if latency is not None}
+    return of.model_copy(update={"timing": of.timing.model_copy(update={"latency": merged})})
 
 
 def hash_of(*parts: object) -> int:
@@ -199,13 +207,13 @@ def _lowered(time: str, chunk: int) -> str:
     return "fused" if name == "fused" else "looped 1"
 
 
-def _checks(outcome: Outcome) -> dict[str, CheckFigure]:
-    checks = {name: CheckFigure(verdict="pass", max_abs=3e-7, max_ulp=5.0, rounding=1.4) for name in CHECKS}
+def _checks(outcome: Outcome) -> dict[str, CheckResult]:
+    checks = {name: CheckResult(verdict="pass", max_abs=3e-7, max_ulp=5.0, rounding=1.4) for name in CHECKS}
     if outcome == "nonconforming":
-        checks["timed"] = CheckFigure(
+        checks["timed"] = CheckResult(
             verdict="fail", detail=REASONS["nonconforming"], max_abs=0.31, max_ulp=5e6, rounding=4e5
         )
-    checks |= {name: CheckFigure(verdict="pass") for name in BITS}
+    checks |= {name: CheckResult(verdict="pass") for name in BITS}
     return checks
 
 

@@ -11,7 +11,7 @@ import fake_records as fake
 import pytest
 
 from rnnbench.results.compare import compare_runs
-from rnnbench.results.extras import MissingExtraError, require
+from rnnbench.results.optional import MissingExtraError, require
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 
@@ -27,7 +27,7 @@ def test_runs_are_compared_trial_by_trial_in_both_latencies(scale: float, regres
     base = run([fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)], "old")
     new = run([fake.record(chunk=c, bound=1e-3 * scale, spread=1e-3, seed=1) for c in (16, 1)], "new")
     result = compare_runs(base, new)
-    assert [(c.kind, c.verdict) for c in result.latencies] == [("bound", verdict), ("public", verdict)] * 2
+    assert [(c.path, c.verdict) for c in result.latencies] == [("bound", verdict), ("public", verdict)] * 2
     assert result.regressed is regressed
     assert (result.base, result.new) == ("old", "new")
     for change in result.latencies:

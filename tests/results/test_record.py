@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rnnbench.results.record import CheckFigure, Record
+from rnnbench.results.record import CheckResult, Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import Timing
 
@@ -32,7 +32,7 @@ def records(draw: st.DrawFn) -> Record:
         st.dictionaries(
             texts,
             st.builds(
-                CheckFigure,
+                CheckResult,
                 verdict=st.sampled_from(["pass", "fail", "chaotic", "not-applicable"]),
                 detail=texts,
                 max_abs=st.none() | numbers,
@@ -56,14 +56,14 @@ def test_a_record_survives_json_on_one_line(entry: Record) -> None:
 
 def test_the_keys_on_disk_are_the_documented_ones() -> None:
     content = json.loads(fake.record().model_dump_json())
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert "schema_" not in content
-    assert json.loads(fake.info().model_dump_json())["schema"] == 1
+    assert json.loads(fake.info().model_dump_json())["schema"] == 2
 
 
 def test_an_error_that_is_not_a_number_is_kept_as_such() -> None:
-    figure = CheckFigure(verdict="fail", max_abs=float("nan"), rounding=float("inf"))
-    again = CheckFigure.model_validate_json(figure.model_dump_json())
+    figure = CheckResult(verdict="fail", max_abs=float("nan"), rounding=float("inf"))
+    again = CheckResult.model_validate_json(figure.model_dump_json())
     assert again.max_abs != again.max_abs
     assert again.rounding == float("inf")
     assert again.max_ulp is None

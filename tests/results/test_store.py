@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.results import store
-from rnnbench.results.store import Store, StoreError, append_record, read_run, run_name, write_info
+from rnnbench.results import Store, StoreError, append_record, read_run, write_info
+from rnnbench.results.journal import INFO, RECORDS
+from rnnbench.results.store import run_name
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -45,15 +46,15 @@ def test_the_last_record_of_a_trial_wins(run: Path) -> None:
 @settings(max_examples=25)
 def test_a_line_torn_by_a_kill_is_left_out_and_told(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     run = fake.write_run(tmp_path_factory.mktemp("torn"), list(fake.whole_run())[:2])
-    file = run / store.RECORDS
+    file = run / RECORDS
     file.write_bytes(file.read_bytes() + fake.record().model_dump_json().encode()[:cut])
     read = read_run(run)
     assert len(read.records) == 2
-    assert re.search(rf"{store.RECORDS}:3: .* cut short after {cut} bytes", read.warnings[0])
+    assert re.search(rf"{RECORDS}:3: .* cut short after {cut} bytes", read.warnings[0])
 
 
 def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
-    file = run / store.RECORDS
+    file = run / RECORDS
     file.write_bytes(file.read_bytes()[:-40])
     append_record(run, fake.record(chunk=99))
     read = read_run(run)
@@ -63,7 +64,7 @@ def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
 
 
 def test_a_whole_last_line_without_its_end_is_kept(run: Path) -> None:
-    file = run / store.RECORDS
+    file = run / RECORDS
     file.write_bytes(file.read_bytes().removesuffix(b"\n"))
     assert len(read_run(run).records) == 3
     append_record(run, fake.record(chunk=99))
@@ -71,45 +72,76 @@ def test_a_whole_last_line_without_its_end_is_kept(run: Path) -> None:
 
 
 def test_a_torn_line_longer_than_one_read_is_cut_off(run: Path) -> None:
-    file = run / store.RECORDS
+    file = run / RECORDS
     file.write_bytes(file.read_bytes() + b'{"reason": "' + b"x" * 200_000)
     append_record(run, fake.record(chunk=99))
     assert len(read_run(run).records) == 4
 
 
 def test_any_other_broken_line_is_an_error_with_its_place(run: Path) -> None:
-    file = run / store.RECORDS
+    file = run / RECORDS
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([lines[0], lines[1][:30], *lines[2:]]))
-    with pytest.raises(StoreError, match=rf"{store.RECORDS}:2: not JSON"):
+    with pytest.raises(StoreError, match=rf"{RECORDS}:2: not JSON"):
         read_run(run)
 
 
 @pytest.mark.parametrize("line", [b"", b"[1, 2]", b"\xff\xfe"])
 def test_a_line_that_is_no_object_is_an_error(run: Path, line: bytes) -> None:
-    file = run / store.RECORDS
+    file = run / RECORDS
     file.write_bytes(line + b"\n" + file.read_bytes())
-    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: "):
+    with pytest.raises(StoreError, match=rf"{RECORDS}:1: "):
         read_run(run)
 
 
 @pytest.mark.parametrize(
-    ("version", "advice"), [(2, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
+    ("version", "advice"), [(3, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
 )
-@pytest.mark.parametrize("name", [store.INFO, store.RECORDS])
+@pytest.mark.parametrize("name", [INFO, RECORDS])
 def test_another_schema_says_what_to_do(run: Path, name: str, version: int | None, advice: str) -> None:
     file = run / name
-    content = json.loads(file.read_text().splitlines()[0] if name == store.RECORDS else file.read_text())
+    content = json.loads(file.read_text().splitlines()[0] if name == RECORDS else file.read_text())
     file.write_text(json.dumps({**content, "schema": version}) + "\n")
-    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads 1.*{advice}"):
+    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads schemas .*2.*{advice}"):
+        read_run(run)
+
+
+def test_a_record_of_a_newer_schema_says_which_version_reads_it(run: Path) -> None:
+    content = json.loads(fake.record().model_dump_json())
+    (run / RECORDS).write_text(json.dumps({**content, "schema": 3, "rnnbench": "7.1.0"}) + "\n")
+    with pytest.raises(StoreError, match=r"rnnbench 7\.1\.0 or later can"):
+        read_run(run)
+
+
+def test_unknown_fields_are_ignored_with_one_warning_that_names_them(run: Path) -> None:
+    file = run / RECORDS
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for content in lines:
+        content["moon"] = "full"
+        content["environment"]["tide"] = 2
+    file.write_text("".join(json.dumps(content) + "\n" for content in lines))
+    info = json.loads((run / INFO).read_text())
+    (run / INFO).write_text(json.dumps({**info, "weather": {"rain": True}}))
+    read = read_run(run)
+    assert read.records == tuple(list(fake.whole_run())[:3])
+    about_info, about_records = read.warnings
+    assert re.search(rf"{INFO}: fields .* were ignored: weather; a newer", about_info)
+    assert re.search(rf"{RECORDS}: fields .* ignored: environment\.tide, moon; a", about_records)
+
+
+def test_a_field_that_does_not_fit_is_named_beside_unknown_ones(run: Path) -> None:
+    content = json.loads(fake.record().model_dump_json())
+    content["params"]["chunk"] = "sixteen"
+    (run / RECORDS).write_text(json.dumps({**content, "moon": 1}) + "\n")
+    with pytest.raises(StoreError, match=rf"{RECORDS}:1: not a Record of schema 2: params\.chunk: "):
         read_run(run)
 
 
 def test_a_field_that_does_not_fit_is_named(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"
-    (run / store.RECORDS).write_text(json.dumps(content) + "\n")
-    with pytest.raises(StoreError, match=rf"{store.RECORDS}:1: not a Record of schema 1: params\.chunk: "):
+    (run / RECORDS).write_text(json.dumps(content) + "\n")
+    with pytest.raises(StoreError, match=rf"{RECORDS}:1: not a Record of schema 2: params\.chunk: "):
         read_run(run)
 
 
@@ -129,7 +161,7 @@ def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
 def test_write_info_replaces_the_whole_file_and_leaves_nothing_beside_it(run: Path) -> None:
     write_info(run, fake.info(finished=None))
     assert read_run(run).info.finished is None
-    assert sorted(p.name for p in run.iterdir()) == [store.RECORDS, store.INFO]
+    assert sorted(p.name for p in run.iterdir()) == [RECORDS, INFO]
 
 
 def test_a_run_is_found_by_path_by_name_and_as_latest(run: Path) -> None:
@@ -192,4 +224,4 @@ def test_a_record_is_on_the_disk_when_append_returns(run: Path, monkeypatch: pyt
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
     append_record(run, fake.record(chunk=99))
-    assert synced == [(run / store.RECORDS).stat().st_size]
+    assert synced == [(run / RECORDS).stat().st_size]

@@ -50,12 +50,12 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     old, new = (read_run(path) for path in sorted((tmp_path / "results").iterdir()))
     assert (old.name[-2:], new.name[-2:]) == ("-a", "-b")
     assert [record.outcome for run in (old, new) for record in run.records] == ["ok", "ok"]
-    assert new.records[0].timing.bound.median > 1.3 * old.records[0].timing.bound.median
+    assert new.records[0].latency("bound").median > 1.3 * old.records[0].latency("bound").median
     for run in (old, new):
         assert run.info.conditions is not None
         assert "probes no roof" in run.records[0].floor.unmeasured
-        assert run.records[0].timing.bound.warmup.calls > 0
-        assert run.records[0].memory.growth_calls > run.records[0].timing.bound.count
+        assert run.records[0].latency("bound").sampling.warmup.calls > 0
+        assert run.records[0].memory.growth_calls > run.records[0].latency("bound").count
     content = json.loads((new.path / "verdicts.json").read_text())
     assert content["b"]["environment"] == "./new"
     for entry in content["verdicts"]:

@@ -130,7 +130,7 @@ def test_a_pair_warms_up_until_calls_are_at_rest_or_their_time_is_spent(prepared
             warmups = findings.warmups[path]
             assert len(warmups) == len(findings.blocks[path]) == 2
             assert all(warmup.is_over and warmup.windows for warmup in warmups)
-        warmup = compose(findings).timing.bound.warmup
+        warmup = compose(findings).latency("bound").sampling.warmup
         assert warmup.calls > 0
         assert 0 <= warmup.stationary <= 2
 
@@ -150,7 +150,7 @@ def test_what_a_side_never_sampled_is_left_out_of_the_other_s_record(prepared, t
     take_pairs([item], rounds=1)
     assert item.b.failure is not None
     assert not item.a.blocks
-    assert compose(item.a).timing.bound is None
+    assert compose(item.a).latency("bound") is None
 
 
 def test_matches_that_memory_does_not_hold_are_parted_with_the_anchor_in_every_part() -> None:
@@ -172,7 +172,7 @@ def test_matches_that_memory_does_not_hold_are_parted_with_the_anchor_in_every_p
     note_anchors(parts)
     assert [item.a.anchor.bound for item in matches] == [1.0, 1.0, 2.0]
     assert [item.b.anchor.bound for item in matches] == [2.0, 2.0, 3.0]
-    assert [item.a.anchor.part for item in matches] == [0, 0, 1]
+    assert [item.a.anchor.group for item in matches] == [0, 0, 1]
 
 
 def _quiet(trial, stage) -> None:

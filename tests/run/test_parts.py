@@ -71,7 +71,7 @@ def test_each_part_is_told_what_the_anchor_took_in_it():
     for seconds, part in zip((1.0, 2.0), parts, strict=True):
         part.anchor.blocks = {"bound": [[Block(0.0, 1, np.array([seconds]))]]}
     note_anchor(parts)
-    assert [(f.anchor.part, f.anchor.parts, f.anchor.bound) for f in group] == [(0, 2, 1.0), (0, 2, 1.0), (1, 2, 2.0)]
+    assert [(f.anchor.group, f.anchor.groups, f.anchor.bound) for f in group] == [(0, 2, 1.0), (0, 2, 1.0), (1, 2, 2.0)]
     assert {findings.anchor.trial for findings in group} == {group[0].trial.id}
 
 

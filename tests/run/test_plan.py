@@ -7,7 +7,7 @@ import json
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.results.store import Store, StoreError, read_run
+from rnnbench.results import Store, StoreError, read_run
 from rnnbench.run.plan import TRIALS, begin, end, remaining
 
 

@@ -48,8 +48,8 @@ def main() -> None:
         from rnnbench.backends.registry import BackendError
         from rnnbench.cases import CaseError
         from rnnbench.reports import ReportError
-        from rnnbench.results.extras import MissingExtraError
-        from rnnbench.results.store import StoreError
+        from rnnbench.results import StoreError
+        from rnnbench.results.optional import MissingExtraError
         from rnnbench.run.environments import SideError
 
         if isinstance(error, BackendError | CaseError | MissingExtraError | ReportError | SideError | StoreError):

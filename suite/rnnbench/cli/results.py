@@ -32,8 +32,8 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 def compare(base: str, new: str, results: Path, threshold: float) -> None:
     """Compare two runs, trial by trial; exit with 1 where NEW is slower or no longer conforms."""
     from rnnbench.reports import print_comparison
+    from rnnbench.results import Store, StoreError
     from rnnbench.results.compare import compare_runs
-    from rnnbench.results.store import Store, StoreError
 
     store = Store(results)
     old, young = store.read(base), store.read(new)

@@ -10,10 +10,10 @@ from rnnbench.backends.base import Arrays
 from rnnbench.conformance.check import FEW, Check, Open, few, pairs
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.tolerance import same_bits
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 
-def _untouched(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _untouched(open_session: Open, oracle: Oracle) -> CheckResult:
     session = open_session()
     inputs = [{**chunk, "x": chunk["x"].copy()} for chunk in oracle.ring]
     outputs = [session.step(chunk)["y"] for chunk in inputs[:FEW]]
@@ -48,7 +48,7 @@ def _untouched(open_session: Open, oracle: Oracle) -> CheckFigure:
     )
 
 
-def _owned(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _owned(open_session: Open, oracle: Oracle) -> CheckResult:
     session, undisturbed = open_session(), open_session()
     given = {name: array.copy() for name, array in oracle.start.items()}
     if oracle.streams:
@@ -103,7 +103,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _layout(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _layout(open_session: Open, oracle: Oracle) -> CheckResult:
     plain, laid_out_pairs = few(open_session(), oracle), []
     for what, laid_out in LAYOUTS.items():
         session = open_session()

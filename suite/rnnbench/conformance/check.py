@@ -10,7 +10,7 @@ import numpy as np
 from rnnbench.backends.base import Bound, Session
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 FEW = 3
 """Calls that the bitwise checks run before and after what they look at: a fault of the second or third call shows."""
@@ -23,12 +23,12 @@ Open = Callable[[], Session]
 class Check:
     name: str
     sentence: str
-    run: Callable[[Open, Oracle], CheckFigure]
+    run: Callable[[Open, Oracle], CheckResult]
     streams_only: bool = False
     """Not applicable where the state is `none`: there is nothing to carry from call to call."""
 
 
-def worst(*figures: CheckFigure) -> CheckFigure:
+def worst(*figures: CheckResult) -> CheckResult:
     """Of several verdicts the one that weighs most, and of equal ones that with the largest error."""
     weight = {"not-applicable": 0, "pass": 1, "chaotic": 2, "fail": 3}
     return max(figures, key=lambda figure: (weight[figure.verdict], figure.rounding or 0.0))

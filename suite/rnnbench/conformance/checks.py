@@ -13,7 +13,7 @@ from rnnbench.conformance.endurance import endurance
 from rnnbench.conformance.exchange import EXCHANGE
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.robustness import ROBUSTNESS
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 CHECKS = (*CORE, *EXCHANGE, *ARRAYS, *ROBUSTNESS)
 """What every trial is put through. The checks of `endurance` come after them, where a trial has time for them."""
@@ -21,7 +21,7 @@ TIMED = "timed"
 """The check that follows sampling: the timed calls themselves, and the timed path from a given state again."""
 
 
-def run_checks(program: Program, oracle: Oracle) -> Iterator[tuple[str, CheckFigure]]:
+def run_checks(program: Program, oracle: Oracle) -> Iterator[tuple[str, CheckResult]]:
     """Each check's name and verdict. A check that raises has failed, and says with what.
 
     Raises what the first check raises: a program that cannot run at all is not one that runs wrongly.
@@ -29,7 +29,7 @@ def run_checks(program: Program, oracle: Oracle) -> Iterator[tuple[str, CheckFig
     seconds = oracle.trial.limits.endurance
     for check in (*CHECKS, *(endurance(seconds) if seconds else ())):
         if check.streams_only and not oracle.streams:
-            yield check.name, CheckFigure(verdict="not-applicable", detail="state 'none' carries nothing between calls")
+            yield check.name, CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
             continue
         with ExitStack() as sessions:
             try:
@@ -37,7 +37,7 @@ def run_checks(program: Program, oracle: Oracle) -> Iterator[tuple[str, CheckFig
             except Exception as error:
                 if check is CHECKS[0]:
                     raise
-                yield check.name, CheckFigure(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
+                yield check.name, CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
 
 
 def _opener(program: Program, sessions: ExitStack) -> Open:

@@ -11,12 +11,12 @@ from rnnbench.conformance.check import FEW, Check, Open, bound_few, compare_step
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.timed import Timed
 from rnnbench.conformance.tolerance import Errors, same_bits
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
 
 
-def _values(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _values(open_session: Open, oracle: Oracle) -> CheckResult:
     errors, session = Errors(), open_session()
     if not oracle.streams:
         for index, chunk in enumerate(oracle.ring):
@@ -29,7 +29,7 @@ def _values(open_session: Open, oracle: Oracle) -> CheckFigure:
     return errors.verdict()
 
 
-def _chunks(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _chunks(open_session: Open, oracle: Oracle) -> CheckResult:
     errors = Errors()
     for sizes in _splits(oracle.trial.steps, oracle.trial.strategy.chunk, oracle.trial.seed):
         session = open_session()
@@ -46,21 +46,21 @@ def _chunks(open_session: Open, oracle: Oracle) -> CheckFigure:
     return errors.verdict()
 
 
-def _start(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _start(open_session: Open, oracle: Oracle) -> CheckResult:
     errors, session = Errors(), open_session()
     session.set_state(oracle.start)
     compare_steps(errors, "y", stream(session, oracle), oracle.from_start().y, oracle)
     return errors.verdict()
 
 
-def _reset(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _reset(open_session: Open, oracle: Oracle) -> CheckResult:
     session = open_session()
     first = few(session, oracle)
     session.reset()
     return same_bits(pairs("after reset, y of call", few(session, oracle), first))
 
 
-def _repeat(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _repeat(open_session: Open, oracle: Oracle) -> CheckResult:
     session, runs = open_session(), []
     for _ in range(2):
         if oracle.streams:
@@ -69,7 +69,7 @@ def _repeat(open_session: Open, oracle: Oracle) -> CheckFigure:
     return same_bits(pairs("the second time, y of call", runs[1], runs[0]))
 
 
-def _isolation(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _isolation(open_session: Open, oracle: Oracle) -> CheckResult:
     alone, bound_alone = few(open_session(), oracle), bound_few(open_session().bind(oracle.ring))
     one, other = open_session(), open_session()
     if oracle.streams:
@@ -93,7 +93,7 @@ def _isolation(open_session: Open, oracle: Oracle) -> CheckFigure:
     )
 
 
-def _state(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _state(open_session: Open, oracle: Oracle) -> CheckResult:
     session, fresh, errors = open_session(), open_session(), Errors()
     steps = min(FEW * oracle.trial.strategy.chunk, oracle.trial.steps)
     session.step({"x": oracle.x[:steps]})
@@ -115,7 +115,7 @@ def _state(open_session: Open, oracle: Oracle) -> CheckFigure:
     return carried if carried.verdict == "fail" else verdict
 
 
-def _bound(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _bound(open_session: Open, oracle: Oracle) -> CheckResult:
     timed = Timed(open_session(), oracle)
     timed.start()
     verdict = timed.verify()

@@ -19,7 +19,7 @@ from rnnbench.conformance.check import Check, Open
 from rnnbench.conformance.oracle import RING, Oracle
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.measure.memory import resident_in_use
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 STEPS = CALLS = 10_000
 BLOCK = 4 * RING + 1
@@ -47,7 +47,7 @@ def endurance(budget_s: float) -> tuple[Check, ...]:
     )
 
 
-def _drift(budget_s: float, open_session: Open, oracle: Oracle) -> CheckFigure:
+def _drift(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
     """The ring over and over through the timed path, compared at each call of the first pass, and then again and again.
 
     The growth of the error is that of the last comparisons over the first ones, a pass of each.
@@ -106,7 +106,7 @@ def exact_after(oracle: Oracle, calls: int) -> dict[str, np.ndarray] | None:
     return None
 
 
-def _memory(budget_s: float, open_session: Open, oracle: Oracle) -> CheckFigure:
+def _memory(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
     """Public and timed calls in turn. What looks like a leak is looked at again: a leak goes on, a cache is full."""
     call, grown = _both_paths(open_session, oracle), np.zeros(0)
     with _frozen():
@@ -118,8 +118,8 @@ def _memory(budget_s: float, open_session: Open, oracle: Oracle) -> CheckFigure:
     figures = {"calls": float(calls), "growth": per_thousand}
     made = f"{per_thousand:,.0f} bytes for every 1,000 calls, over {calls:,} of them"
     if (grown > NOISE).all():
-        return CheckFigure(verdict="fail", detail=f"memory grows without end: {made}", figures=figures)
-    return CheckFigure(verdict="pass", detail=f"resident memory grew by {made}", figures=figures)
+        return CheckResult(verdict="fail", detail=f"memory grows without end: {made}", figures=figures)
+    return CheckResult(verdict="pass", detail=f"resident memory grew by {made}", figures=figures)
 
 
 @contextmanager

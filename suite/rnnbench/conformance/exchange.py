@@ -13,17 +13,17 @@ from rnnbench.backends.base import Arrays
 from rnnbench.conformance.check import FEW, Check, Open
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 
-def _exchange(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _exchange(open_session: Open, oracle: Oracle) -> CheckResult:
     """The rest of the stream from each state that others have after its first half, against the reference from there.
 
     The reference starts from the very arrays, so another's error is never held against this one.
     """
     half = oracle.trial.steps // 2
     if half == 0:
-        return CheckFigure(verdict="not-applicable", detail="a stream of one step has no middle")
+        return CheckResult(verdict="not-applicable", detail="a stream of one step has no middle")
     errors, rest = Errors(), oracle.x[half : half + FEW * oracle.trial.strategy.chunk]
     givers = {"the reference": _of_reference(oracle, half), **_of_others(oracle)}
     for giver, state in givers.items():

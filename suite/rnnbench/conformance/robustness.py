@@ -14,7 +14,7 @@ from rnnbench.backends.base import Arrays, Session
 from rnnbench.conformance.check import FEW, Check, Open, compare_steps, few, pairs, worst
 from rnnbench.conformance.oracle import Oracle
 from rnnbench.conformance.tolerance import Errors, same_bits
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs: gates pinned at 0 and 1 by one; subnormal in float32 by the other."""
@@ -27,10 +27,10 @@ ALL = slice(None)
 POISONS = (np.nan, np.inf, -np.inf)
 
 
-def _batch(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _batch(open_session: Open, oracle: Oracle) -> CheckResult:
     rows = oracle.trial.batch
     if rows == 1:
-        return CheckFigure(verdict="not-applicable", detail="a batch of one row")
+        return CheckResult(verdict="not-applicable", detail="a batch of one row")
     errors, (x, exact) = Errors(), _beginning(oracle, from_start=True)
     generator = np.random.default_rng([oracle.trial.seed, rows])
 
@@ -56,9 +56,9 @@ def _listed(order: np.ndarray) -> str:
     return f"{', '.join(str(row) for row in order[:4])}{', …' if len(order) > 4 else ''}"
 
 
-def _lengths(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _lengths(open_session: Open, oracle: Oracle) -> CheckResult:
     if oracle.lengths is None:
-        return CheckFigure(verdict="not-applicable", detail="every row has all steps of a call")
+        return CheckResult(verdict="not-applicable", detail="every row has all steps of a call")
     plain = few(open_session(), oracle)
     session, others, ends = open_session(), [], []
     for index, chunk in enumerate(oracle.ring[:FEW]):
@@ -70,7 +70,7 @@ def _lengths(open_session: Open, oracle: Oracle) -> CheckFigure:
     return same_bits([*ends, *pairs("with no numbers beyond the lengths, y of call", others, plain)])
 
 
-def _nan(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _nan(open_session: Open, oracle: Oracle) -> CheckResult:
     errors, session, (x, exact) = Errors(), open_session(), _beginning(oracle)
     for poison in POISONS:
         poisoned = x.copy()
@@ -98,7 +98,7 @@ def _poisoned_state(array: np.ndarray) -> np.ndarray:
     return poisoned
 
 
-def _scaled(scale: float, open_session: Open, oracle: Oracle) -> CheckFigure:
+def _scaled(scale: float, open_session: Open, oracle: Oracle) -> CheckResult:
     errors, scaled = Errors(), oracle.scaled(scale)
     y = _fed(open_session(), scaled.x, oracle)
     for step, (got, exact, expected) in enumerate(zip(y, scaled.y, scaled.rounding, strict=True)):
@@ -106,14 +106,14 @@ def _scaled(scale: float, open_session: Open, oracle: Oracle) -> CheckFigure:
     return errors.verdict()
 
 
-def _saturation(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _saturation(open_session: Open, oracle: Oracle) -> CheckResult:
     verdict = _scaled(HUGE, open_session, oracle)
     if verdict.verdict == "fail" or oracle.trial.model.cell not in KEEPING_GATE:
         return verdict
     return worst(verdict, _pinned(open_session, oracle))
 
 
-def _pinned(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _pinned(open_session: Open, oracle: Oracle) -> CheckResult:
     """A stream that holds one unit's forget gate (a GRU's update gate) at 1 from step to step, then one at 0.
 
     At 1 a cell adds up all that comes in, and forgets nothing; at 0 it must not remember the state it started from.
@@ -144,13 +144,13 @@ def _driving(oracle: Oracle, preactivation: float) -> np.ndarray:
     return bounded
 
 
-def _denormals(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _denormals(open_session: Open, oracle: Oracle) -> CheckResult:
     if oracle.trial.model.cell == "counter":
-        return CheckFigure(verdict="not-applicable", detail="a counter counts whole numbers")
+        return CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
     return _scaled(TINY, open_session, oracle)
 
 
-def _threads(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _threads(open_session: Open, oracle: Oracle) -> CheckResult:
     feeds = [oracle.ring[:FEW], oracle.ring[FEW : 2 * FEW]]
     alone = [_outputs(open_session(), feed) for feed in feeds]
     sessions, meeting = [open_session() for _ in feeds], Barrier(len(feeds))
@@ -181,7 +181,7 @@ def _outputs(session: Session, feed: Sequence[Arrays], meeting: Barrier | None =
     return got
 
 
-def _refusal(open_session: Open, oracle: Oracle) -> CheckFigure:
+def _refusal(open_session: Open, oracle: Oracle) -> CheckResult:
     session = open_session()
     few(session, oracle)
     before, first = session.get_state(), oracle.ring[0]
@@ -190,7 +190,7 @@ def _refusal(open_session: Open, oracle: Oracle) -> CheckFigure:
             call()
         except Exception:  # noqa: BLE001 whichever exception it is, refusing is what is asked for
             continue
-        return CheckFigure(verdict="fail", detail=f"{what} was accepted")
+        return CheckResult(verdict="fail", detail=f"{what} was accepted")
     after = session.get_state()
     unchanged = [(f"after refused calls, state {name}", after[name], before[name]) for name in before]
     fresh = open_session()

@@ -7,7 +7,7 @@ import numpy as np
 from rnnbench.backends.base import Bound, Session
 from rnnbench.conformance.oracle import RING, Oracle
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.results.record import CheckFigure
+from rnnbench.results.record import CheckResult
 
 COUNTS = 3
 """Random numbers of calls that the step count is tried at."""
@@ -34,7 +34,7 @@ class Timed:
             self.session.set_state(self._oracle.start)
         self._unbroken = 0
 
-    def verify(self) -> CheckFigure:
+    def verify(self) -> CheckResult:
         """Where the calls so far have led; then, from the given state, one call and a random number of calls.
 
         One, because a network forgets: many calls later a state that was never taken over no longer shows.
@@ -51,7 +51,7 @@ class Timed:
             done = calls
         return errors.verdict()
 
-    def verify_counts(self) -> CheckFigure:
+    def verify_counts(self) -> CheckResult:
         """Where random numbers of calls lead, without a pause between them; then a public call, and a reset."""
         errors, oracle, ring = Errors(), self._oracle, self._oracle.of_ring
         for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.results.record import CheckFigure, Verdict
+from rnnbench.results.record import CheckResult, CheckVerdict
 
 FACTOR = 16.0
 """Times the rounding that the computation is expected to suffer in its dtype. Room for fused multiply-add and the
@@ -46,9 +46,9 @@ class Errors:
         message = f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, got {got[where]:.6g}, expected "
         self._worse(ratio, f"{message}{exact[where]:.6g}")
 
-    def verdict(self) -> CheckFigure:
+    def verdict(self) -> CheckResult:
         verdict, detail = self._judged()
-        return CheckFigure(
+        return CheckResult(
             verdict=verdict,
             detail=detail,
             max_abs=self.max_abs if np.isfinite(self.max_abs) else None,
@@ -56,7 +56,7 @@ class Errors:
             rounding=self.rounding if np.isfinite(self.rounding) else None,
         )
 
-    def _judged(self) -> tuple[Verdict, str]:
+    def _judged(self) -> tuple[CheckVerdict, str]:
         if self.rounding > FACTOR:
             return "fail", self.detail
         if self.beyond:
@@ -76,10 +76,10 @@ def _ulps(got: np.ndarray, exact: np.ndarray) -> float:
         return float(error / scale)
 
 
-def same_bits(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> CheckFigure:
+def same_bits(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> CheckResult:
     """Passes where every pair of arrays is equal to the bit."""
     for what, got, expected in pairs:
         if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
             differing = int(np.sum(got != expected)) if got.shape == expected.shape else got.size
-            return CheckFigure(verdict="fail", detail=f"{what}: {differing} of {got.size} elements differ")
-    return CheckFigure(verdict="pass")
+            return CheckResult(verdict="fail", detail=f"{what}: {differing} of {got.size} elements differ")
+    return CheckResult(verdict="pass")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from rnnbench.measure.caches import cache_sizes
 from rnnbench.measure.interval import interval_of
 from rnnbench.measure.roof import Roof
-from rnnbench.results.record import FloorFigure
+from rnnbench.results.record import LatencyFloor
 from rnnbench.rnn.cost import Cost
 
 OUTSIDE = "memory"
@@ -20,13 +20,13 @@ OUTSIDE = "memory"
 
 def floor_figure(
     cost: Cost, hoisted: int | None, processes: Sequence[float], looks: Sequence[Sequence[Roof]], lacking: str
-) -> FloorFigure:
+) -> LatencyFloor:
     """The floor of a call, and the ratio of its `processes`' medians to it.
 
     Each process is held against the looks that were taken beside it, so that the machine's drift is in both. `lacking`
     says why no look was taken; the account stands without one.
     """
-    account = FloorFigure(
+    account = LatencyFloor(
         nbytes=cost.nbytes,
         operations=cost.operations,
         weights=cost.weights,

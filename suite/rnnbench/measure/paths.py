@@ -58,6 +58,8 @@ class PathFigure:
     unit: Literal["seconds", "count", "ratio"]
     compute: Callable[[Sequence[Block], float, float], float]
     """From all blocks, the setting's value, and the median in seconds."""
+    meaning: str = ""
+    """A sentence for readers of a report, where the title does not say it all."""
 
 
 @dataclass(frozen=True)
@@ -144,12 +146,19 @@ PATHS: Mapping[str, LatencyPath] = {
             least_process_s=lambda period: 4 * period,
             figures=(
                 PathFigure("period", "period", "seconds", lambda blocks, period, median: period),
-                PathFigure("real_time_factor", "real-time factor", "ratio", lambda _, period, median: median / period),
+                PathFigure(
+                    "real_time_factor",
+                    "real-time factor",
+                    "ratio",
+                    lambda _, period, median: median / period,
+                    "The median over the period. Below 1 the program keeps up.",
+                ),
                 PathFigure(
                     "deadline_misses",
                     "deadlines missed",
                     "count",
                     lambda blocks, *_: sum(block.missed for block in blocks),
+                    "Calls that were not complete when the next one was due.",
                 ),
             ),
         ),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.measure.roof_code import DTYPES, MULTIPLIER, READER, VECTOR_BYTES, multiplier, reader
-from rnnbench.results.extras import require
+from rnnbench.results.optional import require
 
 ACCUMULATORS = 8
 """Sums that a reader keeps, so that no addition waits for another. More and fewer made no reader faster."""

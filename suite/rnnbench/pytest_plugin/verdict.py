@@ -10,7 +10,7 @@ import pytest
 
 from rnnbench.cases.expectations import expected
 from rnnbench.reports.units import count, multiple
-from rnnbench.results.record import CheckFigure, Record
+from rnnbench.results.record import CheckResult, Record
 from rnnbench.run.compose import compose
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def conclude(item: TrialItem, log: Path) -> None:
     if record.passes_unexpectedly and not item.config.getoption("runxfail"):
         told = _fixed(item, record)
     elif record.fails_as_expected:
-        pytest.xfail("; ".join(dict.fromkeys(f"{figure.reason} {figure.upstream}" for figure in record.expected)))
+        pytest.xfail(
+            "; ".join(dict.fromkeys(f"{figure.reason} {figure.upstream}" for figure in record.expected_failures))
+        )
     if record.outcome != "ok" and not (record.fails_as_expected and told):
         told += _told(item, record, log)
     if told:
@@ -55,7 +57,7 @@ def properties(record: Record) -> list[tuple[str, object]]:
         known[f"check.{name}"] = figure.verdict
         if figure.rounding is not None:
             known[f"check.{name}.rounding"] = f"{figure.rounding:.3g}"
-    for expectation in record.expected:
+    for expectation in record.expected_failures:
         known[f"expected.{expectation.what}"] = f"{expectation.verdict}: {expectation.reason} {expectation.upstream}"
     return [(name, str(value)) for name, value in known.items() if value not in ("", None)]
 
@@ -72,7 +74,7 @@ def _fixed(item: TrialItem, record: Record) -> list[str]:
     """What was known to fail and does not, under the name that pytest has for that."""
     entries = expected(item.trial, item.findings.probe.versions, item.known)
     lines = ["[XPASS(strict)] fixed upstream? What is known to fail did not:", ""]
-    for figure in record.expected:
+    for figure in record.expected_failures:
         if figure.verdict == "passed":
             places = [entry.place for entry in entries if figure.what in (*entry.check, entry.outcome)]
             lines.append(f"{figure.what}  {figure.reason} {figure.upstream} ({', '.join(places)})")
@@ -91,7 +93,7 @@ def _failed_checks(record: Record) -> list[str]:
     return [head, "", *(f"{name:<{width}}  {_figures(figure)}" for name, figure in failed.items())]
 
 
-def _figures(figure: CheckFigure) -> str:
+def _figures(figure: CheckResult) -> str:
     if figure.rounding is None:
         return figure.detail
     return f"{figure.detail} ({multiple(figure.rounding)} × expected rounding)"

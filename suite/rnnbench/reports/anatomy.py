@@ -9,7 +9,7 @@ from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.fits import CallCost, Estimate, by_chunk, fit_call
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results.timing import Beside
+from rnnbench.results.timing import SideLatency
 
 
 def anatomy_table(entries: Sequence[Entry]) -> Table:
@@ -28,7 +28,7 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
             (
                 *key,
                 per_call,
-                _beside([entry.measured.timing.dispatch for entry in group if entry.measured]),
+                _beside([entry.measured.timing.dispatch_floor for entry in group if entry.measured]),
                 _beside([entry.measured.timing.state_copy for entry in group if entry.measured]),
                 *steps,
                 *(_costs(conversion)[:2] if conversion else (units.MISSING,) * 2),
@@ -87,7 +87,7 @@ def state_table(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _beside(figures: Sequence[Beside | None]) -> str:
+def _beside(figures: Sequence[SideLatency | None]) -> str:
     """What no chunk changes: the middle one of its trials' figures, with its interval between processes."""
     known = [(figure.seconds, figure.interval) for figure in figures if figure and figure.seconds is not None]
     if not known:

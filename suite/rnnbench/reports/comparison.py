@@ -102,10 +102,10 @@ def _outcome_table(comparison: Comparison) -> Table:
 
 def _latency_table(comparison: Comparison) -> Table:
     def order(change: LatencyChange) -> tuple[int, float, str, str]:
-        return VERDICTS.index(change.verdict), -abs(change.ratio - 1), change.trial, change.kind
+        return VERDICTS.index(change.verdict), -abs(change.ratio - 1), change.trial, change.path
 
     rows = [
-        (c.verdict, c.trial, c.kind, units.seconds(c.base), units.seconds(c.new), f"{c.ratio:.3f}", *_evidence(c))
+        (c.verdict, c.trial, c.path, units.seconds(c.base), units.seconds(c.new), f"{c.ratio:.3f}", *_evidence(c))
         for c in sorted(comparison.latencies, key=order)
     ]
     return Table(

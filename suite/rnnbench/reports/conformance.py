@@ -55,7 +55,7 @@ def _checks(entries: Sequence[Entry]) -> str:
                 ran.add(name)
                 failed[name] = failed.get(name, 0) + (figure.verdict == "fail")
                 chaotic |= {name} if figure.verdict == "chaotic" else set()
-    known = Counter(f.what for entry in entries for f in entry.record.expected if f.verdict == "failed")
+    known = Counter(f.what for entry in entries for f in entry.record.expected_failures if f.verdict == "failed")
     broken = [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count > known[name]]
     if broken:
         return f"[bold red]✗ {', '.join(broken)}[/]"

@@ -47,9 +47,9 @@ def _check_cell(check: str, records: Sequence[Record]) -> str:
     shown = [figure.rounding for figure in failed or ran if figure.rounding is not None]
     worst = max(shown, key=lambda value: math.inf if math.isnan(value) else value, default=None)
     chaotic = any(figure.verdict == "chaotic" for figure in ran)
-    known = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected)
+    known = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected_failures)
     mark = "xfail" if known == len(failed) else "✗"
     text = f"{mark} {len(failed)} of {len(ran)}" if failed else "✓ until chaos" if chaotic else "✓"
-    if any(f.what == check and f.verdict == "passed" for record in records for f in record.expected):
+    if any(f.what == check and f.verdict == "passed" for record in records for f in record.expected_failures):
         text += " XPASS"
     return text if worst is None else f"{text} {units.multiple(worst)}×"

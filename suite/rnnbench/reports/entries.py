@@ -88,13 +88,17 @@ class Entry:
     def conforming(self) -> bool:
         return self.record.outcome == "ok" and self.measured is not None and self.measured.outcome == "ok"
 
+    def latency(self, path: str) -> Latency | None:
+        """Of the path with this name."""
+        return self.measured.latency(path) if self.measured else None
+
     @property
     def bound(self) -> Latency | None:
-        return self.measured.timing.bound if self.measured else None
+        return self.latency("bound")
 
     @property
     def public(self) -> Latency | None:
-        return self.measured.timing.public if self.measured else None
+        return self.latency("public")
 
     @property
     def target(self) -> str:

@@ -18,13 +18,13 @@ def expected_table(view: View) -> Table:
     """What was known to fail and was put to the test, the alerts first."""
     groups: dict[tuple[str, str, str, str], list[Entry]] = {}
     for entry in view.entries:
-        for figure in entry.record.expected:
+        for figure in entry.record.expected_failures:
             verdict = XPASS if figure.verdict == "passed" else XFAIL
             key = (verdict, entry.target, figure.reason, figure.upstream)
             groups.setdefault(key, []).append(entry)
     rows = []
     for (verdict, target, reason, upstream), entries in sorted(groups.items(), key=_alerts_first):
-        what = sorted({f.what for entry in entries for f in entry.record.expected if f.reason == reason})
+        what = sorted({f.what for entry in entries for f in entry.record.expected_failures if f.reason == reason})
         trials = {entry.record.trial for entry in entries}
         strategies = sorted({entry.strategy for entry in entries})
         rows.append((verdict, target, ", ".join(strategies), ", ".join(what), str(len(trials)), reason, upstream))

@@ -45,8 +45,8 @@ def threads_table(view: View) -> Table:
     groups: dict[tuple[str, int, int], list[Entry]] = {}
     for entry in view.entries:
         environment = entry.record.environment
-        if not entry.shares and environment.threads_busy not in (None, environment.threads_asked):
-            key = (entry.target, environment.threads_asked, environment.threads_busy or 0)
+        if not entry.shares and environment.threads_busy not in (None, environment.threads_requested):
+            key = (entry.target, environment.threads_requested, environment.threads_busy or 0)
             groups.setdefault(key, []).append(entry)
     rows = [
         (target, str(asked), str(busy), strategies(entries), sizes(entries), str(len(entries)))
@@ -100,12 +100,12 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
     unbuilt = "its artifact was found in the cache" if timing.build_origin == "cached" else NO_FIGURE
     if timing.build_s is None:
         yield "cold build", unbuilt
-    for name, latency in (("bound", timing.bound), ("public", timing.public)):
+    for name, latency in ((name, timing.latency.get(name)) for name in ("bound", "public")):
         if latency is None:
             yield name, entry.record.reason or NO_FIGURE
         elif len(latency.process_medians) < 2:
             yield f"{name} ± processes", "one process was sampled"
-    if timing.bound is not None and timing.bound.count < P99_SAMPLES:
+    if entry.bound is not None and entry.bound.count < P99_SAMPLES:
         yield "p99", f"less than {P99_SAMPLES} samples were taken"
     for name in ("run_peak", "steady", "build_peak", "imported"):
         if getattr(memory, name) is None:
@@ -117,7 +117,7 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
     elif floor.interval is None:
         yield "× of floor, its interval", "less than two processes were sampled with a look of the probe beside them"
-    if (dispatch := timing.dispatch) is not None and dispatch.seconds is None:
+    if (dispatch := timing.dispatch_floor) is not None and dispatch.seconds is None:
         yield "dispatch floor", dispatch.unmeasured
 
 

@@ -78,7 +78,7 @@ def _p99(bound: Latency | None, chunk: int) -> tuple[str, str]:
     if bound is None or (shown := p99(bound)) is None:
         return units.MISSING, units.MISSING
     per_call, per_step = units.seconds(shown), units.seconds(shown / chunk)
-    return (per_call, per_step) if bound.calls_per_sample == 1 else (f"({per_call})", f"({per_step})")
+    return (per_call, per_step) if bound.sampling.calls_per_sample == 1 else (f"({per_call})", f"({per_step})")
 
 
 def _above_floor(entry: Entry) -> str:

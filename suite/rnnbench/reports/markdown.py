@@ -11,11 +11,11 @@ from rnnbench.reports.costs import build_table, memory_table, size_table
 from rnnbench.reports.entries import Entry, View, Workload
 from rnnbench.reports.expected import expected_table
 from rnnbench.reports.latencies import duel_table, ranking_tables, struck_table
+from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.ranking import Place, Ranking, rank
 from rnnbench.reports.sampling import parts_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
-from rnnbench.reports.stream import stream_answer, stream_table
 from rnnbench.reports.tables import APPROXIMATE, MARKS, Table
 from rnnbench.reports.trust import disturbance_warning, trust
 
@@ -108,7 +108,7 @@ def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
         lines.append(f"- **{steps} a call**" if streams else f"- **whole sequences of {steps}**, without state")
         lines += [f"  - {_fastest(r)}" for r in rankings if (r.chunk, r.streams) == (chunk, streams)]
     yield "The fastest by bound latency:\n\n" + "\n".join(lines)
-    yield from filter(None, (growth_answer(entries), stream_answer(entries)))
+    yield from filter(None, (growth_answer(entries), path_answer(entries)))
 
 
 def _by_chunk(ranking: Ranking) -> tuple[int, bool]:
@@ -147,7 +147,7 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
         yield "Nothing was measured."
     for content in contents:
         yield from _titled(content, "####")
-    yield from _titled(stream_table(entries), "####")
+    yield from _titled(path_table(entries), "####")
     yield from _titled(duel_table(entries), "####")
 
 

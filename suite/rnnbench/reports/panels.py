@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rnnbench.reports.entries import Entry
-from rnnbench.results.compare import Kind
 from rnnbench.results.timing import Latency
 
 
@@ -39,13 +38,13 @@ def arrange(sizes: Mapping[int, Sequence[Entry]]) -> dict[tuple[str, int], list[
     return panels
 
 
-def fastest(panels: Panels, kind: Kind) -> dict[int, dict[int, float]]:
+def fastest(panels: Panels, path: str) -> dict[int, dict[int, float]]:
     """By hidden size and chunk, the fewest seconds per step of any origin, of programs that a stream can be fed to."""
     best: dict[int, dict[int, float]] = {}
     for (_, hidden), lines in panels.items():
         found = best.setdefault(hidden, {})
         for entry in (e for line in lines for e in line.points if e.streams):
-            if latency := latency_of(entry, kind):
+            if latency := entry.latency(path):
                 seconds = latency.median / entry.chunk
                 found[entry.chunk] = min(seconds, found.get(entry.chunk, seconds))
     return {hidden: dict(sorted(found.items())) for hidden, found in best.items()}
@@ -58,7 +57,3 @@ def built(line: Line) -> list[tuple[Entry, float, Latency]]:
         for entry in line.points
         if entry.measured and entry.measured.timing.build_s and entry.bound
     ]
-
-
-def latency_of(entry: Entry, kind: Kind) -> Latency | None:
-    return entry.bound if kind == "bound" else entry.public

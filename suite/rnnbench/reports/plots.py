@@ -13,13 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from rnnbench.measure.paths import PATHS, LatencyPath
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.entries import Family, View
 from rnnbench.reports.fits import LEAST_POINTS
-from rnnbench.reports.panels import Line, arrange, built, fastest, latency_of
+from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
-from rnnbench.results.compare import KINDS, Kind
-from rnnbench.results.extras import require
+from rnnbench.results.compare import COMPARED_PATHS
+from rnnbench.results.optional import require
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
@@ -57,20 +58,19 @@ def draw(view: View, folder: Path) -> list[Picture]:
 
 def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
     """What there is to show of some lines, and what draws it."""
-    for kind in KINDS:
-        if any(latency_of(entry, kind) for line in lines for entry in line.points):
-            yield _latency_picture(family, kind), partial(_latencies, kind=kind)
+    for path in COMPARED_PATHS:
+        if any(entry.latency(path) for line in lines for entry in line.points):
+            yield _latency_picture(family, PATHS[path]), partial(_latencies, path=path)
     if any(built(line) for line in lines):
         yield _build_picture(family), _builds
     if any(len(built(line)) >= LEAST_POINTS for line in lines):
         yield _growth_picture(family), _growth
 
 
-def _latency_picture(family: Family, kind: Kind) -> Picture:
-    what = "the least the runtime needs" if kind == "bound" else "NumPy in, NumPy out"
+def _latency_picture(family: Family, path: LatencyPath) -> Picture:
     return Picture(
-        f"latency-{kind}-{family.slug}",
-        f"Latency per step, {kind} path ({what}), against chunk",
+        f"latency-{path.name}-{family.slug}",
+        f"Latency per step against chunk, {path.name} path. {path.meaning}",
         "Median; the thin line reaches up to p99 (of 100 samples or more), with a bar at p90. "
         "Grey: the fastest of any origin that a stream can be fed to.",
     )
@@ -93,8 +93,8 @@ def _growth_picture(family: Family) -> Picture:
     )
 
 
-def _latencies(canvas: Canvas, kind: Kind) -> None:
-    best = fastest(canvas.panels, kind)
+def _latencies(canvas: Canvas, path: str) -> None:
+    best = fastest(canvas.panels, path)
     chunks = sorted({e.chunk for lines in canvas.panels.values() for line in lines for e in line.points})
     spread = min([WIDEST_DODGE, *(DODGE * math.log2(b / a) for a, b in pairwise(chunks))])
     for (origin, hidden), axis in canvas.axes.items():
@@ -106,7 +106,7 @@ def _latencies(canvas: Canvas, kind: Kind) -> None:
         lines = canvas.panels.get((origin, hidden), ())
         for index, line in enumerate(lines):
             shift = 2 ** (spread * (index / (len(lines) - 1) - 0.5)) if len(lines) > 1 else 1.0
-            _draw_latency(canvas, axis, line, shift, kind)
+            _draw_latency(canvas, axis, line, shift, path)
         _by_chunk(axis, chunks)
     canvas.label("chunk: time steps per call", "µs per step")
     looks: dict[str, dict[str, Any]] = {
@@ -116,8 +116,8 @@ def _latencies(canvas: Canvas, kind: Kind) -> None:
     canvas.legend("latency", looks)
 
 
-def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, kind: Kind) -> None:
-    measured = [(e, latency) for e in line.points if (latency := latency_of(e, kind)) is not None]
+def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, path: str) -> None:
+    measured = [(e, latency) for e in line.points if (latency := e.latency(path)) is not None]
     x = [e.chunk * shift for e, _ in measured]
     y = [latency.median / e.chunk * 1e6 for e, latency in measured]
     p90 = [latency.p90 / e.chunk * 1e6 for e, latency in measured]

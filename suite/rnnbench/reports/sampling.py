@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rnnbench.measure.paths import PATHS
 from rnnbench.reports import units
 from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
@@ -17,7 +18,7 @@ def sampling_table(entries: Sequence[Entry]) -> Table:
         (program(entry), strategy(entry), path, entry.chunk_label, *_sampled(latency))
         for entry in entries
         for path, latency in _latencies(entry)
-        if latency.blocks
+        if latency.sampling.blocks
     ]
     return Table(
         "How it was sampled",
@@ -48,29 +49,23 @@ def sampling_table(entries: Sequence[Entry]) -> Table:
 def _latencies(entry: Entry) -> Iterator[tuple[str, Latency]]:
     if entry.measured is None or entry.shares or not entry.conforming:
         return
-    timing = entry.measured.timing
-    for path, latency in (
-        ("bound", timing.bound),
-        ("public", timing.public),
-        ("cold", timing.cold),
-        ("paced", timing.paced),
-    ):
-        if latency is not None:
+    for path in PATHS:
+        if (latency := entry.latency(path)) is not None:
             yield path, latency
 
 
 def _sampled(latency: Latency) -> Iterator[str]:
-    processes, warmup = len(latency.process_medians), latency.warmup
+    processes, sampling, warmup = len(latency.process_medians), latency.sampling, latency.sampling.warmup
     yield units.seconds(latency.median)
     yield units.percent(half_width(latency))
-    yield latency.stopped_by or units.MISSING
+    yield sampling.stopped_by or units.MISSING
     yield str(processes)
     yield str(latency.count)
-    yield str(latency.calls_per_sample)
+    yield str(sampling.calls_per_sample)
     yield units.seconds(warmup.seconds) if warmup else units.MISSING
     yield f"{warmup.stationary} of {processes}" if warmup else units.MISSING
-    yield units.MISSING if latency.disturbed_blocks is None else f"{latency.disturbed_blocks} of {latency.blocks}"
-    yield units.MISSING if latency.drift is None else f"{latency.drift:+.1%}"
+    yield units.MISSING if sampling.disturbed_blocks is None else f"{sampling.disturbed_blocks} of {sampling.blocks}"
+    yield units.MISSING if sampling.drift is None else f"{sampling.drift:+.1%}"
 
 
 def parts_table(entries: Sequence[Entry]) -> Table:
@@ -80,7 +75,7 @@ def parts_table(entries: Sequence[Entry]) -> Table:
             program(entry),
             strategy(entry),
             entry.chunk_label,
-            f"{anchor.part + 1} of {anchor.parts}",
+            f"{anchor.group + 1} of {anchor.groups}",
             units.seconds(bound.median),
             units.seconds(anchor.bound),
             units.ratio(bound.median / anchor.bound if anchor.bound else None),

@@ -12,8 +12,8 @@ from rich.table import Table as Grid
 from rnnbench.reports import findings, units
 from rnnbench.reports.entries import Entry, View, Workload, view
 from rnnbench.reports.expected import XPASS, expected_table
+from rnnbench.reports.paths import narrow_path_table, path_answer
 from rnnbench.reports.ranking import rank
-from rnnbench.reports.stream import narrow_stream_table, stream_answer
 from rnnbench.reports.tables import MARKS, SHARED, Table, per_call_and_step, program, strategy
 from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import FAILURES
@@ -33,9 +33,9 @@ def print_summary(run: Run, console: Console) -> None:
     for workload, entries in shown.workloads.items():
         if grid := _latencies(workload, entries, wide):
             console.print(grid)
-        if (asked := narrow_stream_table(entries)).rows:
+        if (asked := narrow_path_table(entries)).rows:
             console.print(_grid(asked))
-            console.print(stream_answer(entries).replace("`", ""), highlight=False, markup=False)
+            console.print(path_answer(entries).replace("`", ""), highlight=False, markup=False)
     if any(entry.ranked for entry in shown.entries):
         console.print(f"Medians, ranked by bound latency. {MARKS}", style="dim", highlight=False)
     print_outcomes(shown, console)

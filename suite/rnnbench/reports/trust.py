@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
 from rnnbench.measure import interval
+from rnnbench.measure.paths import PATHS
 from rnnbench.reports.entries import Entry, View
 from rnnbench.results.timing import Latency
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which a report warns: fewer hardly move a median over blocks."""
-BASELINE = "numpy"
+TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
 def trust(view: View) -> tuple[str, ...]:
@@ -42,21 +43,21 @@ def half_width(latency: Latency) -> float | None:
 
 def disturbed_share(latencies: Sequence[Latency]) -> float | None:
     """Of the blocks whose disturbance is known; None where none is."""
-    known = [latency for latency in latencies if latency.disturbed_blocks is not None]
-    blocks = sum(latency.blocks for latency in known)
-    return sum(latency.disturbed_blocks or 0 for latency in known) / blocks if blocks else None
+    known = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
+    blocks = sum(latency.sampling.blocks for latency in known)
+    return sum(latency.sampling.disturbed_blocks or 0 for latency in known) / blocks if blocks else None
 
 
 def _sampled(entries: Sequence[Entry]) -> list[Latency]:
     """Bound and public latencies of conforming trials, each once."""
     timings = [entry.measured.timing for entry in entries if entry.ranked and entry.measured and not entry.shares]
-    return [latency for timing in timings for latency in (timing.bound, timing.public) if latency is not None]
+    return [latency for timing in timings for path in TRUSTED if (latency := timing.latency.get(path)) is not None]
 
 
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:
     if half_widths:
         most = quantiles(half_widths, n=10, method="inclusive")[-1] if len(half_widths) > 1 else half_widths[0]
-        asked = [latency.stopped_by for latency in latencies if latency.stopped_by is not None]
+        asked = [latency.sampling.stopped_by for latency in latencies if latency.sampling.stopped_by is not None]
         reached = asked.count("precision")
         stopped = (
             f"; {reached} reached the precision asked for, {len(asked) - reached} spent their budget first"
@@ -67,7 +68,7 @@ def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> It
             f"Half of the {len(latencies)} latencies are known to ±{median(half_widths):.1%} or better, nine in ten to "
             f"±{most:.1%} (95 %, between processes){stopped}."
         )
-    elif any(latency.blocks for latency in latencies):
+    elif any(latency.sampling.blocks for latency in latencies):
         yield "Each latency comes from one process, whose layout in memory alone may move it by 1 to 2 %."
 
 
@@ -87,5 +88,5 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
 def _anchor_drift(entries: Sequence[Entry]) -> float | None:
     """Of the baseline, or else of the first trial: what drifts there is the machine."""
     measured = [entry for entry in entries if entry.ranked and not entry.shares]
-    anchor = next((entry for entry in measured if entry.record.backend == BASELINE), next(iter(measured), None))
-    return anchor.bound.drift if anchor and anchor.bound else None
+    anchor = next((entry for entry in measured if entry.record.baseline), next(iter(measured), None))
+    return anchor.bound.sampling.drift if anchor and anchor.bound else None

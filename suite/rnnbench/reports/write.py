@@ -9,7 +9,7 @@ from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
 from rnnbench.reports.entries import ReportError, view
 from rnnbench.results.compare import Comparison
-from rnnbench.results.extras import MissingExtraError
+from rnnbench.results.optional import MissingExtraError
 from rnnbench.results.store import Run
 
 PAGE = "report.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from rnnbench.results.part import Part
+from rnnbench.results.model import FrozenModel
 
 Origin = Literal["library", "imported", "authored", "kernel"]
 """Who wrote the program.
@@ -28,7 +28,7 @@ class OperationStage(StrEnum):
     """In what the compiler made of it."""
 
 
-class Artifact(Part):
+class Artifact(FrozenModel):
     """What a build left behind. It is read off the artifact itself, not off the request."""
 
     source_digest: str

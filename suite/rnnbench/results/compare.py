@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rnnbench.measure.paths import PATHS
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
-from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
 
-Kind = Literal["bound", "public"]
-KINDS: tuple[Kind, ...] = ("bound", "public")
+COMPARED_PATHS = tuple(path.name for path in PATHS.values() if path.compared)
+"""Latency paths that get a verdict."""
 MEASURED = frozenset({"load", "temperature", "clock_resolution_s", "clock_cost_s"})
 """Entries of a machine's description that differ from run to run on one machine."""
 BUILD_FACTOR = 1.25
@@ -31,7 +31,8 @@ class LatencyChange:
     """One latency of one trial on both sides, in seconds per call, and what was judged of it."""
 
     trial: str
-    kind: Kind
+    path: str
+    """Name of the latency path."""
     base: float
     new: float
     judged: Judgement
@@ -130,17 +131,13 @@ def _latencies(
         old, young = base.measured(old_record), new.measured(new_record)
         if old is None or young is None or old.outcome != "ok" or young.outcome != "ok":
             continue
-        for kind in KINDS:
-            a, b = latency(old, kind), latency(young, kind)
+        for path in COMPARED_PATHS:
+            a, b = old.latency(path), young.latency(path)
             if a is None or b is None:
                 continue
             judged = judge_apart(a.process_medians, b.process_medians, threshold)
             means = [math.exp(statistics.fmean([math.log(s) for s in figure.process_medians])) for figure in (a, b)]
-            yield LatencyChange(new_record.trial, kind, means[0], means[1], judged)
-
-
-def latency(record: Record, kind: Kind) -> Latency | None:
-    return record.timing.bound if kind == "bound" else record.timing.public
+            yield LatencyChange(new_record.trial, path, means[0], means[1], judged)
 
 
 def _builds(old: Record, new: Record) -> Iterator[BuildChange]:

@@ -1,4 +1,4 @@
-"""The record of one trial: a JSON object, one a line in `records.jsonl`. Times are seconds, sizes are bytes."""
+"""The record of one trial: one JSON object, one line of `records.jsonl`. Times are seconds, sizes are bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.part import Part
-from rnnbench.results.timing import Timing
+from rnnbench.results.model import FrozenModel
+from rnnbench.results.timing import Latency, Timing
 
-SCHEMA = 1
-"""Version of the record. 1: the first."""
+SCHEMA = 2
+"""Version of the record and of `run.json`. `results/migrations.py` upgrades older ones, and tells what changed.
+
+1. The first, up to rnnbench 0.1.0.
+2. Latencies by path; how each was sampled stands apart; an origin `kernel`; two stages of operation counts; one name
+   for each idea (`expected_failures`, `threads_requested`, `dispatch_floor`); metrics; the declared baseline.
+"""
 
 Outcome = Literal[
     "ok",
@@ -28,8 +33,8 @@ FAILURES: frozenset[Outcome] = frozenset({"build-failed", "run-failed", "crashed
 """Outcomes for which a command exits with 3."""
 
 
-class Params(Part):
-    """Where in its case's matrix a trial stands; with backend and route, what its id is made of."""
+class Params(FrozenModel):
+    """The point of the case's matrix. Its trial's id is made of it, of the backend and of the route."""
 
     model: dict[str, Any]
     time: str
@@ -44,76 +49,78 @@ class Params(Part):
     lengths: Literal["full", "ragged"] = "full"
 
 
-class SupportFigure(Part):
+class SupportResult(FrozenModel):
+    """The backend's answer to whether it supports the trial."""
+
     level: Literal["native", "emulated", "unsupported"]
     reason: str = ""
     upstream: str = ""
 
 
-Verdict = Literal["pass", "fail", "chaotic", "not-applicable"]
-"""`chaotic`: passed as far as comparing has a meaning, which is not to the end, since the reference itself diverges."""
+CheckVerdict = Literal["pass", "fail", "chaotic", "not-applicable"]
+"""`chaotic`: passed up to the step from which the reference itself diverges."""
 
 
-class CheckFigure(Part):
-    """The verdict of one conformance check. Figures are None where the check compares bits or raised an error."""
+class CheckResult(FrozenModel):
+    """The result of one conformance check. The errors are None where the check compares bits or raised an error."""
 
-    verdict: Verdict
+    verdict: CheckVerdict
     detail: str = ""
     max_abs: float | None = None
     max_ulp: float | None = None
     rounding: float | None = None
-    """Largest error, as a multiple of the rounding error expected at that step."""
+    """The largest error, as a multiple of the rounding error expected at that step."""
     figures: dict[str, float] = Field(default_factory=dict)
-    """Further figures by name (`steps`, `calls`, `growth`), of the checks that go on for long."""
+    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance."""
 
 
-class ExpectedFigure(Part):
-    """A known failure that the expectations list for this trial, and whether it showed."""
+class ExpectedFailureResult(FrozenModel):
+    """A failure that the expectations list for this trial, and whether it happened."""
 
     what: str
     """The check, or the outcome."""
     verdict: Literal["failed", "passed"]
-    """`failed`: as expected. `passed`: mended upstream, it seems, and the expectations are out of date."""
+    """`failed`: as expected. `passed`: the defect seems to be corrected, and the expectations are out of date."""
     reason: str
     upstream: str
 
 
-class Anchor(Part):
-    """The trial that is sampled beside every part of a group whose trials do not fit in memory together."""
+class Anchor(FrozenModel):
+    """The trial that is sampled with every group of trials, where all trials do not fit in memory together."""
 
     trial: str
-    part: int
-    """Which of the `parts` this record's trial was sampled in, from 0."""
-    parts: int
+    group: int
+    """Group in which the record's trial was sampled, from 0 to `groups` - 1."""
+    groups: int
     bound: float | None
-    """The anchor's median in that part, in seconds per call: trials of different parts compare as ratios to theirs."""
+    """The anchor's median in that group, in seconds per call. Trials of different groups compare as ratios to it."""
 
 
-class Memory(Part):
-    """Resident bytes of the trial's own processes, everything included; the headline is `run_peak`."""
+class MemoryUse(FrozenModel):
+    """Resident bytes of the trial's own processes, everything included. The main figure is `run_peak`."""
 
     harness: int | None = None
-    """Of the worker before the framework's import: Python, NumPy and the suite, a part of every figure below."""
+    """Of the worker before the framework's import: Python, NumPy and the suite. It is part of every figure below."""
     imported: int | None = None
     """After the framework's import, before any build."""
     build_peak: int | None = None
-    """Peak of the building process, and of the largest of its children beside it."""
+    """Peak of the building process, plus that of the largest of its children."""
     run_peak: int | None = None
     """Peak of the process that loads the artifact and runs it, import included."""
     steady: int | None = None
     """With the program loaded and called, before any check."""
     growth: float | None = None
-    """Bytes that 1,000 bound calls add to it: the median slope (Theil and Sen) between readings beside sampled blocks;
-    None where too few were sampled."""
+    """Bytes that 1,000 bound calls add: the median slope (Theil and Sen) between readings at sampled blocks; None
+    where there were too few blocks."""
     growth_calls: int | None = None
-    """Calls that this was seen over."""
+    """Calls over which this growth was seen."""
     public_growth: float | None = None
-    """The same of public calls."""
+    """The same for public calls."""
     public_growth_calls: int | None = None
 
 
-class FloorFigure(Part):
-    """What one call must read and do, and how far its bound latency lies above the least that this could take."""
+class LatencyFloor(FrozenModel):
+    """What one call must read and compute, and the ratio of its bound latency to the least time for that."""
 
     nbytes: int
     """Bytes that the call must read: weights as often as it needs them, inputs and state once."""
@@ -121,43 +128,45 @@ class FloorFigure(Part):
     weights: int
     """Bytes of all weights."""
     hoisted: int | None
-    """Steps that share one reading of the input's weights, as the program declares; None: unknown, counted as all."""
+    """Steps that share one reading of the input weights, as the program declares; None: unknown, counted as all."""
     level: str
-    """The smallest cache that holds the weights, or `memory`; empty where the kernel tells of no caches."""
+    """The smallest cache that holds the weights, or `memory`; empty where the kernel does not tell its caches."""
     seconds: float | None = None
     limited_by: Literal["reading", "arithmetic"] | None = None
-    """Whether reading or arithmetic takes the longer; both may go on at once."""
+    """Which of the two takes longer; both may happen at once."""
     ratio: float | None = None
-    """Bound latency over `seconds`: the geometric mean of the processes' own ratios."""
+    """Bound latency over `seconds`: the geometric mean of the processes' ratios."""
     interval: tuple[float, float] | None = None
-    """Its bounds at 95 %, the probe's variation included; None where less than two processes had a look beside them."""
+    """Its 95 % interval, the probe's variation included; None where less than two processes were probed."""
     bandwidth: dict[str, float] = Field(default_factory=dict)
-    """Bytes read a second, by working set in bytes: the fastest way that the probe found, beside the sampled calls."""
+    """Bytes read per second by working set in bytes: the fastest way that the probe knows, beside the sampled calls."""
     rate: float | None = None
-    """Operations a second; None for a dtype whose rate cannot be measured, which leaves reading."""
+    """Operations per second; None for a dtype whose rate cannot be measured. The floor is then that of reading."""
     looks: int = 0
-    """Times that the probe looked."""
+    """Number of times that the probe measured."""
     unmeasured: str = ""
     """Why there are no seconds, and what to do about it."""
 
 
-class Environment(Part):
-    """What was asked for and what was seen, while sampling where the trial got that far."""
+class Environment(FrozenModel):
+    """What was requested of the worker's process, and what was seen while it was sampled."""
 
-    threads_asked: int
+    threads_requested: int
     threads_seen: int | None = None
     """Threads of the worker's process, idle ones included."""
     threads_busy: int | None = None
-    """Those that took CPU time while bound calls were sampled: a twentieth of the busiest one's, or more."""
-    affinity_asked: tuple[int, ...] = ()
+    """Threads that used CPU time while bound calls were sampled: at least a twentieth of the busiest one's."""
+    affinity_requested: tuple[int, ...] = ()
     affinity: tuple[int, ...] = ()
-    """Cores that the worker's process was held to, as seen from within."""
+    """Cores that the worker's process could use, as seen from within."""
     load: float | None = None
     """One-minute load average when sampling ended."""
     variables: dict[str, str] = Field(default_factory=dict)
 
 
-class Record(Part):
+class Record(FrozenModel):
+    """Everything that is known of one trial."""
+
     schema_: int = Field(default=SCHEMA, alias="schema")
     trial: str
     case: str
@@ -166,21 +175,25 @@ class Record(Part):
     version: dict[str, str]
     rnnbench: str
     params: Params
-    support: SupportFigure
+    support: SupportResult
+    baseline: bool = False
+    """Whether the backend declares itself the baseline that others are compared with."""
     outcome: Outcome
     stage: str = ""
     """Where it ended, for outcomes other than `ok`: probe, support, import, build, load, check, sample."""
     reason: str = ""
     same_as: str | None = None
-    """The trial whose program and call plan are the same to the byte, and whose measurement this one shares."""
-    conformance: dict[str, CheckFigure] = Field(default_factory=dict)
-    expected: tuple[ExpectedFigure, ...] = ()
-    """What was known to fail here, as far as the trial got to show it."""
+    """The trial whose program and call plan are the same to the byte. This record shares its measurement."""
+    conformance: dict[str, CheckResult] = Field(default_factory=dict)
+    expected_failures: tuple[ExpectedFailureResult, ...] = ()
+    """The known failures that the trial was tested for."""
     timing: Timing = Timing()
     anchor: Anchor | None = None
-    """Where its group was sampled in more than one part."""
-    memory: Memory = Memory()
-    floor: FloorFigure | None = None
+    """Where the trials of its workload were sampled in more than one group."""
+    memory: MemoryUse = MemoryUse()
+    floor: LatencyFloor | None = None
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """Further figures, under the names that `measure/metrics.py` declares."""
     artifact: Artifact | None = None
     environment: Environment
 
@@ -194,15 +207,20 @@ class Record(Part):
     def strategy(self) -> str:
         return f"{self.params.time}-{self.params.state}"
 
+    def latency(self, path: str) -> Latency | None:
+        """Of the path with this name; None where it was not sampled."""
+        return self.timing.latency.get(path)
+
     @property
     def fails_as_expected(self) -> bool:
-        """Whether the trial fails, and all that fails of it is known to."""
-        failed = {name for name, figure in self.conformance.items() if figure.verdict == "fail"}
+        """Whether the trial fails, and every failure of it is an expected one."""
+        failed = {name for name, check in self.conformance.items() if check.verdict == "fail"}
         if self.outcome in FAILURES:
             failed.add(self.outcome)
-        return bool(failed) and failed <= {figure.what for figure in self.expected if figure.verdict == "failed"}
+        expected = {failure.what for failure in self.expected_failures if failure.verdict == "failed"}
+        return bool(failed) and failed <= expected
 
     @property
     def passes_unexpectedly(self) -> bool:
-        """Whether something that was known to fail did not."""
-        return any(figure.verdict == "passed" for figure in self.expected)
+        """Whether an expected failure did not happen."""
+        return any(failure.verdict == "passed" for failure in self.expected_failures)

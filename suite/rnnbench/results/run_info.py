@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from rnnbench.results.part import Part
+from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA
 
 
-class Conditions(Part):
+class Conditions(FrozenModel):
     """What else the machine was doing."""
 
     steal: float | None = None
@@ -21,7 +21,7 @@ class Conditions(Part):
     """The hottest sensor of the processor at the beginning and at the end, in °C; None where there is none."""
 
 
-class RunInfo(Part):
+class RunInfo(FrozenModel):
     """`run.json`: what the records of one run have in common."""
 
     schema_: int = Field(default=SCHEMA, alias="schema")

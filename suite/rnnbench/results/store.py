@@ -1,36 +1,25 @@
-"""Runs on disk: `results/<run>/run.json` and `records.jsonl`, one record a line; a kill loses one line at most."""
+"""Runs on disk: finding a run's folder, making one, and reading its `run.json` and `records.jsonl`."""
 
 from __future__ import annotations
 
 import difflib
-import json
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from rnnbench.results.record import SCHEMA, Record
+from rnnbench.results.journal import INFO, RECORDS, is_json, unwritable
+from rnnbench.results.migrations import upgrade_info, upgrade_record
+from rnnbench.results.reading import Reader, StoreError
+from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 
-INFO = "run.json"
-RECORDS = "records.jsonl"
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
 _LONGEST_NAME = 100
 """Characters of a run's name: file systems allow 255 bytes, and a name is read by people."""
-
-
-M = TypeVar("M", bound=BaseModel)
-
-
-class StoreError(Exception):
-    """A run cannot be read or written. The message names the file or folder, what was wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class Run:
     info: RunInfo
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
-    """What was left out in reading: a line torn by a kill."""
+    """What was left out in reading: a line torn by a kill, and fields of a newer rnnbench."""
 
     @property
     def name(self) -> str:
@@ -73,10 +62,10 @@ class Store:
                 path.mkdir()
             except FileExistsError as error:
                 if not self.root.is_dir():
-                    raise _unwritable(self.root, error) from error
+                    raise unwritable(self.root, error) from error
                 number += 1
             except OSError as error:
-                raise _unwritable(self.root, error) from error
+                raise unwritable(self.root, error) from error
             else:
                 return path
 
@@ -122,71 +111,36 @@ def run_name(cases: Sequence[str], started: datetime) -> str:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run's folder. A last line torn by a kill becomes a warning; any other bad line raises StoreError."""
+    """Read a run's folder; records of an older schema are upgraded.
+
+    A last line torn by a kill becomes a warning, and so do fields that a newer rnnbench wrote. Raises StoreError for
+    any other line that cannot be read.
+    """
     if not (path / INFO).is_file():
         raise _not_a_run(path)
-    info = _parsed(RunInfo, _read_bytes(path / INFO), str(path / INFO))
+    info_reader = Reader(str(path / INFO))
+    info = info_reader.parse(RunInfo, upgrade_info, _read_bytes(path / INFO))
     file = path / RECORDS
     if not file.exists():
-        return Run(path, info, (), (f"{file}: missing; the run ended before its first trial did",))
+        missing = f"{file}: missing; the run ended before its first trial did"
+        return Run(path, info, (), (*info_reader.warnings(), missing))
     *lines, rest = _read_bytes(file).split(b"\n")
-    records = [_parsed(Record, line, f"{file}:{number}") for number, line in enumerate(lines, 1)]
-    warnings = []
-    if _is_json(rest):
-        records.append(_parsed(Record, rest, f"{file}:{len(lines) + 1}"))
-    elif rest:
-        warnings.append(
-            f"{file}:{len(lines) + 1}: the last line is cut short after {len(rest)} bytes and was left out; "
+    reader = Reader(str(file))
+    if is_json(rest):
+        lines.append(rest)
+        rest = b""
+    records = [reader.parse(Record, upgrade_record, line, number) for number, line in enumerate(lines, 1)]
+    last = {record.trial: record for record in records}
+    warnings = (*info_reader.warnings(), *reader.warnings(), *_torn(file, len(lines) + 1, rest))
+    return Run(path, info, tuple(last.values()), warnings)
+
+
+def _torn(file: Path, line: int, rest: bytes) -> Iterator[str]:
+    if rest:
+        yield (
+            f"{file}:{line}: the last line is cut short after {len(rest)} bytes and was left out; "
             f"the run was killed while it wrote (`rnnbench run --resume` does that trial again)"
         )
-    last = {record.trial: record for record in records}
-    return Run(path, info, tuple(last.values()), tuple(warnings))
-
-
-def append_record(path: Path, record: Record) -> None:
-    """Append one line to the run's `records.jsonl`, and return once it is on the disk. Cuts off a torn last line."""
-    line = record.model_dump_json().encode() + b"\n"
-    try:
-        with (path / RECORDS).open("a+b") as file:
-            _mend_tail(file.fileno())
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def write_info(path: Path, info: RunInfo) -> None:
-    """Write `run.json`, as a whole or not at all."""
-    part = path / f".{INFO}.part"
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(info.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path / INFO)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _mend_tail(descriptor: int) -> None:
-    """Give an unended last line its end where it is whole; cut it off where a kill tore it."""
-    content = _after_last_newline(descriptor)
-    if not content:
-        return
-    if _is_json(content):
-        os.write(descriptor, b"\n")
-    else:
-        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(content))
-
-
-def _after_last_newline(descriptor: int) -> bytes:
-    size, tail = os.fstat(descriptor).st_size, b""
-    while size and b"\n" not in tail:
-        start = max(0, size - (1 << 16))
-        tail = os.pread(descriptor, size - start, start) + tail
-        size = start
-    return tail.rpartition(b"\n")[2]
 
 
 def _read_bytes(file: Path) -> bytes:
@@ -196,49 +150,6 @@ def _read_bytes(file: Path) -> bytes:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}; check its permissions") from error
 
 
-def _is_json(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parsed(model: type[M], text: bytes, where: str) -> M:
-    """`text` as a `model`, its schema's version looked at first: a field that moved says less than the version does."""
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise StoreError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
-    if not isinstance(content, dict):
-        raise StoreError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
-    version = content.get("schema")
-    if version != SCHEMA:
-        raise StoreError(f"{where}: {_other_schema(version)}")
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise StoreError(
-            f"{where}: not a {model.__name__} of schema {SCHEMA}: {field}: {first['msg']}; "
-            f"read it with the rnnbench that wrote it, or run again"
-        ) from error
-
-
-def _other_schema(version: object) -> str:
-    if isinstance(version, int) and version > SCHEMA:
-        return f"has schema {version}, and this rnnbench reads {SCHEMA}; upgrade rnnbench to read it"
-    return f"has schema {version!r}, and this rnnbench reads {SCHEMA}; read it with the rnnbench that wrote it"
-
-
 def _not_a_run(path: Path) -> StoreError:
     what = f"has no {INFO}" if path.is_dir() else "is not a folder" if path.exists() else "does not exist"
     return StoreError(f"{path} is not a run: it {what}; give a folder that `rnnbench run` made, its name, or 'latest'")
-
-
-def _unwritable(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"cannot write results to {path}: {error.strerror or error}; "
-        f"make it writable (and see that its disk has room), or choose another results folder"
-    )

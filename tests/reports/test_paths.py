@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console
 
 from rnnbench.reports.entries import Entry
-from rnnbench.reports.stream import stream_answer, stream_table
+from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
-from rnnbench.results.timing import PacedLatency
 
 
 def streamed(
@@ -22,24 +21,26 @@ def streamed(
 ) -> Entry:
     """A trial whose bound call takes `call` seconds, `cold` times that with cold caches; called every 10 ms."""
     entry: Record = fake.record(chunk=chunk)
-    bound = fake.latency(call, chunk, spread=0.0).model_copy(update={"steps_per_s": steps_per_s})
-    paced = PacedLatency(**bound.model_dump(), period=0.01, real_time_factor=call / 0.01, deadline_misses=misses)
-    timing = {"bound": bound, "paced": paced, "cold": fake.latency(cold * call, chunk, spread=0.0)}
-    entry = entry.model_copy(update={"timing": entry.timing.model_copy(update=timing)})
+    bound = fake.latency(call, chunk, spread=0.0)
+    if steps_per_s is not None:
+        bound = bound.model_copy(update={"figures": {"steps_per_s": steps_per_s}})
+    pace = {"period": 0.01, "real_time_factor": call / 0.01, "deadline_misses": misses}
+    paced = bound.model_copy(update={"figures": {**bound.figures, **pace}})
+    entry = fake.with_latencies(entry, bound=bound, paced=paced, cold=fake.latency(cold * call, chunk, spread=0.0))
     return Entry(entry, entry)
 
 
 def test_without_cold_paced_or_batched_latencies_there_is_no_table_of_them() -> None:
     plain = fake.record()
-    assert stream_table([Entry(plain, plain)]).rows == ()
-    assert stream_answer([Entry(plain, plain)]) == ""
+    assert path_table([Entry(plain, plain)]).rows == ()
+    assert path_answer([Entry(plain, plain)]) == ""
 
 
 def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
-    table = stream_table([streamed(misses=30, steps_per_s=12345.6)])
+    table = path_table([streamed(misses=30, steps_per_s=12345.6)])
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (row["cold ÷ warm"], row["paced ÷ warm"], row["steps/s"]) == ("3.00×", "1.00×", "12,300")
-    assert (row["period"], row["real-time factor"], row["deadline misses"]) == (
+    assert (row["cold ÷ bound"], row["paced ÷ bound"], row["steps/s"]) == ("3.00×", "1.00×", "12,300")
+    assert (row["period"], row["real-time factor"], row["deadlines missed"]) == (
         "10.0 ms",
         "0.100",
         "30 of 3,000 (1.00%)",
@@ -47,9 +48,9 @@ def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
 
 
 def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:
-    answer = stream_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
-    assert "called every 10.0 ms, 1 of 2 keep up by their median; 1 missed no deadline" in answer
-    assert "`fakelib:ops` looped-stitched at chunk 128 the most: 2900 of 3,000 (96.67%)" in answer
+    answer = path_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
+    assert "called every 10.0 ms. By their median, 1 of 2 keep up; 1 missed no deadline." in answer
+    assert "`fakelib:ops` looped-stitched at chunk 128 missed the most: 2900 of 3,000 (96.67%)" in answer
     assert "takes 1.50× (`fakelib:ops` looped-stitched at chunk 128) to 3.00×" in answer
 
 
@@ -63,9 +64,9 @@ def test_a_terminal_of_80_columns_has_every_ratio_whole(capsys: pytest.CaptureFi
 
 
 def test_where_all_keep_up_that_is_all_there_is_to_say() -> None:
-    assert "all 2 keep up by their median; no deadline was missed." in stream_answer([streamed(), streamed(chunk=1)])
+    assert "all 2 keep up; no program missed a deadline." in path_answer([streamed(), streamed(chunk=1)])
 
 
 def test_of_a_batch_the_answer_has_the_most_steps_a_second() -> None:
-    answer = stream_answer([streamed(steps_per_s=1000.0), streamed(steps_per_s=54321.0, chunk=1)])
-    assert "`fakelib:ops` looped-stitched at chunk 1 advances most, by 54,300 steps a second" in answer
+    answer = path_answer([streamed(steps_per_s=1000.0), streamed(steps_per_s=54321.0, chunk=1)])
+    assert "`fakelib:ops` looped-stitched at chunk 1 computes the most steps per second: 54,300" in answer

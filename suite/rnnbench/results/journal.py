@@ -1,0 +1,76 @@
+"""Writing a run: `run.json` as a whole, and `records.jsonl` line by line. A kill loses one line at most."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from rnnbench.results.reading import StoreError
+from rnnbench.results.record import Record
+from rnnbench.results.run_info import RunInfo
+
+INFO = "run.json"
+RECORDS = "records.jsonl"
+
+
+def append_record(path: Path, record: Record) -> None:
+    """Append one line to the run's `records.jsonl`, and return once it is on the disk. Removes a torn last line."""
+    line = record.model_dump_json().encode() + b"\n"
+    try:
+        with (path / RECORDS).open("a+b") as file:
+            _mend_tail(file.fileno())
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def write_info(path: Path, info: RunInfo) -> None:
+    """Write `run.json`, as a whole or not at all."""
+    part = path / f".{INFO}.part"
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(info.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path / INFO)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def is_json(text: bytes) -> bool:
+    """Whether a line is complete: a torn one is no JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"cannot write results to {path}: {error.strerror or error}; "
+        f"make it writable (and see that its disk has room), or choose another results folder"
+    )
+
+
+def _mend_tail(descriptor: int) -> None:
+    """End the last line where it is complete and has no end; remove it where a kill tore it."""
+    content = _after_last_newline(descriptor)
+    if not content:
+        return
+    if is_json(content):
+        os.write(descriptor, b"\n")
+    else:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(content))
+
+
+def _after_last_newline(descriptor: int) -> bytes:
+    size, tail = os.fstat(descriptor).st_size, b""
+    while size and b"\n" not in tail:
+        start = max(0, size - (1 << 16))
+        tail = os.pread(descriptor, size - start, start) + tail
+        size = start
+    return tail.rpartition(b"\n")[2]

@@ -1,0 +1,114 @@
+"""From the text of a file to a record or a run's info: upgraded from its schema, checked, and errors with their place.
+
+A field that this version does not know, of a newer writer of the same schema, is left out and named in a warning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from rnnbench import __version__
+from rnnbench.results.migrations import Content, UnknownSchemaError
+from rnnbench.results.model import FrozenModel
+from rnnbench.results.record import SCHEMA
+
+M = TypeVar("M", bound=FrozenModel)
+
+
+class StoreError(Exception):
+    """A run cannot be read or written. The message names the file or folder, what is wrong, and what to do."""
+
+
+@dataclass
+class Reader:
+    """Reads the objects of one file, and collects the fields that it does not know."""
+
+    file: str
+    unknown: set[str] = field(default_factory=set)
+    """Dotted names of the fields that were left out."""
+
+    def parse(self, model: type[M], upgrade: Callable[[Content], Content], text: bytes, line: int | None = None) -> M:
+        """`text` as a `model`. Raises StoreError, which names the file and the line."""
+        where = self.file if line is None else f"{self.file}:{line}"
+        content = _json_object(text, where)
+        try:
+            upgraded = upgrade(content)
+        except UnknownSchemaError as error:
+            raise StoreError(f"{where}: {_other_schema(content)}") from error
+        except (TypeError, AttributeError, ValueError) as error:
+            raise StoreError(f"{where}: {_damaged(model, content)}: {error}; restore the file, or run again") from error
+        try:
+            return self._validated(model, upgraded)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = _dotted(first["loc"])
+            raise StoreError(
+                f"{where}: {_damaged(model, content)}: {name}: {first['msg']}; "
+                f"read it with the rnnbench that wrote it, or run again"
+            ) from error
+
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence where fields were left out."""
+        if not self.unknown:
+            return ()
+        return (
+            f"{self.file}: fields that rnnbench {__version__} does not know were ignored: "
+            f"{', '.join(sorted(self.unknown))}; a newer rnnbench wrote the file",
+        )
+
+    def _validated(self, model: type[M], content: Content) -> M:
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            unknown = [found["loc"] for found in error.errors(include_url=False) if found["type"] == "extra_forbidden"]
+            if not unknown:
+                raise
+            for location in unknown:
+                _remove(content, location)
+            self.unknown |= {_dotted(location) for location in unknown}
+            return model.model_validate(content)
+
+
+def _json_object(text: bytes, where: str) -> Content:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise StoreError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
+    if not isinstance(content, dict):
+        raise StoreError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
+    return content
+
+
+def _remove(content: Any, location: tuple[int | str, ...]) -> None:
+    *path, name = location
+    for key in path:
+        content = content[key]
+    del content[name]
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location)
+
+
+def _damaged(model: type[FrozenModel], content: Content) -> str:
+    return f"not a {model.__name__} of schema {content.get('schema')}"
+
+
+def _other_schema(content: Content) -> str:
+    schema = content.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        writer = content.get("rnnbench")
+        version = f"rnnbench {writer} or later" if isinstance(writer, str) else "a newer rnnbench"
+        return (
+            f"has schema {schema}, and this rnnbench ({__version__}) reads schemas up to {SCHEMA}; "
+            f"upgrade rnnbench to read it: {version} can"
+        )
+    return (
+        f"has schema {schema!r}, and this rnnbench ({__version__}) reads schemas 1 to {SCHEMA}; "
+        f"read it with the rnnbench that wrote it"
+    )

@@ -1,0 +1,132 @@
+"""Committed runs of an older schema are read whole: each old figure is found in the new record."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnbench.results import SCHEMA, OperationStage, Record, StoreError, read_run
+from rnnbench.results.migrations import MIGRATIONS, UnknownSchemaError, upgrade_info, upgrade_record
+
+RESULTS = Path(__file__).parents[2] / "results"
+RUNS = ("reference", "scaling", "realtime")
+SAMPLING = ("stopped_by", "calls_per_sample", "warmup", "blocks", "disturbed_blocks", "drift")
+FIGURES = ("steps_per_s", "period", "real_time_factor", "deadline_misses")
+RENAMED = {
+    ("expected",): ("expected_failures",),
+    ("timing", "dispatch"): ("timing", "dispatch_floor"),
+    ("environment", "threads_asked"): ("environment", "threads_requested"),
+    ("environment", "affinity_asked"): ("environment", "affinity_requested"),
+}
+
+
+def leaves(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value that is no object and not null, with its path."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from leaves(value, (*path, key))
+    elif content is not None:
+        yield path, content
+
+
+def new_path(old: tuple[str, ...]) -> tuple[str, ...]:
+    """Where schema 2 has a value of schema 1."""
+    if old[0] == "timing" and old[1] in ("bound", "public", "cold", "paced"):
+        group = ("sampling",) if old[2] in SAMPLING else ("figures",) if old[2] in FIGURES else ()
+        return ("timing", "latency", old[1], *group, *old[2:])
+    return next((new + old[len(start) :] for start, new in RENAMED.items() if old[: len(start)] == start), old)
+
+
+def committed(run: str) -> Iterator[tuple[dict[str, Any], Record]]:
+    """Each record of a committed run, as its file has it and as it is read."""
+    records = {record.trial: record for record in read_run(RESULTS / run).records}
+    for line in (RESULTS / run / "records.jsonl").read_text().splitlines():
+        old = json.loads(line)
+        yield old, records[old["trial"]]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_committed_run_is_read_without_a_warning(run: str) -> None:
+    read = read_run(RESULTS / run)
+    assert read.warnings == ()
+    assert len(read.records) == len((RESULTS / run / "records.jsonl").read_text().splitlines())
+    assert (
+        dict(leaves(json.loads((RESULTS / run / "run.json").read_text()))).keys()
+        == dict(leaves(json.loads(read.info.model_dump_json()))).keys()
+    )
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
+    for old, record in committed(run):
+        new = dict(leaves(json.loads(record.model_dump_json())))
+        expected = {}
+        for path, value in leaves(old):
+            if path[:2] == ("artifact", "operations") or path == ("schema",):
+                continue
+            kernel = record.target == "tvm:tir" and path == ("artifact", "origin")
+            expected[new_path(path)] = "kernel" if kernel else value
+        assert {path: new.get(path) for path in expected} == expected, record.trial
+        added = {path for path in new if path not in expected and path[:2] != ("artifact", "operations")}
+        assert added <= {("schema",), ("baseline",)}, record.trial
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_no_counted_operation_is_lost(run: str) -> None:
+    for old, record in committed(run):
+        if record.artifact is None:
+            continue
+        stages = old["artifact"]["operations"]
+        compiled: Counter[str] = Counter()
+        for stage in stages:
+            compiled.update(stages[stage] if stage != "input" else {})
+        assert record.artifact.operations.get(OperationStage.INPUT, {}) == stages.get("input", {}), record.trial
+        assert record.artifact.operations[OperationStage.COMPILED] == compiled, record.trial
+
+
+@pytest.mark.parametrize(
+    ("stages", "upgraded"),
+    [
+        ({"recorded": {"a": 1}, "executed": {"b": 2}}, {"input": {"a": 1}, "compiled": {"b": 2}}),
+        ({"kernels": {"k": 3}}, {"compiled": {"k": 3}}),
+        ({"chunk": {"add": 1}, "step": {"add": 2, "dot": 1}}, {"compiled": {"add": 3, "dot": 1}}),
+        ({}, {}),
+    ],
+)
+def test_words_of_adapters_become_two_stages(stages: dict[str, Any], upgraded: dict[str, Any]) -> None:
+    content = upgrade_record({"schema": 1, "artifact": {"operations": stages, "lowered": "looped 1"}})
+    assert content["artifact"]["operations"] == upgraded
+
+
+def test_an_anchor_of_schema_1_names_its_group() -> None:
+    old = {"schema": 1, "anchor": {"trial": "t", "part": 1, "parts": 3, "bound": 0.5}}
+    assert upgrade_record(old)["anchor"] == {"trial": "t", "group": 1, "groups": 3, "bound": 0.5}
+
+
+def test_the_numpy_backend_was_the_baseline_of_schema_1() -> None:
+    assert upgrade_record({"schema": 1, "backend": "numpy"})["baseline"]
+    assert not upgrade_record({"schema": 1, "backend": "torch"})["baseline"]
+
+
+def test_each_schema_leads_to_the_next_and_says_what_changes() -> None:
+    assert list(MIGRATIONS) == list(range(1, SCHEMA))
+    assert all(migration.changes.endswith(".") for migration in MIGRATIONS.values())
+
+
+@pytest.mark.parametrize("schema", [0, SCHEMA + 1, None, "2"])
+def test_a_schema_that_no_step_leads_from_is_refused(schema: object) -> None:
+    for upgrade in (upgrade_record, upgrade_info):
+        with pytest.raises(UnknownSchemaError):
+            upgrade({"schema": schema})
+
+
+def test_a_record_that_no_step_can_read_names_its_place(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes((RESULTS / "reference" / "run.json").read_bytes())
+    (tmp_path / "records.jsonl").write_text(json.dumps({"schema": 1, "timing": [1, 2]}) + "\n")
+    with pytest.raises(StoreError, match=r"records\.jsonl:1: not a Record of schema 1: .*restore the file"):
+        read_run(tmp_path)
