@@ -15,8 +15,11 @@ from rnnbench.cases.trial import Trial
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.roof import Roof
-from rnnbench.results import Anchor, Artifact, CheckResult, Outcome, StoppedBy, WarmUpFigures
+from rnnbench.results.artifact import Artifact
+from rnnbench.results.record import Anchor, CheckResult, Outcome
+from rnnbench.results.timing import Warmup
 
+StoppedBy = Literal["precision", "budget"]
 Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]
 
 
@@ -148,7 +151,7 @@ class PathSamples:
     """All samples of one latency path of one trial, by process."""
 
     processes: Sequence[Sequence[Block]]
-    warmup: WarmUpFigures | None = None
+    warmup: Warmup | None = None
     stopped_by: StoppedBy | None = None
     setting: float = 0.0
     """The value of the path's setting, where it has one."""

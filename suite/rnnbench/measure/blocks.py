@@ -6,7 +6,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -190,3 +190,13 @@ def measure_clock() -> Clock:
     readings = [time.perf_counter_ns() for _ in range(10_000)]
     steps = [after - before for before, after in pairwise(readings)]
     return Clock(resolution=min(s for s in steps if s) * 1e-9, cost=statistics.median(steps) * 1e-9)
+
+
+def process_medians(processes: Sequence[Sequence[Block]]) -> list[float]:
+    """The median of each process over all of its calls, in seconds."""
+    return [float(np.median(np.concatenate([block.seconds for block in blocks]))) for blocks in processes]
+
+
+def overall_median(processes: Sequence[Sequence[Block]]) -> float:
+    """The median over the calls of all processes, in seconds."""
+    return float(np.median(np.concatenate([block.seconds for blocks in processes for block in blocks])))

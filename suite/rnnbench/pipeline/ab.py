@@ -16,7 +16,8 @@ from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import group_by_workload
 from rnnbench.plan import RunPlan, begin_run, end_run
 from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
-from rnnbench.results.store import Store, read_run, write_info
+from rnnbench.results.journal import write_info
+from rnnbench.results.store import Store, read_run
 from rnnbench.sampling import SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders

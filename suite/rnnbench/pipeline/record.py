@@ -10,13 +10,13 @@ from rnnbench.cases.expected_failures import ExpectedFailure, matching
 from rnnbench.cases.trial import Trial
 from rnnbench.conformance import judge_expected_failures
 from rnnbench.measure.floor import latency_floor
-from rnnbench.measure.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.measure.memory_growth import growth_of
 from rnnbench.measure.paths import PATHS
+from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.plan import RunPlan
 from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Params, Record, SupportResult
 from rnnbench.results.samples import save_samples
-from rnnbench.results.store import append_record
+from rnnbench.results.journal import append_record
 from rnnbench.results.timing import DispatchFloor, Latency, Timing
 from rnnbench.sampling import cost_of
 from rnnbench.stages import DispatchFloorSamples, Sampled
@@ -101,8 +101,8 @@ def _timing(sampled: Sampled, measured: Sampled) -> Timing:
     trial = sampled.trial
     size = CallSize(trial.strategy.chunk, trial.batch)
     latency = {
-        name: summarise(s.processes, size, PATHS[name], s.setting, s.warmup, s.stopped_by)
-        for name, s in measured.paths.items()
+        name: summarise(samples, size, PATHS[name])
+        for name, samples in measured.paths.items()
         if measured.is_measured
     }
     floor = measured.dispatch_floor

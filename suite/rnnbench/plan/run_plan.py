@@ -19,7 +19,8 @@ from rnnbench.cases.expected_failures import ExpectedFailure
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.machine import describe_machine
 from rnnbench.results.run_info import Conditions, RunInfo
-from rnnbench.results.store import Store, StoreError, read_run, write_info
+from rnnbench.results.journal import write_info
+from rnnbench.results.store import Store, StoreError, read_run
 
 T = TypeVar("T")
 

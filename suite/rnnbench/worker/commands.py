@@ -18,7 +18,7 @@ from rnnbench.cases.trial import Trial
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.paths import BlockPlan
-from rnnbench.results import CheckResult
+from rnnbench.results.record import CheckResult
 from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker.protocol import Command, Done
 

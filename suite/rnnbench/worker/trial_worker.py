@@ -26,7 +26,7 @@ from rnnbench.measure.metrics import read_metrics
 from rnnbench.measure.paths import PATHS, LatencyPath, TimedCall
 from rnnbench.measure.threads import ThreadTimes
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult
+from rnnbench.results.record import CheckResult
 from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError

@@ -8,11 +8,12 @@ from statistics import median
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block
+from rnnbench.measure.blocks import Block, process_medians
 from rnnbench.measure.interval import drift_of, interval_of
 from rnnbench.measure.paths import LatencyPath
 from rnnbench.results.samples import SAMPLES_CAP
-from rnnbench.results.timing import Latency, Sampling, SideLatency, StoppedBy, Warmup
+from rnnbench.results.timing import STEPS_PER_S, Latency, Sampling, SideLatency
+from rnnbench.stages import PathSamples
 
 
 @dataclass(frozen=True)
@@ -23,22 +24,16 @@ class CallSize:
     batch: int = 1
 
 
-def summarise(
-    processes: Sequence[Sequence[Block]],
-    size: CallSize,
-    path: LatencyPath | None = None,
-    setting: float = 0.0,
-    warmup: Warmup | None = None,
-    stopped_by: StoppedBy | None = None,
-) -> Latency:
+def summarise(samples: PathSamples, size: CallSize, path: LatencyPath | None = None) -> Latency:
     """Seconds per call over all blocks of all processes, and the figures that `path` declares."""
+    processes = samples.processes
     blocks = [block for of_process in processes for block in of_process]
     seconds = np.concatenate([block.seconds for block in blocks])
     middle = float(np.median(seconds))
     medians = process_medians(processes)
-    figures = {figure.name: float(figure.compute(blocks, setting, middle)) for figure in (path.figures if path else ())}
+    figures = {figure.name: float(figure.compute(blocks, samples.setting, middle)) for figure in (path.figures if path else ())}
     if size.batch > 1:
-        figures["steps_per_s"] = size.batch * size.chunk / middle
+        figures[STEPS_PER_S] = size.batch * size.chunk / middle
     return Latency(
         count=len(seconds),
         kept=min(len(seconds), SAMPLES_CAP),
@@ -52,9 +47,9 @@ def summarise(
         process_medians=tuple(medians),
         interval=interval_of(medians),
         sampling=Sampling(
-            stopped_by=stopped_by,
+            stopped_by=samples.stopped_by,
             calls_per_sample=max(block.calls_per_sample for block in blocks),
-            warmup=warmup,
+            warmup=samples.warmup,
             blocks=len(blocks),
             disturbed_blocks=_disturbed(blocks),
             drift=drift_of([block.start for block in blocks], [float(np.median(block.seconds)) for block in blocks]),
@@ -65,13 +60,8 @@ def summarise(
 
 def side_latency(processes: Sequence[Sequence[Block]]) -> SideLatency:
     """What was timed beside the latencies of a trial: the median of the processes' medians."""
-    latency = summarise(processes, CallSize(chunk=1))
+    latency = summarise(PathSamples(processes), CallSize(chunk=1))
     return SideLatency(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
-
-
-def process_medians(processes: Sequence[Sequence[Block]]) -> list[float]:
-    """The median of each process over all of its calls."""
-    return [float(np.median(np.concatenate([block.seconds for block in blocks]))) for blocks in processes]
 
 
 def sample_rows(processes: Sequence[Sequence[Block]]) -> np.ndarray:

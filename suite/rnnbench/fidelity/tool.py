@@ -1,7 +1,8 @@
-"""A runtime's own way to time an artifact: what its `bound` calls are held against.
+"""A runtime's own way to time an artifact: what `bound` calls are compared with.
 
-A backend that has one says so in a module `fidelity` beside its adapter, with a function
-`own_tool(program, request, cache) -> Tool`; one whose runtime has none raises NoToolError there, with the reason.
+`fidelity/tools/` has a module for each backend whose runtime has such a tool, named as the backend, with a function
+`own_tool(program, request, cache) -> Tool`. It raises NoToolError where a program cannot be timed that way. These
+modules know the inside of their adapters: they run the same artifact by another way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Literal, cast
 from rnnbench.backends.base import Backend, Program, Request
 
 Statistic = Literal["mean", "median"]
+TOOLS = "rnnbench.fidelity.tools"
 
 
 class NoToolError(Exception):
@@ -24,9 +26,11 @@ class NoToolError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
+    """A runtime's own tool, ready to time one artifact."""
+
     name: str
     statistic: Statistic
-    """What the tool gives of many calls; `bound` is summed up in the same way."""
+    """What the tool gives of many calls. `bound` is summarised in the same way."""
     seconds_per_call: Callable[[float], float]
     """Time the artifact for about so many seconds, calls as the tool makes them."""
     empty: Callable[[], object]
@@ -35,11 +39,10 @@ class Tool:
     """What the tool does in each call that `bound` does not, where a reader must know: a sentence."""
 
 
-def own_tool(backend: Backend, program: Program, request: Request, cache: Path) -> Tool:
+def tool_for(backend: Backend, program: Program, request: Request, cache: Path) -> Tool:
     """The tool for a program that `backend` built into `cache`. Raises NoToolError."""
-    package = type(backend).__module__.rpartition(".")[0]
-    name = f"{package}.fidelity"
-    if not package or find_spec(name) is None:
-        raise NoToolError(f"the adapter of '{backend.name}' knows of no tool of its runtime's own")
+    name = f"{TOOLS}.{backend.name}"
+    if find_spec(name) is None:
+        raise NoToolError(f"no tool of the runtime of '{backend.name}' is known")
     make = cast("Callable[[Program, Request, Path], Tool]", cast(Any, importlib.import_module(name)).own_tool)
     return make(program, request, cache)
