@@ -14,8 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from rnnbench.cases.trial import LatencyPath, Measure, paths
+from rnnbench.cases.trial import Measure
 from rnnbench.measure.interval import half_width, interval_of
+from rnnbench.measure.paths import requested
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
 
@@ -25,16 +26,16 @@ LEAST_ROUNDS = 4
 """Blocks after which the median of a process is looked at; half of its time, so that the rest buys another process."""
 OWN_SHARE = 0.5
 """Of the precision, for the median of one process: the scatter between processes comes on top."""
-WARMED: frozenset[LatencyPath] = frozenset({"bound", "public"})
+WARMED: frozenset[str] = frozenset({"bound", "public"})
 """Latencies that have a warm-up: a cold call has none, and a paced one follows a bound one that had."""
 
 StoppedBy = Literal["precision", "budget"]
 
 
 class Course:
-    def __init__(self, measure: Measure, path: LatencyPath) -> None:
+    def __init__(self, measure: Measure, path: str) -> None:
         self.path = path
-        self.period = measure.period if path == "paced" else None
+        self.period = measure.settings.get("period") if path == "paced" else None
         self.processes: list[list[Block]] = []
         """Blocks that count, by process."""
         self.warmups: list[WarmUp] = []
@@ -42,7 +43,7 @@ class Course:
         self.stopped_by: StoppedBy | None = None
         self._least = measure.processes
         self._precision = measure.precision
-        self._budget = measure.budget / len(paths(measure))
+        self._budget = measure.budget / len(requested(measure.settings))
 
     @property
     def share(self) -> float:

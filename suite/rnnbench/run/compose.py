@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from rnnbench import __version__
-from rnnbench.cases.expectations import Expectation, expected
+from rnnbench.cases import ExpectedFailure, expected_failures_of
 from rnnbench.cases.trial import Trial
-from rnnbench.conformance.expected import judge
+from rnnbench.conformance import expected_failure_results
 from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
@@ -19,10 +19,10 @@ from rnnbench.run.prepare import PATHS, Findings, affinity, variables
 from rnnbench.run.roof import cost_of
 
 
-def compose(findings: Findings, twin: Findings | None = None, known: Sequence[Expectation] = ()) -> Record:
+def compose(findings: Findings, twin: Findings | None = None, known: Sequence[ExpectedFailure] = ()) -> Record:
     """The record of a trial; with `twin`, of one whose program and call plan are the twin's, and share its samples.
 
-    `known` are the failures that the trial's case has expectations of.
+    `known` are the failures that the trial's case expects.
     """
     trial, failure = findings.trial, findings.failure
     measured = findings if twin is None else twin
@@ -31,7 +31,7 @@ def compose(findings: Findings, twin: Findings | None = None, known: Sequence[Ex
     outcome: Outcome = "ok" if failure is None else failure.outcome
     timing = _timing(findings, measured)
     verdicts = {**measured.verdicts, **findings.verdicts}
-    failures = expected(trial, findings.probe.versions, known)
+    failures = expected_failures_of(trial, findings.probe.versions, known)
     return Record(
         trial=trial.id,
         case=trial.case,
@@ -46,7 +46,7 @@ def compose(findings: Findings, twin: Findings | None = None, known: Sequence[Ex
         outcome=outcome,
         stage="" if failure is None else (findings.stage or measured.stage),
         reason="" if failure is None else failure.reason,
-        expected=judge(failures, outcome, verdicts),
+        expected=expected_failure_results(failures, outcome, verdicts),
         same_as=None if twin is None else twin.trial.id,
         conformance={**measured.verdicts, **findings.verdicts},
         timing=timing,

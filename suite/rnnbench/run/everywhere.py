@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.backends.registry import find
-from rnnbench.cases.thin import every_pair, every_pair_between, every_value
+from rnnbench.cases import every_pair, every_pair_between, every_value
 from rnnbench.cases.trial import Target, Trial
 from rnnbench.run.prepare import Findings, examine
 

@@ -14,11 +14,10 @@ import numpy as np
 from rnnbench.backends.base import Bound
 from rnnbench.backends.fidelity import NoToolError, Statistic, own_tool
 from rnnbench.backends.registry import find
+from rnnbench.conformance import RING
 from rnnbench.measure.sampling import sample_block, sample_cold
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 from rnnbench.run.messages import read_trial, request_of
-
-RING = 8
 
 
 def main() -> None:

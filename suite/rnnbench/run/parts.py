@@ -70,7 +70,7 @@ def memory_of(trials: Sequence[Findings]) -> int:
     for held in by_worker(trials):
         imported = max(findings.started["imported"] for findings in held)
         total += imported + sum(findings.loaded["run_peak"] - findings.started["imported"] for findings in held)
-        total += eviction_bytes() if any(findings.trial.measure.cold for findings in held) else 0
+        total += eviction_bytes() if any("cold" in findings.trial.measure.settings for findings in held) else 0
     return total
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
 from rnnbench.backends.registry import find
-from rnnbench.cases.expectations import Expectation
+from rnnbench.cases import ExpectedFailure
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.machine import describe_machine
 from rnnbench.results.run_info import Conditions, RunInfo
@@ -25,9 +25,9 @@ T = TypeVar("T")
 TRIALS = "trials.json"
 EXPECTATIONS = "expectations.json"
 _ADAPTER = TypeAdapter(list[Trial])
-_KNOWN = TypeAdapter(dict[str, tuple[Expectation, ...]])
+_KNOWN = TypeAdapter(dict[str, tuple[ExpectedFailure, ...]])
 
-Known = Mapping[str, Sequence[Expectation]]
+Known = Mapping[str, Sequence[ExpectedFailure]]
 """The failures that are known, by case."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from rnnbench.backends import registry
 from rnnbench.backends.base import Probe, Support
 from rnnbench.backends.registry import BackendError
-from rnnbench.cases.trial import LatencyPath, Trial
+from rnnbench.cases.trial import Trial
 from rnnbench.measure.course import Course
 from rnnbench.measure.growth import Step
 from rnnbench.measure.roof import Roof
@@ -29,7 +29,7 @@ from rnnbench.run.wire import Message
 
 Stage = Callable[[Trial, str], None]
 """Told of each trial and stage as it begins."""
-PATHS: tuple[LatencyPath, ...] = ("bound", "public")
+PATHS: tuple[str, ...] = ("bound", "public")
 """The two latencies that every trial has."""
 
 
@@ -57,13 +57,13 @@ class Findings:
     loaded: Message = field(default_factory=dict)
     seen: Message = field(default_factory=dict)
     verdicts: dict[str, CheckFigure] = field(default_factory=dict)
-    blocks: dict[LatencyPath, list[list[Block]]] = field(default_factory=dict)
+    blocks: dict[str, list[list[Block]]] = field(default_factory=dict)
     """Samples of each latency path, by process."""
-    warmups: dict[LatencyPath, list[WarmUp]] = field(default_factory=dict)
+    warmups: dict[str, list[WarmUp]] = field(default_factory=dict)
     """What came before them, of the paths that have a warm-up."""
-    courses: dict[LatencyPath, Course] = field(default_factory=dict)
+    courses: dict[str, Course] = field(default_factory=dict)
     """How the budget was shared out, where there was one of samples."""
-    grown: dict[LatencyPath, list[list[Step]]] = field(default_factory=dict)
+    grown: dict[str, list[list[Step]]] = field(default_factory=dict)
     """How memory grew over the blocks of a path, by process."""
     anchor: Anchor | None = None
     roofs: list[list[Roof]] = field(default_factory=list)

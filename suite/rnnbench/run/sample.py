@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
-from rnnbench.cases.trial import paths
 from rnnbench.measure.course import Course
+from rnnbench.measure.paths import requested
 from rnnbench.run.account import Account
 from rnnbench.run.dispatch import DispatchFloor
 from rnnbench.run.prepare import Findings, Stage, shared_by
@@ -27,7 +27,9 @@ STATE_S = 0.004
 def sample(group: list[Findings], workplace: Workplace, account: Account, stage: Stage, seed: int) -> None:
     """Sample every trial of a group, its order drawn from `seed`. All that comes of it is left in the findings."""
     for findings in group:
-        findings.courses = {path: Course(findings.trial.measure, path) for path in paths(findings.trial.measure)}
+        findings.courses = {
+            path.name: Course(findings.trial.measure, path.name) for path in requested(findings.trial.measure.settings)
+        }
         findings.blocks = {path: course.processes for path, course in findings.courses.items()}
         findings.warmups = {path: course.warmups for path, course in findings.courses.items()}
     floor = DispatchFloor(group)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
 
-from rnnbench.cases.trial import LatencyPath
-from rnnbench.conformance.checks import TIMED
+from rnnbench.conformance import TIMED
 from rnnbench.measure.sampling import Block
 from rnnbench.measure.warmup import WarmUp
 from rnnbench.results.record import CheckFigure
@@ -88,14 +86,12 @@ class Seat:
             self.prepare()
         return reply
 
-    def sample(
-        self, findings: Findings, path: LatencyPath | Literal["state"], seconds: float, **how: float
-    ) -> Block | None:
+    def sample(self, findings: Findings, path: str, seconds: float, **how: float) -> Block | None:
         """One block of a latency, or of the state's round trip; None where the trial died of it, or has died before."""
         reply = self.take_turn(findings, f"sample_{path}", "sample", seconds=seconds, **how)
         return None if reply is None else read_block(reply)
 
-    def warm_up(self, findings: Findings, path: LatencyPath, warmup: WarmUp) -> None:
+    def warm_up(self, findings: Findings, path: str, warmup: WarmUp) -> None:
         """Calls that do not count, until the warm-up is over."""
         while not warmup.is_over:
             window = self.sample(findings, path, warmup.window_s, rewarm=False)

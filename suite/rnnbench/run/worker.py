@@ -29,10 +29,8 @@ import psutil
 
 from rnnbench.backends.base import Backend, Bound, BuildError, Program
 from rnnbench.backends.registry import find
-from rnnbench.cases.trial import LatencyPath, Trial
-from rnnbench.conformance.checks import run_checks
-from rnnbench.conformance.oracle import Oracle
-from rnnbench.conformance.timed import Timed
+from rnnbench.cases.trial import Trial
+from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
 from rnnbench.measure import memory
 from rnnbench.measure.caches import Evictor
 from rnnbench.measure.growth import GrowthLog
@@ -47,18 +45,18 @@ from rnnbench.run.wire import Message, Wire, WireClosedError
 
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two rounds of the ring."""
-GROWS: tuple[LatencyPath, ...] = ("bound", "public")
+GROWS: tuple[str, ...] = ("bound", "public")
 """Calls whose growth in memory is looked at."""
 
 
 class Armed:
     """A program ready to be sampled: its timed path, and its public path on a session of its own."""
 
-    def __init__(self, program: Program, oracle: Oracle) -> None:
-        self.timed = Timed(program.open(), oracle)
+    def __init__(self, program: Program, reference: ReferenceTrajectories) -> None:
+        self.timed = TimedPath(program.open(), reference)
         session = program.open()
         self.step = session.step
-        self.next_chunk = cycle(oracle.ring).__next__
+        self.next_chunk = cycle(reference.ring).__next__
         self._session = session
 
     def public(self) -> None:
@@ -74,7 +72,7 @@ class Worker:
         self._backend: Backend = find(backend)
         self._cache = cache
         self._oracle_files = oracles
-        self._oracles: dict[str, Oracle] = {}
+        self._oracles: dict[str, ReferenceTrajectories] = {}
         self._programs: dict[str, Program] = {}
         self._armed: dict[str, Armed] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
@@ -175,7 +173,7 @@ class Worker:
         timed.called(block.calls)
         return block
 
-    def _written(self, trial: Trial, path: LatencyPath, block: Block) -> Message:
+    def _written(self, trial: Trial, path: str, block: Block) -> Message:
         # A window of the warm-up has no warm calls of its own; what is allocated in it is the start's, and no growth.
         if block.warm_calls:
             self._growth.called((trial.id, path), block.calls)
@@ -197,8 +195,8 @@ class Worker:
             self._programs[trial.id] = self._backend.build(request, self._cache)
         return self._programs[trial.id]
 
-    def _oracle(self, trial: Trial) -> Oracle:
-        return self._oracles.setdefault(trial.id, Oracle(trial, self._oracle_files))
+    def _oracle(self, trial: Trial) -> ReferenceTrajectories:
+        return self._oracles.setdefault(trial.id, ReferenceTrajectories(trial, self._oracle_files))
 
 
 def reported(work: Callable[[], Message], outcome: Outcome) -> Message:
