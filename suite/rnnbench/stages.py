@@ -109,7 +109,7 @@ class WorkerState:
 
 
 @dataclass(frozen=True)
-class CheckFigures:
+class CheckResults:
     """The result of every conformance check, by name, in their order."""
 
     results: dict[str, CheckResult]
@@ -126,7 +126,7 @@ class Checked:
 
     built: Built
     loaded: LoadFigures | None = None
-    figures: CheckFigures | None = None
+    figures: CheckResults | None = None
     failure: Failure | None = None
 
     @property

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rnnbench.cases import json_schema
-from rnnbench.cases.folders import case_files
+from rnnbench.cases.files import case_files
 from rnnbench.cases.schema import _MODEL_KEYS, LEAVES, SECTIONS, CaseFile
 from rnnbench.rnn.spec import Model
 

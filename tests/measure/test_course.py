@@ -74,7 +74,7 @@ def test_one_process_alone_has_no_precision_and_spends_its_budget():
 
 
 def test_the_latencies_that_are_asked_for_share_the_budget():
-    two, four = Measure(budget=2.4), Measure(budget=2.4, cold=True, period=0.01)
+    two, four = Measure(budget=2.4), Measure(budget=2.4, settings={"cold": 1.0, "period": 0.01})
     assert Course(two, "bound").share == pytest.approx(0.4)
     assert Course(four, "cold").share == pytest.approx(0.2)
 
@@ -90,7 +90,7 @@ def test_warm_up_is_part_of_a_process_s_time():
 
 @pytest.mark.parametrize("path", ["cold", "paced"])
 def test_a_cold_call_has_no_warm_up_and_a_paced_one_had_another_s(path):
-    assert Course(Measure(cold=True, period=0.001), path).begin_process() is None
+    assert Course(Measure(settings={"cold": 1.0, "period": 0.001}), path).begin_process() is None
 
 
 def test_calls_near_the_clock_s_cost_are_timed_several_at_once(monkeypatch):

@@ -179,7 +179,7 @@ def test_a_batch_has_its_steps_in_a_second_and_one_stream_has_not():
 
 
 def test_the_pace_of_a_stream_gives_its_factor_and_its_misses():
-    course = Course(Measure(period=0.010), "paced")
+    course = Course(Measure(settings={"period": 0.010}), "paced")
     course.begin_process()
     course.add(Block(0.0, 1, np.array([0.005, 0.004, 0.006]), missed=1))
     paced = summarise(course.processes, chunk=1, course=course)

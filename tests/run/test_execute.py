@@ -16,7 +16,7 @@ from harness_trials import Silent, make_trial, run_trials
 from rnnbench_fake import HANGING
 from waiting import PATIENCE_S, ended, wait_until
 
-from rnnbench.cases.expectations import Expectation
+from rnnbench.cases import ExpectedFailure
 from rnnbench.cases.trial import Limits, Measure
 from rnnbench.results.store import Store, read_run
 from rnnbench.run.account import Account
@@ -210,7 +210,7 @@ def test_a_worker_dies_with_the_suite(tmp_path):
 def known(route, **changed):
     entry = {"route": (route,), "check": (), "also": (), "outcome": None, **changed}
     upstream = "https://example.org/1"
-    return Expectation(place="", backend="fake", version={}, where={}, reason="Known.", upstream=upstream, **entry)
+    return ExpectedFailure(place="", backend="fake", version={}, where={}, reason="Known.", upstream=upstream, **entry)
 
 
 def test_what_is_known_to_fail_is_told_as_such_and_what_passes_is_told_too(tmp_path):

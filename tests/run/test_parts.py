@@ -36,7 +36,7 @@ def test_trials_of_one_backend_share_its_import():
 
 
 def test_cold_calls_need_a_buffer_in_each_worker():
-    cold = Measure(cold=True)
+    cold = Measure(settings={"cold": 1.0})
     group = [found("fake:honest", 1, cold), found("fake:honest", 2, cold), found("numpy:eager", 1, cold)]
     assert memory_of(group) == 2 * (IMPORT + eviction_bytes()) + 3 * OWN
 

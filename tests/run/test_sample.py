@@ -16,7 +16,7 @@ from rnnbench.run import dispatch, parts
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
     """One trial of a batch, with every latency."""
-    measure = Measure(budget=1.2, processes=2, precision=0.5, cold=True, period=0.005)
+    measure = Measure(budget=1.2, processes=2, precision=0.5, settings={"cold": 1.0, "period": 0.005})
     trial = replace(make_trial("numpy:eager", measure=measure), batch=2)
     run, records = run_trials([trial], tmp_path_factory.mktemp("results"))
     return run, records[trial.id]

@@ -38,14 +38,14 @@ def ab(
     fresh processes, pair by pair, until there is a verdict. Exit status 1: something is SLOWER in B, or was ok in A and
     is not in B, or nonconforming; 3: a trial failed.
     """
-    from rnnbench.cases.quantity import SECONDS, parse
+    from rnnbench.cases import parse_duration
     from rnnbench.reports import print_comparison, trust, view, write_comparison
     from rnnbench.results.store import Store, read_run
     from rnnbench.run.ab import SideBySide, judge_sides
     from rnnbench.run.environments import CACHE, open_side
     from rnnbench.run.session import exit_status
 
-    seconds = parse(budget, SECONDS) or 0.0
+    seconds = parse_duration(budget) or 0.0
     if seconds <= 0:
         raise click.UsageError(f"--budget is a duration such as 60s or 5min, not '{budget}'")
     trials = selection.trials(baseline=False, here=False)

@@ -79,15 +79,14 @@ class Selection:
 
     def load(self) -> list[Case]:
         """The cases, each read once. Raises CaseError, and UsageError where two would name their trials alike."""
-        from rnnbench.cases.folders import case_files
-        from rnnbench.cases.load import load_case
+        from rnnbench.cases import case_files, load_case
 
         if not self.cases:
             raise click.UsageError("name at least one case file, or a folder of them; some are in cases/")
         loaded = [
             load_case(path, self.overrides, self.max_trials) for named in self.cases for path in case_files(named)
         ]
-        by_name: dict[str, str] = {}
+        by_name: dict[str, str | None] = {}
         for case in loaded:
             if (other := by_name.setdefault(case.name, case.path)) != case.path:
                 raise click.UsageError(
@@ -100,7 +99,7 @@ class Selection:
 
         Unless they are to run `here`, in this interpreter's environment, a backend that is named need not be in it.
         """
-        from rnnbench.cases.select import select
+        from rnnbench.cases import select
 
         loaded = self.load()
         chosen = self.targets(baseline=baseline, here=here)
@@ -152,4 +151,4 @@ def console() -> Console:
 
 def paths_of(cases: Sequence[Case]) -> dict[str, Path]:
     """The file of each case by the case's name."""
-    return {case.name: Path(case.path) for case in cases}
+    return {case.name: Path(case.path) for case in cases if case.path}

@@ -11,8 +11,7 @@ import click
 import pytest
 
 from rnnbench.backends.registry import BackendError, find
-from rnnbench.cases import MAX_TRIALS, CaseError, Target, Trial
-from rnnbench.cases.expectations import Expectation
+from rnnbench.cases import MAX_TRIALS, CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.known import known_failures
 from rnnbench.cli.options import Selection
 from rnnbench.pytest_plugin import backends_asked
@@ -67,7 +66,7 @@ class CaseCollector(pytest.File):
         """Its path from where pytest was started: what a command can be given."""
         return os.path.relpath(self.path, self.config.invocation_params.dir)
 
-    def _trials(self) -> tuple[list[Trial], Sequence[Expectation]]:
+    def _trials(self) -> tuple[list[Trial], Sequence[ExpectedFailure]]:
         """The trials of the case, and the failures that are known of it."""
         selection = _selection(self.config, Path(self.name_for_people))
         try:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from rnnbench.cases import Trial
-from rnnbench.cases.expectations import Expectation
+from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.pytest_plugin.check import check_trial
 from rnnbench.run.prepare import Findings, examine
 
@@ -23,11 +22,11 @@ SKIPPED = ("unsupported", "unavailable")
 class TrialItem(pytest.Function):
     """Checks its trial; with --benchmark-only, times it through pytest-benchmark's fixture."""
 
-    def __init__(self, *, trial: Trial, known: Sequence[Expectation], **given: Any) -> None:
+    def __init__(self, *, trial: Trial, known: Sequence[ExpectedFailure], **given: Any) -> None:
         super().__init__(callobj=_function(given["parent"].config), **given)
         self.trial = trial
         self.known = known
-        """The failures that its case has expectations of."""
+        """The failures that its case expects."""
         self.findings: Findings = examine(trial)
         self.add_marker(_described(trial))
         failure = self.findings.failure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rnnbench.cases.expectations import expected
+from rnnbench.cases import expected_failures_of
 from rnnbench.reports.units import count, multiple
 from rnnbench.results.record import CheckResult, Record
 from rnnbench.run.compose import compose
@@ -72,7 +72,7 @@ def _told(item: TrialItem, record: Record, log: Path) -> list[str]:
 
 def _fixed(item: TrialItem, record: Record) -> list[str]:
     """What was known to fail and does not, under the name that pytest has for that."""
-    entries = expected(item.trial, item.findings.probe.versions, item.known)
+    entries = expected_failures_of(item.trial, item.findings.probe.versions, item.known)
     lines = ["[XPASS(strict)] fixed upstream? What is known to fail did not:", ""]
     for figure in record.expected_failures:
         if figure.verdict == "passed":

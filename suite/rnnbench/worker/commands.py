@@ -19,7 +19,7 @@ from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.paths import BlockPlan
 from rnnbench.results.record import CheckResult
-from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker.protocol import Command, Done
 
 
@@ -69,7 +69,7 @@ class Load(Command[LoadFigures]):
 
 
 @dataclass(frozen=True)
-class Check(Command[CheckFigures]):
+class Check(Command[CheckResults]):
     """Run the conformance checks."""
 
     trial: Trial

@@ -27,7 +27,7 @@ from rnnbench.measure.paths import PATHS, LatencyPath, TimedCall
 from rnnbench.measure.threads import ThreadTimes
 from rnnbench.plan import request_of
 from rnnbench.results.record import CheckResult
-from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import die_with_parent, run_forked
@@ -151,10 +151,10 @@ class TrialWorker:
             metrics=metrics,
         )
 
-    def check(self, command: commands.Check) -> CheckFigures:
+    def check(self, command: commands.Check) -> CheckResults:
         program, reference = self._program(command.trial), self._reference(command.trial)
         results = dict(run_checks(program, reference))
-        return CheckFigures(results, program.tail_build_s, reference.seconds, _worker_state())
+        return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
         program, reference = self._program(command.trial), self._reference(command.trial)

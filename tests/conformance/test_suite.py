@@ -8,8 +8,8 @@ from harness_trials import make_trial
 from honest_adapter import HonestSession
 from rnnbench_fake import FakeBackend
 
-from rnnbench.conformance.checks import CHECKS, run_checks
-from rnnbench.conformance.oracle import Oracle
+from rnnbench.conformance import CHECK_NAMES, CHECKS, Check, ReferenceTrajectories, run_checks, suite
+from rnnbench.results.record import CheckResult
 from rnnbench.run.messages import request_of
 
 
@@ -19,9 +19,9 @@ def verdicts(tmp_path):
 
     def check(state="stitched", chunk=4):
         trial = make_trial(state=state, chunk=chunk)
-        oracle = Oracle(trial, tmp_path)
-        program = FakeBackend().build(request_of(trial, oracle.weights), tmp_path / "cache")
-        return dict(run_checks(program, oracle))
+        reference = ReferenceTrajectories(trial, tmp_path)
+        program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
+        return dict(run_checks(program, reference))
 
     return check
 
@@ -30,7 +30,7 @@ def verdicts(tmp_path):
 @pytest.mark.parametrize("chunk", [1, 4, 5, 12])
 def test_an_honest_adapter_is_not_accused(verdicts, state, chunk):
     found = verdicts(state, chunk)
-    assert set(found) == {check.name for check in CHECKS}
+    assert set(found) == {check.name for check in CHECKS if not check.long_running}
     assert not [name for name, figure in found.items() if figure.verdict == "fail"]
 
 
@@ -64,5 +64,18 @@ def test_a_program_that_cannot_run_at_all_is_not_called_wrong(verdicts, monkeypa
 
 
 def test_every_check_has_a_name_and_a_sentence():
-    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert len(set(CHECK_NAMES)) == len(CHECK_NAMES) == len(CHECKS) + 1, "and that of the timed path"
     assert all(check.sentence.endswith(".") for check in CHECKS)
+
+
+def test_a_further_check_is_one_entry(verdicts, monkeypatch):
+    """A check of a reader's own: the first chunk of the ring gives no negative zero."""
+
+    def no_negative_zero(open_session, reference):
+        y = open_session().step(reference.ring[0])["y"]
+        found = int(np.sum(np.signbit(y) & (y == 0)))
+        return CheckResult(verdict="fail" if found else "pass", detail=f"{found} negative zeros")
+
+    check = Check("no-negative-zero", "No output is a negative zero.", no_negative_zero)
+    monkeypatch.setattr(suite, "CHECKS", (*CHECKS, check))
+    assert verdicts()["no-negative-zero"] == CheckResult(verdict="pass", detail="0 negative zeros")

@@ -1,4 +1,4 @@
-"""Some of the trials: those that `--only` names and `--filter` describes."""
+"""Selecting trials: those that `--only` names and those that `--filter` describes."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ KEYS = (*LEAVES, "case", "backend", "route")
 
 
 def select(trials: Sequence[Trial], only: Sequence[str] = (), filters: Sequence[str] = ()) -> list[Trial]:
-    """The trials that some `only` names and every filter describes, in their order.
+    """The trials that an entry of `only` names and that match every filter, in their order.
 
-    `only` is a trial's id, or the 8 hex digits that end it. A filter is `key=value|value,key=value` over the leaf names
-    of case files, `case`, `backend` and `route`; `chunk=all` is the calls of all the workload's steps. Raises CaseError
-    for an id, a key or a value that no trial has, and where nothing is left.
+    An entry of `only` is a trial's id, or its last 8 hex digits. A filter is `key=value|value,key=value`; its keys are
+    the leaf names of case files, `case`, `backend` and `route`. `chunk=all` matches the calls of all the workload's
+    steps. Raises CaseError for an id, a key or a value that no trial has, and where no trial is left.
     """
     problems: list[Problem] = []
-    kept = list(trials)
+    selected = list(trials)
     if only:
         named = _named(trials, only, problems)
-        kept = [trial for trial in kept if trial.id in named]
+        selected = [trial for trial in selected if trial.id in named]
     for text in filters:
         for term in text.split(","):
-            wanted = _wanted(trials, text, term, problems)
+            values = _filter_values(trials, text, term, problems)
             key = term.partition("=")[0].strip()
-            kept = [trial for trial in kept if wanted & texts_of(trial, key)] if wanted else kept
+            selected = [trial for trial in selected if values & texts_of(trial, key)] if values else selected
     if problems:
         raise CaseError(problems)
-    if not kept and trials:
+    if not selected and trials:
         options = [f"--only {text}" for text in only] + [f"--filter {text}" for text in filters]
         raise CaseError.at(Place(" ".join(options)), f"none of the {len(trials)} trials is all of this; ask for less")
-    return kept
+    return selected
 
 
 def _named(trials: Sequence[Trial], only: Sequence[str], problems: list[Problem]) -> set[str]:
@@ -52,19 +52,19 @@ def _named(trials: Sequence[Trial], only: Sequence[str], problems: list[Problem]
     named: set[str] = set()
     for text in only:
         place = Place(f"--only {text}")
-        found = {name for name in ids if text in (name, name[-8:])}
-        if not found:
+        matching = {name for name in ids if text in (name, name[-8:])}
+        if not matching:
             near = hint(text, ids if "/" in text else [name[-8:] for name in ids])
             advice = near if near.startswith("did") else "`rnnbench list` shows the ids"
             problems.append(Problem(place, f"no trial has this id; {advice}"))
-        elif len(found) > 1:
-            problems.append(Problem(place, f"{len(found)} trials end in these digits; give the whole id"))
-        named |= found
+        elif len(matching) > 1:
+            problems.append(Problem(place, f"{len(matching)} trials end in these digits; give the whole id"))
+        named |= matching
     return named
 
 
-def _wanted(trials: Sequence[Trial], text: str, term: str, problems: list[Problem]) -> set[str]:
-    """The values of one `key=value|value`, as texts; none where there is a problem."""
+def _filter_values(trials: Sequence[Trial], text: str, term: str, problems: list[Problem]) -> set[str]:
+    """The values of one `key=value|value`, as texts. Empty where there is a problem."""
     place = Place(f"--filter {text}")
     key, equals, listed = (part.strip() for part in term.partition("="))
     if not equals:
@@ -73,15 +73,15 @@ def _wanted(trials: Sequence[Trial], text: str, term: str, problems: list[Proble
     if key not in KEYS:
         problems.append(Problem(place, f"unknown key '{key}'; {hint(key, KEYS)}"))
         return set()
-    wanted = {value.strip() for value in listed.split("|")}
-    known = sorted({value for trial in trials for value in texts_of(trial, key)})
-    for value in sorted(wanted.difference(known)):
-        problems.append(Problem(place, f"no trial has {key} '{value}'; {hint(value, known)}"))
-    return wanted
+    values = {value.strip() for value in listed.split("|")}
+    existing = sorted({value for trial in trials for value in texts_of(trial, key)})
+    for value in sorted(values.difference(existing)):
+        problems.append(Problem(place, f"no trial has {key} '{value}'; {hint(value, existing)}"))
+    return values
 
 
 def texts_of(trial: Trial, key: str) -> set[str]:
-    """The texts that a trial answers to under one key of KEYS."""
+    """The texts of a trial's value under one key of KEYS. A chunk of all steps has two: its number, and `all`."""
     if key in _OF_TRIAL:
         value = _OF_TRIAL[key](trial)
     else:

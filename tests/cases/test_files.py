@@ -1,11 +1,11 @@
-"""The case files that a path names."""
+"""The case files that a path names, and the expected failures that hold for a case."""
 
 from __future__ import annotations
 
 import pytest
 
 from rnnbench.cases import CaseError
-from rnnbench.cases.folders import case_files
+from rnnbench.cases.files import case_files, expected_failures_file
 
 
 def test_a_file_is_itself_whether_it_is_there_or_not(tmp_path):
@@ -24,3 +24,12 @@ def test_a_folder_without_cases_is_told(tmp_path):
     (tmp_path / "expectations.yaml").touch()
     with pytest.raises(CaseError, match="no case file lies in this folder"):
         case_files(tmp_path)
+
+
+def test_the_nearest_expected_failures_above_a_case_hold(tmp_path):
+    folder = tmp_path / "cases" / "conformance"
+    folder.mkdir(parents=True)
+    (tmp_path / "cases" / "expectations.yaml").touch()
+    assert expected_failures_file(folder / "sizes.yaml") == tmp_path / "cases" / "expectations.yaml"
+    (folder / "expectations.yaml").touch()
+    assert expected_failures_file(folder / "sizes.yaml") == folder / "expectations.yaml"

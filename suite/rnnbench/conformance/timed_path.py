@@ -1,85 +1,85 @@
-"""The timed path, counted while it is sampled so that what it computed can be checked."""
+"""The timed path: its calls are counted while it is sampled, so that their results can be checked afterwards."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rnnbench.backends.base import Bound, Session
-from rnnbench.conformance.oracle import RING, Oracle
 from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results.record import CheckResult
 
 COUNTS = 3
-"""Random numbers of calls that the step count is tried at."""
+"""How many random numbers of calls are tried."""
 
 
-class Timed:
-    """A session with its ring bound. Whoever calls `bound` says so in `called`."""
+class TimedPath:
+    """A session with its ring bound. Code that calls `bound` must report the number of calls to `called`."""
 
-    def __init__(self, session: Session, oracle: Oracle) -> None:
+    def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
         self.session = session
-        self.bound: Bound = session.bind(oracle.ring)
-        self._oracle = oracle
-        self._random = np.random.default_rng(oracle.trial.seed)
+        self.bound: Bound = session.bind(reference.ring)
+        self._reference = reference
+        self._random = np.random.default_rng(reference.trial.seed)
         self._position = 0
-        self._unbroken = 0
+        self._calls_since_start = 0
 
     def called(self, times: int) -> None:
         self._position = (self._position + times) % RING
-        self._unbroken += times
+        self._calls_since_start += times
 
     def start(self) -> None:
-        """Put the session into the state that is not zero."""
-        if self._oracle.streams:
-            self.session.set_state(self._oracle.start)
-        self._unbroken = 0
+        """Put the session into the reference's start state, which is not zero."""
+        if self._reference.is_stream:
+            self.session.set_state(self._reference.start)
+        self._calls_since_start = 0
 
     def verify(self) -> CheckResult:
-        """Where the calls so far have led; then, from the given state, one call and a random number of calls.
+        """Check the results of the calls so far, then one call and a random number of calls from the start state.
 
-        One, because a network forgets: many calls later a state that was never taken over no longer shows.
+        One call is needed because a network forgets: after many calls, a state that was never set does not show.
         """
         errors = Errors()
-        if self._unbroken >= self._oracle.of_ring.settled_after > 0:
+        if self._calls_since_start >= self._reference.ring_trajectory.settled_after > 0:
             self._compare_settled(errors)
         self._call((RING - self._position) % RING)
         self.start()
-        ring, done = self._oracle.of_ring, 0
+        ring, calls_made = self._reference.ring_trajectory, 0
         for calls in (1, int(self._random.integers(2, len(ring.y) + 1))):
-            self._call(calls - done)
+            self._call(calls - calls_made)
             self._compare(errors, f"after {calls} calls", calls, ring.y, ring.states)
-            done = calls
+            calls_made = calls
         return errors.verdict()
 
     def verify_counts(self) -> CheckResult:
-        """Where random numbers of calls lead, without a pause between them; then a public call, and a reset."""
-        errors, oracle, ring = Errors(), self._oracle, self._oracle.of_ring
+        """Check random numbers of calls without a pause, then a public call after a bound one, then a reset."""
+        errors, reference, ring = Errors(), self._reference, self._reference.ring_trajectory
         for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
             self._call((RING - self._position) % RING)
             self.start()
             self._call(int(calls))
             self._compare(errors, f"after {calls} calls at once", int(calls), ring.y, ring.states)
-        if oracle.streams:
+        if reference.is_stream:
             self._call((RING - self._position) % RING)
             self.start()
             self._call(1)
-            y = self.session.step(oracle.ring[1])["y"]
+            y = self.session.step(reference.ring[1])["y"]
             errors.add("y of a public call after a bound one", y, ring.y[1], self._rounding(2))
             self._call((RING - self._position) % RING)
             self.session.reset()
             self._call(1)
-            chunk = oracle.trial.strategy.chunk
-            from_zeros = oracle.from_zeros().y[:chunk]
+            chunk = reference.trial.strategy.chunk
+            from_zeros = reference.from_zeros().y[:chunk]
             errors.add("y of the first call after a reset", self.bound.output()["y"], from_zeros, self._rounding(1))
         return errors.verdict()
 
     def _rounding(self, calls: int) -> float:
-        return self._oracle.rounding_at(calls * self._oracle.trial.strategy.chunk - 1)
+        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
 
     def _compare_settled(self, errors: Errors) -> None:
-        ring = self._oracle.of_ring
+        ring = self._reference.ring_trajectory
         last = (self._position - 1) % RING + 1
-        self._compare(errors, f"after {self._unbroken} timed calls", last, ring.orbit_y, ring.orbit_states)
+        self._compare(errors, f"after {self._calls_since_start} timed calls", last, ring.orbit_y, ring.orbit_states)
 
     def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
         expected = self._rounding(calls)

@@ -1,4 +1,4 @@
-"""The room names what others may use, and a worker that needs a trial alone does not pay for reading case files."""
+"""The package names what others may use, and a worker that needs a trial alone imports nothing that reads files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waiting import PATIENCE_S
 import rnnbench.cases
 
 
-def test_every_name_of_the_room_is_there():
+def test_every_name_of_the_package_is_there():
     assert all(getattr(rnnbench.cases, name) is not None for name in rnnbench.cases.__all__)
 
 

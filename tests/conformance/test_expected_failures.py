@@ -1,4 +1,4 @@
-"""What was expected to fail, held against what did."""
+"""Expected failures, compared with what happened."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rnnbench.cases.expectations import Expectation
-from rnnbench.conformance.expected import judge
+from rnnbench.cases import ExpectedFailure
+from rnnbench.conformance import expected_failure_results
 from rnnbench.results.record import CheckResult
 
-ENTRY = Expectation(
+ENTRY = ExpectedFailure(
     place="expectations.yaml:3:5",
     backend="fake",
     version={},
@@ -25,9 +25,9 @@ ENTRY = Expectation(
 ENDS = replace(ENTRY, check=(), also=(), outcome="build-failed")
 
 
-def judged(entries, outcome, **verdicts):
+def results(entries, outcome, **verdicts):
     figures = {name: CheckResult(verdict=verdict.replace("_", "-")) for name, verdict in verdicts.items()}
-    return {figure.what: figure.verdict for figure in judge(entries, outcome, figures)}
+    return {figure.what: figure.verdict for figure in expected_failure_results(entries, outcome, figures)}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def judged(entries, outcome, **verdicts):
     ],
 )
 def test_a_check_that_was_to_fail_fails_or_is_told(outcome, verdicts, told):
-    assert judged([ENTRY], outcome, **verdicts) == told
+    assert results([ENTRY], outcome, **verdicts) == told
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_a_check_that_was_to_fail_fails_or_is_told(outcome, verdicts, told):
     ],
 )
 def test_an_outcome_that_was_to_come_comes_or_is_told(outcome, told):
-    assert judged([ENDS], outcome) == told
+    assert results([ENDS], outcome) == told
 
 
 def test_what_one_entry_only_allows_and_another_wants_is_wanted():
     wants = replace(ENTRY, check=("batch",), also=())
-    assert judged([ENTRY, wants], "ok", values="pass", batch="pass") == {"values": "passed", "batch": "passed"}
+    assert results([ENTRY, wants], "ok", values="pass", batch="pass") == {"values": "passed", "batch": "passed"}
 
 
 def test_nothing_is_told_where_nothing_was_expected():
-    assert judged([], "nonconforming", values="fail") == {}
+    assert results([], "nonconforming", values="fail") == {}

@@ -1,7 +1,7 @@
-"""Whether a point can be run at all: models that make no sense, calls longer than the stream, arrays beyond bounds.
+"""Whether a point can be run at all: its model makes sense, its calls fit the stream, its arrays are within bounds.
 
-What no backend could do is a mistake in the case and is told here, before anything runs; what one backend cannot do is
-that backend's `support`.
+What no backend could run is a mistake in the case, and is an error before anything runs. What one backend cannot run is
+for that backend's `support` to say.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from rnnbench.cases.schema import ITEMSIZE, LEAVES
 from rnnbench.rnn.spec import GATES, Model
 
 MAX_BYTES = 2 << 30
-"""Of the weights, and of one stream's x or y: what a protobuf message, and so an ONNX model, can hold."""
+"""Largest size of the weights, and of one stream's x or y: the limit of a protobuf message, and so of an ONNX model."""
 
 _MODEL_LEAVES = [leaf for leaf, section in LEAVES.items() if section == "model"]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a point. The first of `leaves` is where; together they are what has to change."""
+    """What is wrong with a point. The first of `leaves` is the place; one of `leaves` has to change."""
 
     leaves: tuple[str, ...]
     message: str
 
 
 def model_of(values: Values) -> Model | Fault:
-    """The model of a point, or why there is none."""
+    """The model of a point, or what is wrong with it."""
     try:
         return Model.model_validate({leaf: values[leaf] for leaf in _MODEL_LEAVES})
     except ValidationError as error:
@@ -41,7 +41,7 @@ def model_of(values: Values) -> Model | Fault:
 
 
 def faults(values: Values, model: Model) -> Iterator[Fault]:
-    """All that is wrong with a point whose model is sound."""
+    """All that is wrong with a point whose model has no fault."""
     yield from _call_faults(values)
     yield from _size_faults(values, model)
     if model.direction != "forward" and values["state"] != "none":
@@ -52,7 +52,7 @@ def faults(values: Values, model: Model) -> Iterator[Fault]:
 
 
 def _call_faults(values: Values) -> Iterator[Fault]:
-    steps, chunk, time = (_whole(values, "steps"), _whole(values, "chunk"), str(values["time"]))
+    steps, chunk, time = (_integer(values, "steps"), _integer(values, "chunk"), str(values["time"]))
     if chunk > steps:
         yield Fault(
             ("chunk", "steps"),
@@ -78,7 +78,7 @@ def _size_faults(values: Values, model: Model) -> Iterator[Fault]:
             ("hidden", "input", "layers"),
             f"the weights would take {_gib(weights)}, and at most {_gib(MAX_BYTES)} are allowed",
         )
-    stream = _whole(values, "steps") * _whole(values, "batch") * max(model.input, model.width) * itemsize
+    stream = _integer(values, "steps") * _integer(values, "batch") * max(model.input, model.width) * itemsize
     if stream > MAX_BYTES:
         yield Fault(
             ("steps", "batch", "input", "hidden"),
@@ -96,7 +96,7 @@ def _weights(model: Model) -> int:
     return total
 
 
-def _whole(values: Mapping[str, Value], leaf: str) -> int:
+def _integer(values: Mapping[str, Value], leaf: str) -> int:
     value = values[leaf]
     assert isinstance(value, int), f"{leaf} is a whole number by its schema"
     return value

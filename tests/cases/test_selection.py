@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnbench.cases import CaseError, Target
-from rnnbench.cases.select import select
+from rnnbench.cases.selection import select
 
 TARGETS = [Target("numpy", "loop"), Target("iree", "linalg"), Target("iree", "onnx")]
 
