@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rnnbench.backends.base import Probe, Support
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
+from rnnbench.conformance import TIMED
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.roof import Roof
@@ -223,10 +224,6 @@ class Sampled:
     def results(self) -> dict[str, CheckResult]:
         """All check results, the one of the timed calls last."""
         return {**self.checked.results, **({TIMED: self.timed} if self.timed else {})}
-
-
-TIMED = "timed"
-"""Name of the check that follows sampling."""
 
 
 def first_failure(results: Mapping[str, CheckResult]) -> str:

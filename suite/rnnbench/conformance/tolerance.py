@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.results.record import CheckResult, Verdict
+from rnnbench.results.record import CheckResult, CheckVerdict
 
 FACTOR = 16.0
 """Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and
@@ -56,7 +56,7 @@ class Errors:
             rounding=self.rounding if np.isfinite(self.rounding) else None,
         )
 
-    def _verdict_and_detail(self) -> tuple[Verdict, str]:
+    def _verdict_and_detail(self) -> tuple[CheckVerdict, str]:
         if self.rounding > FACTOR:
             return "fail", self.detail
         if self.beyond:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from rnnbench.backends.registry import support
-from rnnbench.cases.trial import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFacts
 from rnnbench.measure.interval import interval_of
 from rnnbench.plan import request_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnbench.backends.base import Bound
 from rnnbench.backends.registry import find
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.conformance import RING
 from rnnbench.fidelity.tool import NoToolError, Statistic, Tool, tool_for
 from rnnbench.measure.blocks import sample_block, sample_cold
@@ -95,9 +95,7 @@ class FidelityWorker:
         turns: dict[str, Callable[[], float]] = {
             "bound": lambda: _summarise(sample_block(bound, bound.sync, seconds).seconds, tool.statistic),
             "tool": lambda: tool.seconds_per_call(seconds),
-            "empty": lambda: _summarise(
-                sample_block(tool.empty, _do_nothing, seconds / 4).seconds, tool.statistic
-            ),
+            "empty": lambda: _summarise(sample_block(tool.empty, _do_nothing, seconds / 4).seconds, tool.statistic),
             "empty_after_call": lambda: _empty_after_call(tool, bound, seconds / 2),
         }
         return Round(**{name: turns[name]() for name in (reversed(turns) if reverse else turns)})

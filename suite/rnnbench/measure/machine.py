@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from rnnbench.measure.caches import CPU, cache_sizes
-from rnnbench.measure.sampling import measure_clock
+from rnnbench.measure.blocks import measure_clock
 from rnnbench.results.run_info import Conditions
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")

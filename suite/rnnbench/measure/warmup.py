@@ -69,4 +69,3 @@ def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
     from scipy import stats
 
     return bool(stats.mannwhitneyu(before, after).pvalue >= SIGNIFICANCE)
-

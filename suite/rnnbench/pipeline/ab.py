@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.measure.machine import Watch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
@@ -97,10 +97,7 @@ def _check_pairs(
 ) -> Iterator[CheckedPair]:
     """The trials that conform on both sides. The others have their records at once."""
     to_check = [
-        (one, context)
-        for pair in group
-        for one, context in zip(pair, contexts, strict=True)
-        if one.failure is None
+        (one, context) for pair in group for one, context in zip(pair, contexts, strict=True) if one.failure is None
     ]
     checked = {id(one.examined): one for one in build_and_check_all(to_check)}
     for pair in group:

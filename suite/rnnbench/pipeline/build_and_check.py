@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.sampling import Context
 from rnnbench.stages import (
     BuildFigures,

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
-from rnnbench.cases.trial import Target, Trial
+from rnnbench.cases import Target, Trial
 from rnnbench.measure.machine import Watch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check, not_checked, not_sampled

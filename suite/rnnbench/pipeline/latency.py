@@ -31,7 +31,9 @@ def summarise(samples: PathSamples, size: CallSize, path: LatencyPath | None = N
     seconds = np.concatenate([block.seconds for block in blocks])
     middle = float(np.median(seconds))
     medians = process_medians(processes)
-    figures = {figure.name: float(figure.compute(blocks, samples.setting, middle)) for figure in (path.figures if path else ())}
+    figures = {
+        figure.name: float(figure.compute(blocks, samples.setting, middle)) for figure in (path.figures if path else ())
+    }
     if size.batch > 1:
         figures[STEPS_PER_S] = size.batch * size.chunk / middle
     return Latency(

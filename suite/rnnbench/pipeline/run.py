@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.measure.machine import Watch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
@@ -85,5 +85,3 @@ def same_programs(trials: Iterable[Checked]) -> dict[str, Checked]:
             same_as[trial.id] = first[plan]
         first.setdefault(plan, checked)
     return same_as
-
-

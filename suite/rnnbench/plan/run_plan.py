@@ -15,11 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
 from rnnbench.backends.registry import find
-from rnnbench.cases.expected_failures import ExpectedFailure
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure.machine import describe_machine
-from rnnbench.results.run_info import Conditions, RunInfo
 from rnnbench.results.journal import write_info
+from rnnbench.results.run_info import Conditions, RunInfo
 from rnnbench.results.store import Store, StoreError, read_run
 
 T = TypeVar("T")

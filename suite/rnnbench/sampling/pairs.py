@@ -120,9 +120,7 @@ def judge_trials(
     return [judged[a.trial.id] for a, _ in trials]
 
 
-def decide(
-    pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]
-) -> None:
+def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]) -> None:
     """Sample pair after pair of processes until all is judged, or the budget is spent, or LOOKS end.
 
     `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what

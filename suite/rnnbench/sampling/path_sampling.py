@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.cases.trial import Measure
+from rnnbench.cases import Measure
 from rnnbench.measure.blocks import Block, process_medians
 from rnnbench.measure.interval import half_width, interval_of
 from rnnbench.measure.paths import BlockPlan, LatencyPath, requested

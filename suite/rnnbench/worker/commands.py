@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.paths import BlockPlan

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import cycle
-from pathlib import Path
 
 import psutil
 
 from rnnbench.backends.base import Backend, Program
 from rnnbench.backends.registry import find
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
 from rnnbench.measure import memory
 from rnnbench.measure.blocks import Block, sample_block

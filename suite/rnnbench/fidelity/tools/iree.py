@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.backends.base import Artifact, Bound, Program, Request
-from rnnbench.backends.fidelity import NoToolError, Tool
+from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.backends.iree.compile import compile_module
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram
 from rnnbench.rnn.weights import draw_inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.backends.fidelity import NoToolError, Tool
+from rnnbench.fidelity.tool import NoToolError, Tool
 
 
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:

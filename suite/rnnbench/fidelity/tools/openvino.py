@@ -18,7 +18,7 @@ import openvino as ov
 from openvino.tools.benchmark.benchmark import Benchmark
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.backends.fidelity import Tool
+from rnnbench.fidelity.tool import Tool
 from rnnbench.backends.openvino import device
 from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
 from rnnbench.backends.shared.onnx_graphs import NEXT

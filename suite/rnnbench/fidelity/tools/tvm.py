@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.backends.fidelity import NoToolError, Tool
+from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 from rnnbench.backends.tvm.framework import import_tvm, target
 from rnnbench.backends.tvm.relax_program import RelaxProgram
