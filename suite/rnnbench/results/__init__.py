@@ -7,8 +7,9 @@ with `record.py` for what a record holds; `docs/results.md` says it for readers 
 Names are imported when they are first used: a run starts hundreds of workers, and each needs a few of them only.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
@@ -40,11 +41,21 @@ if TYPE_CHECKING:
         SupportResult,
     )
     from rnnbench.results.run_info import Conditions, RunInfo
+    from rnnbench.results.samples import SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run
-    from rnnbench.results.timing import STEPS_PER_S, DispatchFloor, Latency, Sampling, SideLatency, Timing, Warmup
+    from rnnbench.results.timing import (
+        STEPS_PER_S,
+        DispatchFloor,
+        Latency,
+        Sampling,
+        SideLatency,
+        StoppedBy,
+        Timing,
+        Warmup,
+    )
     from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, Judgement, Verdict, judge_pairs, pair_ratio
 
-_MODULES = {
+_NAMES = {
     "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
     "compare": ("COMPARED_PATHS", "BuildChange", "Comparison", "LatencyChange", "OutcomeChange", "compare_runs"),
     "model": ("FrozenModel",),
@@ -67,17 +78,17 @@ _MODULES = {
     "run_info": ("Conditions", "RunInfo"),
     "journal": ("append_record", "write_info"),
     "reading": ("StoreError",),
+    "samples": ("SAMPLES_CAP", "read_samples", "samples_file", "save_samples"),
     "store": ("Run", "Store", "read_run"),
-    "timing": ("STEPS_PER_S", "DispatchFloor", "Latency", "Sampling", "SideLatency", "Timing", "Warmup"),
+    "timing": ("STEPS_PER_S", "DispatchFloor", "Latency", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
     "verdict": ("ERROR_RATE", "LOOKS", "SMALLEST", "Judgement", "Verdict", "judge_pairs", "pair_ratio"),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
     "LOOKS",
+    "SAMPLES_CAP",
     "SCHEMA",
     "SMALLEST",
     "STEPS_PER_S",
@@ -109,6 +120,7 @@ __all__ = [
     "RunInfo",
     "Sampling",
     "SideLatency",
+    "StoppedBy",
     "Store",
     "StoreError",
     "SupportResult",
@@ -120,12 +132,10 @@ __all__ = [
     "judge_pairs",
     "pair_ratio",
     "read_run",
+    "read_samples",
     "require",
+    "samples_file",
+    "save_samples",
     "write_info",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _NAMES)

@@ -1,17 +1,52 @@
-"""placeholder"""
+"""The single samples of a run, one file for each trial and latency path: `samples/<digest>.<path>.npy`."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-SAMPLES_CAP = 4_000
+from rnnbench.results.reading import StoreError
+
+FOLDER = "samples"
 COLUMNS = ("process", "block", "end", "seconds", "disturbed")
+"""Columns of a file: numbers of process and block; the sample's end in seconds since the epoch; seconds per call; and 1
+where the block was disturbed, 0 elsewhere."""
+SAMPLES_CAP = 4_000
+"""Most samples that one file keeps. The figures of a record come from all samples."""
 
 
-def save_samples(run: Path, digest: str, path: str, rows: np.ndarray) -> int:
+def samples_file(run: Path, digest: str, path: str) -> Path:
+    """The file of a trial's samples in a run's folder. `digest` is the trial's 8 hex digits, `path` a path's name."""
+    return run / FOLDER / f"{digest}.{path}.npy"
+
+
+def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64]) -> int:
+    """Write `rows` [samples, COLUMNS], in the order of time; more than SAMPLES_CAP are thinned evenly.
+
+    Returns the number of rows that are kept. Raises OSError where the file cannot be written.
+    """
+    if rows.ndim != 2 or rows.shape[1] != len(COLUMNS):
+        raise ValueError(f"rows of samples have the columns {', '.join(COLUMNS)}, not the shape {rows.shape}")
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
-    file = run / "samples" / f"{digest}.{path}.npy"
+    file = samples_file(run, digest, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     np.save(file, rows)
     return len(rows)
+
+
+def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
+    """The samples of a trial, by its id or its 8 hex digits: rows of COLUMNS. Raises StoreError where there are none."""
+    file = samples_file(run, trial[-8:], path)
+    try:
+        rows: npt.NDArray[np.float64] = np.load(file)
+    except FileNotFoundError as error:
+        raise StoreError(
+            f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
+            f"another trial (`same_as`), or the run's samples were not kept"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
+    return rows

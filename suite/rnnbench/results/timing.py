@@ -8,6 +8,9 @@ from pydantic import Field
 
 from rnnbench.results.model import FrozenModel
 
+StoppedBy = Literal["precision", "budget"]
+"""`precision`: the interval became as narrow as requested. `budget`: the time was spent first."""
+
 
 class Warmup(FrozenModel):
     """The calls before the first one that counts, over all processes."""
@@ -21,8 +24,7 @@ class Warmup(FrozenModel):
 class Sampling(FrozenModel):
     """How a latency was sampled."""
 
-    stopped_by: Literal["precision", "budget"] | None = None
-    """`precision`: the interval became as narrow as requested. `budget`: the time was spent first."""
+    stopped_by: StoppedBy | None = None
     calls_per_sample: int = 1
     """Calls that were timed as one sample, where one call is too short for the clock."""
     warmup: Warmup | None = None

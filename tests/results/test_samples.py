@@ -1,0 +1,44 @@
+"""Samples come back as they were written, thinned evenly where there are many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.results import SAMPLES_CAP, StoreError, read_samples, samples_file, save_samples
+from rnnbench.results.samples import COLUMNS
+
+
+def rows(count: int) -> np.ndarray:
+    return np.column_stack([np.arange(count, dtype=float) for _ in COLUMNS])
+
+
+def test_a_few_samples_are_all_kept(tmp_path: Path) -> None:
+    assert save_samples(tmp_path, "3f9a01c2", "bound", rows(7)) == 7
+    assert np.array_equal(read_samples(tmp_path, "3f9a01c2", "bound"), rows(7))
+    assert np.array_equal(read_samples(tmp_path, "case/a:b/looped-stitched/h1-3f9a01c2", "bound"), rows(7))
+    assert samples_file(tmp_path, "3f9a01c2", "bound") == tmp_path / "samples" / "3f9a01c2.bound.npy"
+
+
+def test_many_samples_are_thinned_evenly_in_the_order_of_time(tmp_path: Path) -> None:
+    assert save_samples(tmp_path, "3f9a01c2", "cold", rows(10 * SAMPLES_CAP)) == SAMPLES_CAP
+    ends = read_samples(tmp_path, "3f9a01c2", "cold")[:, COLUMNS.index("end")]
+    steps = np.diff(ends)
+    assert (ends[0], ends[-1]) == (0, 10 * SAMPLES_CAP - 1)
+    assert set(steps) <= {10.0, 11.0}
+
+
+def test_samples_that_are_not_there_or_broken_say_why(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"3f9a01c2\.bound\.npy does not exist: .*same_as"):
+        read_samples(tmp_path, "3f9a01c2", "bound")
+    save_samples(tmp_path, "3f9a01c2", "bound", rows(7))
+    samples_file(tmp_path, "3f9a01c2", "bound").write_bytes(b"no array")
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_samples(tmp_path, "3f9a01c2", "bound")
+
+
+def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="process, block, end, seconds, disturbed"):
+        save_samples(tmp_path, "3f9a01c2", "bound", rows(7)[:, :3])
