@@ -74,12 +74,13 @@ class ImportedSession(StitchedSession):
         return self.to_output(outputs)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        held = self.packed(self.state)
-        return self._unpack(np.concatenate([self.to_host(held, index).ravel() for index in range(len(self.state))]))
+        buffers = self.packed(self.state)
+        parts = [self.to_host(buffers, index).ravel() for index in range(len(self.state))]
+        return self._state_of_flat(np.concatenate(parts))
 
     def _write_state(self, state: Arrays) -> None:
         ends = np.cumsum([prod(shape) for shape in self._shapes])
-        parts = np.split(self._pack(state), ends[:-1])
+        parts = np.split(self._flat_state(state), ends[:-1])
         self.state = [self.to_device(part.reshape(shape)) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:

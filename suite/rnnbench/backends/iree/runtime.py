@@ -11,14 +11,13 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import cycle
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request, Session
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """Flags of the runtime's drivers, which it reads when it is imported."""
@@ -90,16 +89,6 @@ class _IreeSession(ChunkedSession):
         mapped = view.map()
         return np.array(mapped.asarray(view.shape, _FLOAT32))
 
-    def _pack(self, state: Arrays) -> np.ndarray:
-        """h (and c) as the module's flat state."""
-        return np.concatenate([state[spec.name].ravel() for spec in self._states])
-
-    def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        shapes = [self._shape(spec) for spec in self._states]
-        ends = np.cumsum([prod(shape) for shape in shapes])
-        parts = zip(self._states, np.split(flat, ends[:-1]), shapes, strict=True)
-        return {spec.name: part.reshape(shape).copy() for spec, part, shape in parts}
-
     def close(self) -> None:
         super().close()
         vars(self).pop("_context", None)
@@ -116,10 +105,10 @@ class EnclosedSession(_IreeSession):
         return self.to_host(self.invoke(self._function, [self.to_device(x)], 1), 0)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._unpack(self.to_host(self._call("get_state"), 0))
+        return self._state_of_flat(self.to_host(self._call("get_state"), 0))
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", self.to_device(self._pack(state)))
+        self._call("set_state", self.to_device(self._flat_state(state)))
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self.invoke(self._module.lookup_function(name), arguments, 1)
@@ -142,16 +131,16 @@ class StitchedSession(_IreeSession):
         return self.to_host(outputs, 0)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._unpack(self.to_host(self.packed([self.state]), 0))
+        return self._state_of_flat(self.to_host(self.packed([self.state]), 0))
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = self.to_device(self._pack(state))
+        self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return StitchedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
 
 
-class _IreeBound:
+class _IreeBound(SynchronousBound):
     """Device buffers for every chunk, made beforehand. The runtime returns from a call when its work is done."""
 
     def __init__(self, session: _IreeSession, invoke: Callable[..., None], function: Any, ring: list[Any]) -> None:
@@ -165,9 +154,6 @@ class _IreeBound:
 
     def _prepared(self, ring: list[Any]) -> list[Any]:
         return ring
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._session.to_host(self._outputs, 0)}

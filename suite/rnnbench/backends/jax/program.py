@@ -140,15 +140,10 @@ class JaxSession(ChunkedSession):
         return jnp.array(array.astype(self._stored, copy=False), copy=True)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        flat, state = self.to_host(self.state), {}
-        for spec in self._states:
-            shape = self._shape(spec)
-            size = int(np.prod(shape))
-            state[spec.name], flat = flat[:size].reshape(shape).copy(), flat[size:]
-        return state
+        return self._state_of_flat(self.to_host(self.state))
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = self.to_device(np.concatenate([state[spec.name].ravel() for spec in self._states]))
+        self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         chunks = [self.to_device(x) for x in ring]

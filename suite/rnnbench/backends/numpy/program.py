@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.tape import Call
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.rnn.weights import Weights
 
 
@@ -74,7 +74,7 @@ class NumpySession(ChunkedSession):
         return NumpyBound(self._network, self._run, ring)
 
 
-class NumpyBound:
+class NumpyBound(SynchronousBound):
     def __init__(
         self, network: Network, run: Callable[[], None], ring: list[np.ndarray], ends: Sequence[Call] = ()
     ) -> None:
@@ -89,9 +89,6 @@ class NumpyBound:
             self._next_end()()
         self._next_chunk()()
         self._run()
-
-    def sync(self) -> None:
-        """NumPy is done when a call returns."""
 
     def output(self) -> Arrays:
         return {"y": self._network.y.copy()}

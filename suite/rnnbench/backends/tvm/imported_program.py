@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound, Request
-from rnnbench.backends.shared import ChunkedSession, of_one_step
+from rnnbench.backends.shared import ChunkedSession, SynchronousBound, of_one_step
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
 from rnnbench.backends.tvm.relax_counting import operations
@@ -85,7 +85,7 @@ class ImportedSession(ChunkedSession):
         return ImportedBound(self, [chunk.tensor for chunk in chunks])
 
 
-class ImportedBound:
+class ImportedBound(SynchronousBound):
     """`main` on each chunk in turn, and on the state that the last call returned."""
 
     def __init__(self, session: ImportedSession, ring: list[Any]) -> None:
@@ -98,9 +98,6 @@ class ImportedBound:
         session = self._session
         self._result = result = self._main(self._next(), *session.state)
         session.state = tuple(result[1:])
-
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
 
     def output(self) -> Arrays:
         return {"y": self._session.to_y(self._result)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tvm.buffers import Buffer
 
 
@@ -72,7 +72,7 @@ class RelaxSession(ChunkedSession):
         return SavedBound([self.saved(chunk) for chunk in chunks])
 
 
-class SavedBound:
+class SavedBound(SynchronousBound):
     """Functions of no arguments in a ring; a state is in the buffers that they hold."""
 
     def __init__(self, ring: list[Any]) -> None:
@@ -81,9 +81,6 @@ class SavedBound:
 
     def __call__(self) -> None:
         self._result = self._next()()
-
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
 
     def output(self) -> Arrays:
         return {"y": as_numpy(self._result[0])}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 
 Call = Callable[[], object]
@@ -64,7 +64,7 @@ class TirSession(ChunkedSession):
         return StitchedBound(self, chunks, y, self._shape_y)
 
 
-class InPlaceBound:
+class InPlaceBound(SynchronousBound):
     """Calls in a ring, each the same whoever else advanced the stream.
 
     A pass over large weights sweeps the interpreter out of the cache, so what there is to do is done before the call.
@@ -79,9 +79,6 @@ class InPlaceBound:
 
     def __call__(self) -> None:
         self._next()()
-
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
 
     def output(self) -> Arrays:
         return {"y": self._y.array.reshape(self._shape).copy()}
