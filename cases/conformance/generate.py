@@ -93,7 +93,7 @@ ENDURANCE: Mapping[str, Sequence[Value]] = {
 
 @dataclass(frozen=True)
 class Array:
-    """A conformance case: its axes, and the other values of its file. Each value of the axis `each` has its own array."""
+    """A conformance case: its axes, and the other values of its file; one array for each value of the axis `each`."""
 
     description: str
     axes: Mapping[str, Sequence[Value]]
