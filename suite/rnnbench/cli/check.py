@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @RESULTS
 @REPORTS
 @EXPECTATIONS
-@click.option("--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel. Default: one per core.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel. Default: one per core."
+)
 @click.option(
     "--endurance",
     type=click.FloatRange(0, 3600),

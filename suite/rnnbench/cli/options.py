@@ -66,9 +66,7 @@ _SELECTION = (
         metavar="EXPR",
         help="Keep only trials that match, for example time=looped,chunk=1|16.",
     ),
-    click.option(
-        "--max-trials", default=10_000, show_default=True, help="Refuse a matrix with more trials than this."
-    ),
+    click.option("--max-trials", default=10_000, show_default=True, help="Refuse a matrix with more trials than this."),
 )
 
 
@@ -92,9 +90,7 @@ class Selection:
             raise click.UsageError(
                 "give at least one case file or a folder of case files, for example cases/smoke.yaml"
             )
-        loaded = [
-            load_case(file, self.overrides, self.max_trials) for path in self.cases for file in case_files(path)
-        ]
+        loaded = [load_case(file, self.overrides, self.max_trials) for path in self.cases for file in case_files(path)]
         check_case_names(loaded)
         return loaded
 

@@ -14,7 +14,7 @@ from rnnbench.cli.options import REPORTS, RESULTS
 @RESULTS
 @REPORTS
 def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
-    """Write a report of RUN… in Markdown, with plots. A RUN is a folder, its name in the folder for runs, or 'latest'."""
+    """Write a report of RUN… in Markdown, with plots. A RUN is a folder, a name or 'latest'."""
     from rnnbench.reports import write_report
     from rnnbench.results import Store
 

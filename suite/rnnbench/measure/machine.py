@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from rnnbench.measure.caches import CPU, cache_sizes
 from rnnbench.measure.blocks import measure_clock
+from rnnbench.measure.caches import CPU, cache_sizes
 from rnnbench.results.run_info import Conditions
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")

@@ -19,7 +19,7 @@ SIGNIFICANCE = 0.05
 
 
 class WarmUp:
-    """The first calls of a latency in one process, window by window, until they are stationary or their time is spent."""
+    """The first calls of a latency in one process, in windows, until they are stationary or their time is spent."""
 
     def __init__(self, limit_s: float, tolerance: float) -> None:
         self.windows: list[Block] = []

@@ -17,9 +17,9 @@ from rnnbench import __version__
 from rnnbench.backends.registry import find
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure.machine import describe_machine
+from rnnbench.results import Store, StoreError, read_run
 from rnnbench.results.journal import write_info
 from rnnbench.results.run_info import Conditions, RunInfo
-from rnnbench.results.store import Store, StoreError, read_run
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until all is judged.
+"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until a verdict.
 
 What one pair shows is one observation (`results.verdict`). Further pairs are started while a verdict is open and its
 budget lasts. Trials of the same sizes are sampled in turn, those of one backend in the same pairs of processes, since

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.backends.base import Artifact, Bound, Program, Request
-from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.backends.iree.compile import compile_module
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram
+from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.rnn.weights import draw_inputs
 
 EMPTY = """module @rnn {

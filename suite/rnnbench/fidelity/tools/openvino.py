@@ -18,10 +18,10 @@ import openvino as ov
 from openvino.tools.benchmark.benchmark import Benchmark
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.fidelity.tool import Tool
 from rnnbench.backends.openvino import device
 from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
 from rnnbench.backends.shared.onnx_graphs import NEXT
+from rnnbench.fidelity.tool import Tool
 from rnnbench.rnn.weights import draw_inputs
 
 MILLISECOND = 1e-3

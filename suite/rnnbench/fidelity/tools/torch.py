@@ -14,9 +14,9 @@ import torch
 from torch.utils.benchmark import Timer
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.backends.torch.inductor import inductor_in
 from rnnbench.backends.torch.stream import PreparedStream, TorchProgram, TorchSession, inference
+from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.rnn.weights import draw_inputs
 
 COMPILE_S = 240

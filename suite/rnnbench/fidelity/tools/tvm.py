@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Program, Request
-from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 from rnnbench.backends.tvm.framework import import_tvm, target
 from rnnbench.backends.tvm.relax_program import RelaxProgram
 from rnnbench.backends.tvm.tir_program import TirProgram
+from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.rnn.weights import draw_inputs
 
 HAND_ON = "rnnbench.hand_state_on"

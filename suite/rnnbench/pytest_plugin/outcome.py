@@ -1,4 +1,4 @@
-"""From what was found out about a trial to what pytest says of it: outcome, properties, a text for who must mend it."""
+"""What pytest says of a trial: its outcome, its properties, and a text for the person who must fix it."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rnnbench.cases import expected_failures_of
-from rnnbench.reports.units import count, multiple
-from rnnbench.results.record import CheckResult, Record
-from rnnbench.run.compose import compose
+from rnnbench.pipeline import record_of
+from rnnbench.reports import count, multiple
+from rnnbench.results import CheckResult, Record
+from rnnbench.stages import Sampled
 
 if TYPE_CHECKING:
     from rnnbench.pytest_plugin.item import TrialItem
 
 
-def conclude(item: TrialItem, log: Path) -> None:
-    """Note the record as the item's properties, and fail where the trial did. What is known to fail must."""
-    record = compose(item.findings, known=item.known)
+def conclude(item: TrialItem, sampled: Sampled, log: Path) -> None:
+    """Note the record as the item's properties, and fail where the trial did. An expected failure must fail."""
+    record = record_of(sampled, expected_failures=item.expected_failures)
     item.user_properties += properties(record)
-    told: list[str] = []
-    # In pytest's words, and by its own means: with --runxfail its xfail() returns, and the trial counts as any other.
+    message: list[str] = []
+    # With --runxfail pytest's xfail() returns, and the trial counts as any other.
     if record.passes_unexpectedly and not item.config.getoption("runxfail"):
-        told = _fixed(item, record)
+        message = _unexpected_pass(item, record)
     elif record.fails_as_expected:
         pytest.xfail(
             "; ".join(dict.fromkeys(f"{figure.reason} {figure.upstream}" for figure in record.expected_failures))
         )
-    if record.outcome != "ok" and not (record.fails_as_expected and told):
-        told += _told(item, record, log)
-    if told:
-        pytest.fail("\n".join(told), pytrace=False)
+    if record.outcome != "ok" and not (record.fails_as_expected and message):
+        message += _failure(item, record, log)
+    if message:
+        pytest.fail("\n".join(message), pytrace=False)
 
 
 def properties(record: Record) -> list[tuple[str, object]]:
     """What a JUnit file keeps of a record, as texts by name."""
     params = {key: value for key, value in record.params.model_dump().items() if key != "model"}
-    known = {
+    texts = {
         "trial": record.trial,
         "outcome": record.outcome,
         "stage": record.stage,
@@ -52,33 +53,33 @@ def properties(record: Record) -> list[tuple[str, object]]:
         "origin": record.artifact.origin if record.artifact else "",
         "rnnbench": record.rnnbench,
     }
-    known |= {f"version.{name}": version for name, version in record.version.items()}
+    texts |= {f"version.{name}": version for name, version in record.version.items()}
     for name, figure in record.conformance.items():
-        known[f"check.{name}"] = figure.verdict
+        texts[f"check.{name}"] = figure.verdict
         if figure.rounding is not None:
-            known[f"check.{name}.rounding"] = f"{figure.rounding:.3g}"
+            texts[f"check.{name}.rounding"] = f"{figure.rounding:.3g}"
     for expectation in record.expected_failures:
-        known[f"expected.{expectation.what}"] = f"{expectation.verdict}: {expectation.reason} {expectation.upstream}"
-    return [(name, str(value)) for name, value in known.items() if value not in ("", None)]
+        texts[f"expected.{expectation.what}"] = f"{expectation.verdict}: {expectation.reason} {expectation.upstream}"
+    return [(name, str(value)) for name, value in texts.items() if value not in ("", None)]
 
 
-def _told(item: TrialItem, record: Record, log: Path) -> list[str]:
+def _failure(item: TrialItem, record: Record, log: Path) -> list[str]:
     lines = _failed_checks(record) if record.outcome == "nonconforming" else [_ended(record)]
     lines += ["", "program    " + _program(record)]
     if record.outcome != "nonconforming" and log.exists() and log.stat().st_size:
         lines.append(f"log        {log}")
-    return [*lines, f"reproduce  {reproduce(item)}"]
+    return [*lines, f"reproduce  {reproduce(item, record)}"]
 
 
-def _fixed(item: TrialItem, record: Record) -> list[str]:
-    """What was known to fail and does not, under the name that pytest has for that."""
-    entries = expected_failures_of(item.trial, item.findings.probe.versions, item.known)
-    lines = ["[XPASS(strict)] fixed upstream? What is known to fail did not:", ""]
+def _unexpected_pass(item: TrialItem, record: Record) -> list[str]:
+    """An expected failure that passed, under the name that pytest has for that."""
+    entries = expected_failures_of(item.trial, record.version, item.expected_failures)
+    lines = ["[XPASS(strict)] fixed upstream? An expected failure passed:", ""]
     for figure in record.expected_failures:
         if figure.verdict == "passed":
             places = [entry.place for entry in entries if figure.what in (*entry.check, entry.outcome)]
             lines.append(f"{figure.what}  {figure.reason} {figure.upstream} ({', '.join(places)})")
-    return [*lines, "", "Take it out of the expectations, or end its range of versions.", ""]
+    return [*lines, "", "Remove the entry from expectations.yaml, or end its range of versions.", ""]
 
 
 def _ended(record: Record) -> str:
@@ -102,15 +103,15 @@ def _figures(figure: CheckResult) -> str:
 def _program(record: Record) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
     params = record.params
-    asked = f"{params.time}, {params.state}, {count(params.chunk, 'step')} a call"
-    became = f"; it became: {record.artifact.lowered}" if record.artifact else ""
+    strategy = f"{params.time}, {params.state}, {count(params.chunk, 'step')} a call"
+    became = f"; lowered form: {record.artifact.lowered}" if record.artifact else ""
     emulated = f"; emulated: {record.support.reason}" if record.support.level == "emulated" else ""
-    return f"{record.target} ({versions}), asked to be {asked}{became}{emulated}"
+    return f"{record.target} ({versions}), strategy: {strategy}{became}{emulated}"
 
 
-def reproduce(item: TrialItem) -> str:
+def reproduce(item: TrialItem, record: Record) -> str:
     """The command that checks this trial alone, and looks for the smallest that fails alike; or that times it, too."""
-    command = ["run", "--no-baseline"] if item.findings.stage == "sample" else ["check"]
+    command = ["run", "--no-baseline"] if record.stage == "sample" else ["check"]
     words = ["rnnbench", *command, item.case_path, f"--backend={item.trial.target}"]
     for setting in item.config.getoption("rnnbench_set"):
         words += ["--set", setting]
