@@ -39,8 +39,8 @@ SHARE = 0.05
 LIMIT_S = 600.0
 
 FidelityVerdict = Literal["holds", "too far", "tool slower"]
-"""`tool slower`: the tool is slower by more than `bound` may be. That proves nothing about `bound`: it must be known what
-the tool does beside the artifact."""
+"""`tool slower`: the tool is slower by more than `bound` may be. That proves nothing about `bound`: the tool
+does something beside the artifact."""
 
 
 @dataclass(frozen=True)
