@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from rnnbench.backends.base import Backend, Request, Support
-from rnnbench.backends.shared.refusals import support_of
+from rnnbench.backends.shared import support_of
 from rnnbench.cases.trial import Target
 
 GROUP = "rnnbench.backends"

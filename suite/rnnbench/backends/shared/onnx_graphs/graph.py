@@ -1,7 +1,7 @@
 """A request as an ONNX model: x (and h, c) to y (and next_h, next_c), every array of a fixed shape.
 
-Arrays have the suite's layout in memory and the shapes that the nodes need. A reader makes a view of them, which is free;
-a node that changes a shape would cost a copy in every call.
+Arrays have the suite's layout in memory and the shapes that the nodes need. A reader makes a view of them, which is
+free; a node that changes a shape would cost a copy in every call.
 """
 
 from __future__ import annotations
