@@ -1,7 +1,7 @@
-"""What became of a kernel: read off the LLVM IR that its machine code was made from, after LLVM's own optimiser.
+"""What became of a kernel, read off the LLVM IR that its machine code is made from, after LLVM's optimiser.
 
-Every copy of a cell's step carries the call of an intrinsic that does nothing and becomes no instruction, but that a
-compiler may neither drop nor merge (`MARK`). Where it stands in the control flow is where that copy stands.
+Every copy of the cell's step calls an intrinsic (`MARK`) that does nothing and becomes no instruction, but that a
+compiler may neither drop nor merge. The copy is where this call is in the control flow.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def operations(ir: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def strategy(ir: str) -> str:
-    """Which copies of the step are in a loop, and which are not."""
+def lowered(ir: str) -> str:
+    """Which copies of the step are in a loop and which are not, as `Artifact.lowered` has it."""
     loops: list[int] = []
     straight = 0
     for body in _functions(ir):
