@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.latency import save_samples
-from rnnbench.measure.machine import Watch
+from rnnbench.measure.machine import MachineWatch
 from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
 from rnnbench.results.store import Store, append_record, read_run, write_info
 from rnnbench.run.account import Account
@@ -60,7 +60,7 @@ def judge_sides(
 
     `budget` is wall seconds a trial. An interrupt goes through once every worker is gone.
     """
-    account, watch = Account(), Watch()
+    account, watch = Account(), MachineWatch()
     workplaces = Workplace.of_run(both.runs[0]), Workplace.of_run(both.runs[1])
     matches = [Match(a, b) for a, b in zip(*(side.findings(trials) for side in both.sides), strict=True)]
     for match, side in product(matches, range(2)):

@@ -9,7 +9,7 @@ from rnnbench import __version__
 from rnnbench.cases import ExpectedFailure, expected_failures_of
 from rnnbench.cases.trial import Trial
 from rnnbench.conformance import expected_failure_results
-from rnnbench.measure.floor import floor_figure
+from rnnbench.measure.floor import latency_floor
 from rnnbench.measure.growth import growth_of
 from rnnbench.measure.latency import summarise
 from rnnbench.measure.sampling import Block
@@ -115,7 +115,7 @@ def _floor(findings: Findings, measured: Findings, bound: Latency | None) -> Flo
     if findings.artifact is None:
         return None
     medians = bound.process_medians if bound else ()
-    return floor_figure(cost_of(findings), findings.artifact.hoisted, medians, measured.roofs, measured.no_roof)
+    return latency_floor(cost_of(findings), findings.artifact.hoisted, medians, measured.roofs, measured.no_roof)
 
 
 def _memory(findings: Findings) -> Memory:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rnnbench.cases.trial import Trial
-from rnnbench.measure.machine import Watch
+from rnnbench.measure.machine import MachineWatch
 from rnnbench.results.record import FAILURES, Record
 from rnnbench.results.store import read_run
 from rnnbench.run.account import Account
@@ -30,7 +30,7 @@ def carry_out(trials: Sequence[Trial], run: Path, console: Console, keep_artifac
 
     A KeyboardInterrupt goes through once every worker is gone; what has a record then stays as it is.
     """
-    account, watch = Account(), Watch()
+    account, watch = Account(), MachineWatch()
     seed = read_run(run).info.seed
     with ProgressBar(console, len(trials)) as progress:
         execute(trials, run, seed, account, progress)
@@ -44,7 +44,7 @@ def check_all(trials: Sequence[Trial], run: Path, console: Console, jobs: int) -
 
     Returns failing trials, one for each target and check and at most SHRUNK, made as small as they go.
     """
-    account, watch = Account(), Watch()
+    account, watch = Account(), MachineWatch()
     with ProgressBar(console, len(trials)) as progress:
         checking = Checking(run, account, progress)
         checking.check(trials, jobs)

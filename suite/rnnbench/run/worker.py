@@ -92,7 +92,7 @@ class Worker:
         def compile_and_measure() -> Message:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             before = set(modules())
-            memory.forget_peak()
+            memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
@@ -109,7 +109,7 @@ class Worker:
         return built
 
     def load(self, trial: Trial) -> Message:
-        memory.forget_peak()
+        memory.reset_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
             program = self._program(trial)
