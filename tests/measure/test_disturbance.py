@@ -12,7 +12,8 @@ import time
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.measure.disturbance import DISTURBED_SHARE, Disturbance, disturbance_since, read_core_counters
+from rnnbench.measure import Disturbance
+from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, read_core_counters
 
 
 @pytest.mark.parametrize(

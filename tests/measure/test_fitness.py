@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rnnbench.measure import fitness
-from rnnbench.measure.fitness import examine_machine, warnings
+from rnnbench.measure import examine_machine, fitness
+from rnnbench.measure.fitness import warnings
 
 FIT: dict[str, Any] = {
     "usable_cores": 4,

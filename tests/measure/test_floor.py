@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.measure.floor import cache_level, latency_floor, seconds_of
-from rnnbench.measure.roof import Roof
-from rnnbench.rnn.cost import Cost, Reading
+from rnnbench.measure import Roof, latency_floor
+from rnnbench.measure.floor import cache_level, seconds_of
+from rnnbench.rnn import Cost, Reading
 
 COST = Cost((Reading(1000, 1000, 1), Reading(400, 400, 5)), operations=600, weights=1000)
 SLOW, FAST = Roof({1000: 1e9, 400: 2e9}, 1e9), Roof({1000: 2e9, 400: 4e9}, 2e9)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rnnbench.measure import threads
-from rnnbench.measure.threads import ThreadTimes, cpu_seconds, scheduler_seconds
+from rnnbench.measure import ThreadTimes, threads
+from rnnbench.measure.threads import cpu_seconds, scheduler_seconds
 
 Watched = Callable[..., ThreadTimes]
 

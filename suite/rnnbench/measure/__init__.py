@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.imports import ImportClock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineWatch, describe_machine
+    from rnnbench.measure.memory import resident_in_use
     from rnnbench.measure.paths import (
         PATHS,
         BlockPlan,
@@ -40,6 +41,7 @@ _MODULES = {
     "imports": ("ImportClock",),
     "interval": ("CONFIDENCE", "drift_of", "half_width", "interval_of"),
     "machine": ("MachineWatch", "describe_machine"),
+    "memory": ("resident_in_use",),
     "paths": ("PATHS", "BlockPlan", "LatencyPath", "PathFigure", "Setting", "TimedCall", "requested"),
     "roof": ("Roof", "RoofProbe"),
     "threads": ("ThreadTimes",),
@@ -71,6 +73,7 @@ __all__ = [
     "interval_of",
     "latency_floor",
     "requested",
+    "resident_in_use",
 ]
 
 

@@ -12,7 +12,7 @@ from rnnbench.measure.caches import cache_sizes
 from rnnbench.measure.interval import interval_of
 from rnnbench.measure.roof import Roof
 from rnnbench.results.record import FloorFigure
-from rnnbench.rnn.cost import Cost
+from rnnbench.rnn import Cost
 
 OUTSIDE = "memory"
 """The level of weights that fit in no cache."""
