@@ -7,9 +7,7 @@ from itertools import combinations
 
 from harness_trials import make_trial
 
-from rnnbench.cases import Target
-from rnnbench.cases.covering import every_pair, every_pair_between, every_value
-from rnnbench.cases.trial import Limits
+from rnnbench.cases import Limits, Target, every_pair, every_pair_between, every_value
 
 AXES = {
     "hidden": lambda trial: trial.model.hidden,

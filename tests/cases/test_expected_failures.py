@@ -20,7 +20,7 @@ from rnnbench.cases import (
     load_case,
 )
 from rnnbench.cases.expected_failures import read_expected_failures
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 CHECKS = ("values", "chunks", "batch")
 TRIAL = replace(make_trial("openvino:onnx", "fused"), model=Model(cell="gru", input=3, hidden=4), batch=2)

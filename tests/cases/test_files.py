@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.cases import CaseError
-from rnnbench.cases.files import case_files, expected_failures_file
+from rnnbench.cases import CaseError, case_files
+from rnnbench.cases.files import expected_failures_file
 
 
 def test_a_file_is_itself_whether_it_is_there_or_not(tmp_path):

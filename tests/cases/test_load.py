@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import Case, CaseError, Limits, Measure, Strategy, Target, load_case, schema
-from rnnbench.cases.files import case_files
+from rnnbench.cases import Case, CaseError, Limits, Measure, Strategy, Target, case_files, load_case, schema
 from rnnbench.cases.schema import SETTINGS
-from rnnbench.measure.paths import Setting
-from rnnbench.rnn.spec import Model
+from rnnbench.measure import Setting
+from rnnbench.rnn import Model
 
 SHIPPED = Path(__file__).parents[2] / "cases"
 CASES = [*case_files(SHIPPED), *case_files(SHIPPED / "conformance")]

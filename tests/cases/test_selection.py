@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import CaseError, Target
-from rnnbench.cases.selection import select
+from rnnbench.cases import CaseError, Target, select
 
 TARGETS = [Target("numpy", "loop"), Target("iree", "linalg"), Target("iree", "onnx")]
 

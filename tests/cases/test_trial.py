@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from rnnbench.cases import Limits, Measure, Precision, Strategy, Target, Trial
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 TRIAL = Trial(
     case="lstm_streaming",

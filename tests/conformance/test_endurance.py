@@ -10,12 +10,10 @@ from harness_trials import make_trial
 from rnnbench_fake import FakeBackend
 
 from rnnbench.cases import Limits
+from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
-from rnnbench.conformance.suite import run_checks
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model, run_reference
 from rnnbench.run.messages import request_of
 
 COUNTER = Model(cell="counter", input=3, hidden=3)

@@ -10,10 +10,10 @@ from faulty_adapters import FAULTS, Fault
 from harness_trials import make_trial
 from verdicts import failures
 
+from rnnbench.conformance import CHECKS
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import ENDURANCE
-from rnnbench.conformance.suite import CHECKS
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 ENDURANCE_S = 3600.0
 """More than any machine needs for so many steps and calls, which are far beyond what other checks feed."""

@@ -12,11 +12,9 @@ from honest_adapter import HonestSession
 from random_models import problem
 from verdicts import failures, verdicts
 
+from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.conformance.rounding import Rounding, expected_rounding, incomparable
-from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import DTYPES, Model, run_reference
 
 CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from harness_trials import make_trial
 
+from rnnbench.conformance import RING, ReferenceTrajectories
 from rnnbench.conformance import trajectories as module
-from rnnbench.conformance.trajectories import PASSES, RING, ReferenceTrajectories
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.conformance.trajectories import PASSES
+from rnnbench.rnn import Model, run_reference
 
 
 @pytest.fixture

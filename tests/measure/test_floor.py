@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.measure.floor import cache_level, floor_figure, seconds_of
-from rnnbench.measure.roof import Roof
-from rnnbench.rnn.cost import Cost, Reading
+from rnnbench.measure import Roof, latency_floor
+from rnnbench.measure.floor import cache_level, seconds_of
+from rnnbench.rnn import Cost, Reading
 
 COST = Cost((Reading(1000, 1000, 1), Reading(400, 400, 5)), operations=600, weights=1000)
 SLOW, FAST = Roof({1000: 1e9, 400: 2e9}, 1e9), Roof({1000: 2e9, 400: 4e9}, 2e9)
@@ -19,7 +19,7 @@ def test_each_reading_is_at_the_bandwidth_of_its_working_set() -> None:
 
 
 def test_a_process_beside_a_slow_machine_is_no_further_from_its_floor() -> None:
-    figure = floor_figure(COST, 1, [6e-6, 3e-6], [[SLOW] * 3, [FAST] * 3], "")
+    figure = latency_floor(COST, 1, [6e-6, 3e-6], [[SLOW] * 3, [FAST] * 3], "")
     assert figure.ratio == pytest.approx(3.0)
     assert figure.interval == pytest.approx((3.0, 3.0))
     assert figure.seconds == pytest.approx(1.5e-6)
@@ -28,20 +28,20 @@ def test_a_process_beside_a_slow_machine_is_no_further_from_its_floor() -> None:
 
 
 def test_the_probes_own_variation_widens_the_interval() -> None:
-    steady = floor_figure(COST, 1, [6e-6, 6e-6, 6e-6], [[SLOW]] * 3, "")
-    unsteady = floor_figure(COST, 1, [6e-6, 6e-6, 6e-6], [[SLOW], [FAST], [SLOW]], "")
+    steady = latency_floor(COST, 1, [6e-6, 6e-6, 6e-6], [[SLOW]] * 3, "")
+    unsteady = latency_floor(COST, 1, [6e-6, 6e-6, 6e-6], [[SLOW], [FAST], [SLOW]], "")
     assert steady.interval == pytest.approx((3.0, 3.0))
     assert unsteady.interval is not None
     assert unsteady.interval[0] < 3.0 < unsteady.interval[1]
 
 
 def test_a_single_round_of_one_process_gives_a_ratio_and_no_interval() -> None:
-    figure = floor_figure(COST, 1, [6e-6], [[SLOW]], "")
+    figure = latency_floor(COST, 1, [6e-6], [[SLOW]], "")
     assert (figure.ratio, figure.interval, figure.looks) == (pytest.approx(3.0), None, 1)
 
 
 def test_of_two_rounds_the_interval_is_as_wide_as_two_points_leave_it() -> None:
-    figure = floor_figure(COST, 1, [6e-6, 6.3e-6], [[SLOW], [SLOW]], "")
+    figure = latency_floor(COST, 1, [6e-6, 6.3e-6], [[SLOW], [SLOW]], "")
     assert figure.interval is not None
     low, high = figure.interval
     assert low < 3.0 < 3.15 < high
@@ -49,24 +49,24 @@ def test_of_two_rounds_the_interval_is_as_wide_as_two_points_leave_it() -> None:
 
 
 def test_a_process_that_had_no_look_beside_it_is_in_no_ratio() -> None:
-    figure = floor_figure(COST, 1, [6e-6, 60e-6], [[SLOW], []], "the probe's process has ended")
+    figure = latency_floor(COST, 1, [6e-6, 60e-6], [[SLOW], []], "the probe's process has ended")
     assert (figure.ratio, figure.interval, figure.looks) == (pytest.approx(3.0), None, 1)
-    assert floor_figure(COST, 1, [6e-6, 60e-6], [[SLOW]], "").ratio == pytest.approx(3.0)
+    assert latency_floor(COST, 1, [6e-6, 60e-6], [[SLOW]], "").ratio == pytest.approx(3.0)
 
 
 def test_arithmetic_may_be_the_floor() -> None:
     heavy = Cost(COST.readings, operations=6000, weights=1000)
-    figure = floor_figure(heavy, 1, [6e-6], [[SLOW]], "")
+    figure = latency_floor(heavy, 1, [6e-6], [[SLOW]], "")
     assert (figure.limited_by, figure.ratio, figure.interval) == ("arithmetic", pytest.approx(1.0), None)
 
 
 def test_without_a_rate_reading_alone_is_the_floor() -> None:
-    figure = floor_figure(COST, 1, [4e-6], [[Roof({1000: 1e9, 400: 2e9}, None)]], "")
+    figure = latency_floor(COST, 1, [4e-6], [[Roof({1000: 1e9, 400: 2e9}, None)]], "")
     assert (figure.ratio, figure.rate) == (pytest.approx(2.0), None)
 
 
 def test_without_a_look_the_account_stands_with_the_reason() -> None:
-    figure = floor_figure(COST, None, [4e-6], [[]], "needs llvmlite")
+    figure = latency_floor(COST, None, [4e-6], [[]], "needs llvmlite")
     assert (figure.nbytes, figure.operations, figure.ratio, figure.unmeasured) == (3000, 600, None, "needs llvmlite")
 
 

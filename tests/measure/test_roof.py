@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from rnnbench.measure import roof
-from rnnbench.measure.roof import RoofProbe
+from rnnbench.measure import RoofProbe, roof
 from rnnbench.measure.roof_code import multiplier, reader
 from rnnbench.results.optional import MissingExtraError
 

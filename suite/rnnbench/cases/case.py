@@ -9,7 +9,7 @@ from pathlib import Path
 from rnnbench.cases.errors import CaseError, Place
 from rnnbench.cases.matrix import MAX_TRIALS
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy, Target, Trial
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 
 @dataclass(frozen=True)

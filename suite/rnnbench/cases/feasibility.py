@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rnnbench.cases.matrix import Value, Values
 from rnnbench.cases.schema import ITEMSIZE, LEAVES
-from rnnbench.rnn.spec import GATES, Model
+from rnnbench.rnn import GATES, Model
 
 MAX_BYTES = 2 << 30
 """Largest size of the weights, and of one stream's x or y: the limit of a protobuf message, and so of an ONNX model."""

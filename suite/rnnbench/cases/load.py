@@ -18,8 +18,8 @@ from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
-from rnnbench.measure.paths import requested
-from rnnbench.rnn.spec import Model
+from rnnbench.measure import requested
+from rnnbench.rnn import Model
 
 IN_PYTHON = "the case"
 """What errors call a case that has no file."""

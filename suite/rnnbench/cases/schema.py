@@ -25,9 +25,8 @@ from pydantic_core import CoreSchema, core_schema
 from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
-from rnnbench.measure.paths import PATHS, Setting
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.spec import Model, Size
+from rnnbench.measure import PATHS, Setting
+from rnnbench.rnn import DTYPES, Model, Size
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 ENDURANCE_S = 1.0
 """Seconds for each long-running check, where trials are only checked."""

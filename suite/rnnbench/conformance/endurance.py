@@ -17,7 +17,7 @@ from rnnbench.backends.base import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
-from rnnbench.measure.memory import resident_in_use
+from rnnbench.measure import resident_in_use
 from rnnbench.results.record import CheckResult
 
 STEPS = CALLS = 10_000

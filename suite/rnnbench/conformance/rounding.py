@@ -13,11 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.conformance.tolerance import FACTOR
-from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.reference import Trajectory, run_in
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import DTYPES, Arithmetic, Model, RandomRounding, Trajectory, Weights, run_in
 
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""

@@ -19,11 +19,18 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.backends.base import Arrays
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
-from rnnbench.rnn.dtypes import rounded
-from rnnbench.rnn.reference import Trajectory, run_reference
-from rnnbench.rnn.weights import Weights, draw_inputs, draw_lengths, draw_state, draw_weights
+from rnnbench.rnn import (
+    Trajectory,
+    Weights,
+    draw_inputs,
+    draw_lengths,
+    draw_state,
+    draw_weights,
+    rounded,
+    run_reference,
+)
 
 RING = 8
 """Distinct chunks of a ring. Fed the same chunk over and over, an LSTM reaches its fixed point in about 40 calls, and

@@ -14,7 +14,7 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
-from rnnbench.measure.disturbance import Accounts, Disturbance, accounts_so_far, disturbance_since
+from rnnbench.measure.disturbance import CoreCounters, Disturbance, disturbance_since, read_core_counters
 
 WARM_SHARE = 0.2
 """Share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
@@ -173,12 +173,12 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[Accounts]:
+def _undisturbed() -> Iterator[CoreCounters]:
     """Python's collector rests; gives the accounts of the core as they stand before."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        yield accounts_so_far()
+        yield read_core_counters()
     finally:
         if collecting:
             gc.enable()
