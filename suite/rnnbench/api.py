@@ -68,8 +68,6 @@ def _plan(
     check_case_names(chosen)
     targets = targets_of(backends, baseline=baseline)
     trials: list[Trial] = [
-        trial
-        for case in chosen
-        for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
+        trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
     ]
     return begin_run(trials, Store(Path(results)), expected_failures(chosen, trials))

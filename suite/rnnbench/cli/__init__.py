@@ -52,9 +52,10 @@ def main() -> None:
     except Exception as error:
         from rnnbench.backends.registry import BackendError
         from rnnbench.cases import CaseError
+        from rnnbench.optional import MissingExtraError
         from rnnbench.pipeline import SideError
         from rnnbench.reports import ReportError
-        from rnnbench.results import MissingExtraError, StoreError
+        from rnnbench.results import StoreError
 
         if isinstance(error, BackendError | CaseError | MissingExtraError | ReportError | SideError | StoreError):
             click.echo(f"rnnbench: {error}", err=True)

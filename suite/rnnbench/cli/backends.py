@@ -10,7 +10,7 @@ from rnnbench.cli.options import console
 @click.command(short_help="Print the backends, their versions and what they support.")
 def backends() -> None:
     """Print the installed backends with their versions and what each route supports, and how to install the others."""
-    from rnnbench.backends.support_matrix import survey
+    from rnnbench.backends.support_matrix import support_matrix
     from rnnbench.reports.survey import print_survey
 
-    print_survey(survey(), console())
+    print_survey(support_matrix(), console())

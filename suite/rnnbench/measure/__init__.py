@@ -1,8 +1,8 @@
 """Measuring: latencies, memory, threads, disturbances, and what the machine can do. It knows callables, not backends.
 
 `PATHS` declares the latency paths: what is timed of a trial, and how. A sampler gives a block of calls with its
-disturbance, and `interval_of` the confidence interval of a median. `latency_floor` compares a latency with the roofs
-that a `RoofProbe` measures. `describe_machine` and `examine_machine` say what this machine is, and whether it is fit
+disturbance, and `interval_of` the confidence interval of a median. A `RoofProbe` measures what
+the machine can do. `describe_machine` and `examine_machine` say what this machine is, and whether it is fit
 for benchmarking. The module `memory` reads this process's resident memory. `docs/measurement.md` says how each figure
 is measured.
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
     from rnnbench.measure.disturbance import Disturbance
     from rnnbench.measure.fitness import Fitness, examine_machine
-    from rnnbench.measure.floor import latency_floor
     from rnnbench.measure.imports import ImportClock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
-    from rnnbench.measure.machine import MachineWatch, describe_machine
+    from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine
     from rnnbench.measure.memory import resident_in_use
     from rnnbench.measure.paths import (
         PATHS,
@@ -37,10 +36,9 @@ _MODULES = {
     "caches": ("Evictor", "cache_sizes", "eviction_bytes"),
     "disturbance": ("Disturbance",),
     "fitness": ("Fitness", "examine_machine"),
-    "floor": ("latency_floor",),
     "imports": ("ImportClock",),
     "interval": ("CONFIDENCE", "drift_of", "half_width", "interval_of"),
-    "machine": ("MachineWatch", "describe_machine"),
+    "machine": ("MachineConditions", "MachineWatch", "describe_machine"),
     "memory": ("resident_in_use",),
     "paths": ("PATHS", "BlockPlan", "LatencyPath", "PathFigure", "Setting", "TimedCall", "requested"),
     "roof": ("Roof", "RoofProbe"),
@@ -57,6 +55,7 @@ __all__ = [
     "Fitness",
     "ImportClock",
     "LatencyPath",
+    "MachineConditions",
     "MachineWatch",
     "PathFigure",
     "Roof",
@@ -71,7 +70,6 @@ __all__ = [
     "examine_machine",
     "half_width",
     "interval_of",
-    "latency_floor",
     "requested",
     "resident_in_use",
 ]

@@ -6,13 +6,13 @@ import os
 import platform
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from rnnbench.measure.blocks import measure_clock
 from rnnbench.measure.caches import CPU, cache_sizes
-from rnnbench.results.run_info import Conditions
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 """Linux's names of processors' temperature sensors."""
@@ -39,6 +39,18 @@ def describe_machine() -> dict[str, object]:
     return {key: value for key, value in facts.items() if value not in (None, "", {})}
 
 
+@dataclass(frozen=True)
+class MachineConditions:
+    """What else the machine did while it was watched."""
+
+    steal: float | None
+    """Share of the processors' time that the machine's host gave to others; None where it cannot be read."""
+    load: tuple[float, float]
+    """One-minute load average at the beginning and at the end."""
+    temperature: tuple[float, float] | None
+    """The processor's hottest sensor at the beginning and at the end, in °C; None where none can be read."""
+
+
 class MachineWatch:
     """Watches load, temperature and steal from its creation until `conditions` is called."""
 
@@ -47,10 +59,10 @@ class MachineWatch:
         self._temperature = temperature()
         self._times = psutil.cpu_times()
 
-    def conditions(self) -> Conditions:
+    def conditions(self) -> MachineConditions:
         now, load = temperature(), (self._load, os.getloadavg()[0])
         heat = None if self._temperature is None or now is None else (self._temperature, now)
-        return Conditions(steal=self._steal(), load=load, temperature=heat)
+        return MachineConditions(steal=self._steal(), load=load, temperature=heat)
 
     def _steal(self) -> float | None:
         now = psutil.cpu_times()

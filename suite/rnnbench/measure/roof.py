@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.measure.roof_code import DTYPES, MULTIPLIER, READER, VECTOR_BYTES, multiplier, reader
-from rnnbench.results.optional import require
+from rnnbench.optional import require
 
 ACCUMULATORS = 8
 """Sums of a reader, so that no addition waits for another. More or fewer sums did not make a reader faster."""

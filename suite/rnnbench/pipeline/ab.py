@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.measure.machine import Watch
+from rnnbench.measure import MachineWatch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
@@ -61,7 +61,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
 
     An interrupt goes through once every worker is gone.
     """
-    wall_time, watch = WallTime(), Watch()
+    wall_time, watch = WallTime(), MachineWatch()
     folders = [RunFolders.of_run(run) for run in both.runs]
     a, b = (Context(of_side, wall_time, observer.stage) for of_side in folders)
     journals = [Journal(plan, observer) for plan in both.plans]

@@ -8,10 +8,10 @@ from typing import Protocol
 from rnnbench import __version__
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
-from rnnbench.measure.floor import floor_figure
 from rnnbench.measure.memory_growth import growth_of
 from rnnbench.measure.paths import PATHS
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
+from rnnbench.pipeline.latency_floor import latency_floor
 from rnnbench.plan import RunPlan
 from rnnbench.results.journal import append_record
 from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Params, Record, SupportResult
@@ -130,7 +130,7 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
         return None
     medians = bound.process_medians if bound else ()
     roof = measured.roof
-    return floor_figure(cost_of(sampled.checked), artifact.hoisted, medians, roof.processes, roof.unmeasured)
+    return latency_floor(cost_of(sampled.checked), artifact.hoisted, medians, roof.processes, roof.unmeasured)
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.measure.paths import PATHS, LatencyPath
+from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.entries import Family, View
 from rnnbench.reports.fits import LEAST_POINTS
 from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
 from rnnbench.results.compare import COMPARED_PATHS
-from rnnbench.results.optional import require
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""

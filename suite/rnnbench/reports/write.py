@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
 from rnnbench.reports.entries import ReportError, view
 from rnnbench.results.compare import Comparison
-from rnnbench.results.optional import MissingExtraError
 from rnnbench.results.store import Run
 
 PAGE = "report.md"

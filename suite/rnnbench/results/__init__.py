@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.optional import MissingExtraError, require
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
     from rnnbench.results.compare import (
         COMPARED_PATHS,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.journal import append_record, write_info
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.optional import MissingExtraError, require
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
