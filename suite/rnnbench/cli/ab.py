@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rnnbench.results import Comparison
 
 
 @click.command(short_help="Compare two environments, sampled together: is B slower than A?")
@@ -54,7 +61,6 @@ def ab(
     from rnnbench.cases import parse_duration
     from rnnbench.cli.exit_status import INTERRUPTED, exit_status
     from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideBySide, compare_sides, open_side
-    from rnnbench.reports import print_comparison, trust, view, write_comparison
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
 
@@ -73,11 +79,18 @@ def ab(
     except KeyboardInterrupt:
         click.echo(f"\nInterrupted. Finished trials are in {both.runs[0]} and {both.runs[1]}.", err=True)
         sys.exit(INTERRUPTED)
-    print_comparison(comparison, terminal)
-    for name, run in zip("AB", both.runs, strict=True):
-        for sentence in trust(view([read_run(run)])):
-            click.echo(f"{name}: {sentence}")
-    report = write_comparison(comparison, reports / both.runs[1].name)
-    click.echo(f"{comparison.about[-1]}\n\nrecords  {both.runs[0]}\n         {both.runs[1]}\nreport   {report}")
+    _show(comparison, both.runs, reports, terminal)
     failed = exit_status([record for run in both.runs for record in read_run(run).records])
     sys.exit(1 if comparison.regressed else failed)
+
+
+def _show(comparison: Comparison, runs: Sequence[Path], reports: Path, terminal: Console) -> None:
+    from rnnbench.reports import print_comparison, trust, view, write_comparison
+    from rnnbench.results import read_run
+
+    print_comparison(comparison, terminal)
+    for name, run in zip("AB", runs, strict=True):
+        for sentence in trust(view([read_run(run)])):
+            click.echo(f"{name}: {sentence}")
+    report = write_comparison(comparison, reports / runs[1].name)
+    click.echo(f"{comparison.about[-1]}\n\nrecords  {runs[0]}\n         {runs[1]}\nreport   {report}")

@@ -15,6 +15,7 @@ from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, cons
 if TYPE_CHECKING:
     from rnnbench.cases import Case, Trial
     from rnnbench.results import Run
+    from rnnbench.stages import Checked
 
 
 @click.command(short_help="Check every trial against the reference, without timing.")
@@ -45,7 +46,7 @@ def check(
     trials that contain every value once.
     """
     from rnnbench.cli.exit_status import INTERRUPTED, exit_status
-    from rnnbench.pipeline import ProgressBar, check_trials, reproduce_command
+    from rnnbench.pipeline import ProgressBar, check_trials
     from rnnbench.plan import begin_run, expected_failures
     from rnnbench.reports import count, print_conformance, write_report
     from rnnbench.results import Store, read_run
@@ -63,14 +64,21 @@ def check(
         sys.exit(INTERRUPTED)
     finished = read_run(plan.folder)
     print_conformance(finished, terminal)
-    files = {case.name: Path(case.path or "") for case in cases}
     for checked in smallest:
-        reason = checked.failure.reason if checked.failure else ""
-        click.echo(f"\nsmallest trial found that fails the same check: {reason}\nreproduce it with:")
-        click.echo(f"  {reproduce_command(checked.trial, files[checked.trial.case])}")
+        click.echo(_smallest(checked, cases))
     click.echo(_cost(finished))
     click.echo(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
     sys.exit(exit_status(finished.records))
+
+
+def _smallest(checked: Checked, cases: list[Case]) -> str:
+    """The smallest trial that fails as another one did, with the command that reproduces it."""
+    from rnnbench.pipeline import reproduce_command
+
+    file = next(Path(case.path or "") for case in cases if case.name == checked.trial.case)
+    reason = checked.failure.reason if checked.failure else ""
+    command = reproduce_command(checked.trial, file)
+    return f"\nsmallest trial found that fails the same check: {reason}\nreproduce it with:\n  {command}"
 
 
 def _trials(selection: Selection, cases: list[Case], endurance: float | None) -> list[Trial]:
