@@ -8,7 +8,7 @@ import sys
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, check, doctor, results, run, survey
+from rnnbench.cli import ab, check, doctor, export, results, run, survey
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -28,6 +28,7 @@ for _command in (
     survey.list_trials,
     results.report,
     results.compare,
+    export.export,
     ab.ab,
     survey.backends,
     doctor.doctor,

@@ -39,8 +39,8 @@ def ab(
     is not in B, or nonconforming; 3: a trial failed.
     """
     from rnnbench.cases.quantity import SECONDS, parse
-    from rnnbench.reports import print_comparison, trust, view, write_comparison
-    from rnnbench.results.store import Store, read_run
+    from rnnbench.reports import print_comparison, trust, write_comparison
+    from rnnbench.results import Store, read_run, view_runs
     from rnnbench.run.ab import SideBySide, judge_sides
     from rnnbench.run.environments import CACHE, open_side
     from rnnbench.run.session import exit_status
@@ -60,7 +60,7 @@ def ab(
         sys.exit(EXIT_INTERRUPTED)
     print_comparison(comparison, terminal)
     for name, run in zip("AB", both.runs, strict=True):
-        for sentence in trust(view([read_run(run)])):
+        for sentence in trust(view_runs([read_run(run)])):
             click.echo(f"{name}: {sentence}")
     report = write_comparison(comparison, reports / both.runs[1].name)
     click.echo(f"{comparison.about[-1]}\n\nrecords  {both.runs[0]}\n         {both.runs[1]}\nreport   {report}")

@@ -20,11 +20,11 @@ def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
     With --fidelity, time bound calls and each runtime's own tool in turn; exit with 1 if one of them is too far off.
     """
     if fidelity:
+        from rnnbench.fidelity.measure import RATIO, SHARE, measure
         from rnnbench.reports.doctor import print_fidelity
-        from rnnbench.run.fidelity import measure
 
         chosen = Selection((), backends, (), (), (), 0).targets(baseline=False)
-        sys.exit(0 if print_fidelity(measure(chosen), console()) else 1)
+        sys.exit(0 if print_fidelity(measure(chosen), console(), RATIO, SHARE) else 1)
     if backends:
         raise click.UsageError("--backend says whose fidelity is to be measured; give --fidelity, too")
     from rnnbench.measure.fitness import look

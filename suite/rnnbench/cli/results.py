@@ -29,7 +29,10 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 @click.argument("new")
 @RESULTS
 @THRESHOLD
-def compare(base: str, new: str, results: Path, threshold: float) -> None:
+@click.option(
+    "--across-machines", is_flag=True, help="Compare latencies of two machines, which have no verdict otherwise."
+)
+def compare(base: str, new: str, results: Path, threshold: float, across_machines: bool) -> None:
     """Compare two runs, trial by trial; exit with 1 where NEW is slower or no longer conforms."""
     from rnnbench.reports import print_comparison
     from rnnbench.results import Store, StoreError
@@ -39,6 +42,6 @@ def compare(base: str, new: str, results: Path, threshold: float) -> None:
     old, young = store.read(base), store.read(new)
     if old.by_trial.keys().isdisjoint(young.by_trial):
         raise StoreError(f"{base} and {new} have no trial in common, so nothing can be said; compare runs of one case")
-    comparison = compare_runs(old, young, threshold)
+    comparison = compare_runs(old, young, threshold, across_machines=across_machines)
     print_comparison(comparison, console())
     sys.exit(1 if comparison.regressed else 0)

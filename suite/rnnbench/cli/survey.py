@@ -20,9 +20,9 @@ def list_trials(selection: Selection) -> None:
 def backends() -> None:
     """Print what is here, its versions and what it supports; and how to get what is not."""
     from rnnbench.backends.support_matrix import survey
-    from rnnbench.reports.survey import print_survey
+    from rnnbench.reports.support_matrix import print_support_matrix
 
-    print_survey(survey(), console())
+    print_support_matrix(survey(), console())
 
 
 @click.command()

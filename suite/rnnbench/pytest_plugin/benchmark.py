@@ -17,7 +17,7 @@ import pytest
 
 from rnnbench.pytest_plugin.check import check, log_of, workplace_of
 from rnnbench.pytest_plugin.verdict import conclude
-from rnnbench.reports.entries import Entry
+from rnnbench.results.views import Entry
 from rnnbench.results.record import Record
 from rnnbench.run.account import Account
 from rnnbench.run.compose import compose

@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
 
-from rnnbench.measure.fitness import Fitness
 from rnnbench.reports.units import nbytes, seconds
-from rnnbench.run.fidelity import RATIO, SHARE, Fidelity
 
 _COLOURS = {"holds": "green", "too far": "red", "tool slower": "yellow"}
 _ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} {:>9} "
 """Rows are printed as they come: a measurement of all takes minutes."""
+
+
+class Fitness(Protocol):
+    """Facts of the machine, and warnings of what makes it unfit."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+class Fidelity(Protocol):
+    """A bound call against the runtime's own tool on the same artifact, in seconds per call."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def strategy(self) -> str: ...
+    @property
+    def chunk(self) -> int: ...
+    @property
+    def tool(self) -> str: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def own(self) -> float: ...
+    @property
+    def empty(self) -> float: ...
+    @property
+    def swept(self) -> float: ...
+    @property
+    def ratio(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float] | None: ...
+    @property
+    def difference(self) -> float: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def untimed(self) -> str: ...
+    @property
+    def verdict(self) -> str | None: ...
 
 
 def print_fitness(fitness: Fitness, console: Console) -> None:
@@ -22,7 +63,7 @@ def print_fitness(fitness: Fitness, console: Console) -> None:
     for warning in fitness.warnings:
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
     if not fitness.warnings:
-        console.print("Fit to measure on.")
+        console.print("This machine is fit for benchmarking.")
 
 
 def _facts(fitness: Fitness) -> Iterator[str]:
@@ -40,8 +81,11 @@ def _facts(fitness: Fitness) -> Iterator[str]:
     yield f"temperature  {f'{temperature:.0f} °C' if temperature is not None else 'no sensor can be read'}"
 
 
-def print_fidelity(measured: Iterable[Fidelity], console: Console) -> bool:
-    """A row for each figure as it is measured, and what the verdicts mean; whether none is too far from its tool's."""
+def print_fidelity(measured: Iterable[Fidelity], console: Console, most_ratio: float, most_share: float) -> bool:
+    """A row for each program as it is measured, and what the verdicts mean; whether none is too far from its tool.
+
+    `most_ratio` and `most_share` are the limits of the verdict `holds`, for its explanation.
+    """
     console.print("bound against each runtime's own tool: medians of a call's time")
     head = _ROW.format("program", "chunk", "bound", "own tool", "ratio", "difference", "empty call", "swept")
     console.print(head, "verdict", soft_wrap=True)
@@ -67,11 +111,11 @@ def print_fidelity(measured: Iterable[Fidelity], console: Console) -> bool:
         verdict = f"[{_COLOURS[figure.verdict]}]{figure.verdict}[/]"
         console.print(escape(row), verdict, f"({figure.tool})", highlight=False, soft_wrap=True)
     console.print(
-        f"Holds: from two steps a call on, a median ratio of at most {RATIO}; at one, a difference of at most an empty "
-        f"call and {SHARE:.0%} of the tool's figure. Swept is an empty call after each call of the program, which "
-        "takes the cache from the interpreter: where a difference may come from, and no excuse. A tool slower by more "
-        "than that does more than run the artifact, and proves nothing. Intervals are of the ratio, from process to "
-        "process."
+        f"Holds: for calls of two steps or more, a median ratio of at most {most_ratio}; for calls of one step, a "
+        f"difference of at most an empty call plus {most_share:.0%} of the tool's time. Swept: an empty call after "
+        "each call of the program, whose data has then replaced the interpreter's in the cache. It may explain a "
+        "difference, and no verdict uses it. Tool slower: the tool does more than run the artifact, so nothing is "
+        "shown. Intervals are of the ratio, between processes."
     )
     for note, programs in notes.items():
         console.print(f"[dim]{escape(', '.join(programs))}: {escape(note)}[/dim]", highlight=False)

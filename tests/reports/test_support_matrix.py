@@ -9,7 +9,7 @@ from rich.console import Console
 from rnnbench.backends.base import Probe, Support
 from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, Survey, survey
 from rnnbench.cases.trial import Target
-from rnnbench.reports.survey import print_survey
+from rnnbench.reports.support_matrix import print_support_matrix
 
 NATIVE = Support("native")
 TARGETS = [Target("tensorflow", "keras-xla"), Target("tensorflow", "keras")]
@@ -25,7 +25,7 @@ def printed(answers: dict[tuple[str, str], Support]) -> str:
         for state in STATES
     }
     out = io.StringIO()
-    print_survey(Survey({"tensorflow": Probe(("keras", "keras-xla"))}, support), Console(file=out, width=80))
+    print_support_matrix(Survey({"tensorflow": Probe(("keras", "keras-xla"))}, support), Console(file=out, width=80))
     return out.getvalue()
 
 
