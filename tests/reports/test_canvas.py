@@ -9,9 +9,9 @@ import fake_records as fake
 import pytest
 
 from rnnbench.reports.canvas import GREY, PALETTE, STYLE, Canvas
-from rnnbench.reports.entries import Entry
 from rnnbench.reports.panels import arrange
 from rnnbench.results.record import Record
+from rnnbench.results.views import Entry
 
 matplotlib = pytest.importorskip("matplotlib.figure") and pytest.importorskip("matplotlib")
 

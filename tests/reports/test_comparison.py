@@ -31,12 +31,12 @@ def comparison() -> Comparison:
         fake.record(chunk=64, outcome="crashed"),
         fake.record(chunk=128),
     ]
-    return compare_runs(run(old, "old"), run(new, "new", machine={"cpu": "Fake CPU 1"}))
+    return compare_runs(run(old, "old"), run(new, "new", machine={**fake.info().machine, "python": "3.12.1"}))
 
 
 def test_the_page_goes_from_warnings_to_regressions_to_the_rest(comparison: Comparison) -> None:
     text = comparison_markdown(comparison)
-    order = ["REGRESSED", "**Warning:** machines differ in cores", "ok → crashed", "| SLOWER", "| SAME", "new only"]
+    order = ["REGRESSED", "**Warning:** machines differ in python", "ok → crashed", "| SLOWER", "| SAME", "new only"]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     assert "**REGRESSED: of 4 comparisons 2 SLOWER, 0 FASTER, 0 UNDECIDED, 2 SAME; 1 trial no longer ok**" in text
     assert fake.REASONS["crashed"] in text
@@ -51,6 +51,18 @@ def test_the_terminal_leaves_out_what_stayed_the_same(
     assert text.count("SAME") == 1
     assert "1.20" in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+
+
+def test_verdicts_on_two_machines_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    old = run([fake.record(bound=1e-3, spread=1e-3)], "old")
+    new = run([fake.record(bound=2e-3, spread=1e-3)], "new", machine={"cpu": "Fake CPU 1"})
+    unmarked = comparison_markdown(compare_runs(old, new))
+    assert unmarked.index("two machines, so latencies have no verdicts") < unmarked.index("machines differ in cores")
+    assert "SLOWER |" not in unmarked
+    comparison = compare_runs(old, new, across_machines=True)
+    assert "| SLOWER* |" in comparison_markdown(comparison)
+    print_comparison(comparison, Console(width=100, no_color=True))
+    assert "*: of two machines" in " ".join(capsys.readouterr().out.split())
 
 
 def test_two_equal_runs_have_no_regression(capsys: pytest.CaptureFixture[str]) -> None:

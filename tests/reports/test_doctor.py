@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from rich.console import Console
 
 from rnnbench.reports.doctor import print_fidelity
-from rnnbench.run.fidelity import Fidelity
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What the table reads of a program and its runtime's tool."""
+
+    target: str
+    strategy: str
+    chunk: int
+    tool: str = ""
+    bound: float = 0.0
+    own: float = 0.0
+    empty: float = 0.0
+    swept: float = 0.0
+    ratio: float = 0.0
+    interval: tuple[float, float] | None = None
+    difference: float = 0.0
+    note: str = ""
+    untimed: str = ""
+    verdict: str | None = None
+
 
 HOLDS = Fidelity(
-    "fake:honest", "looped-stitched", 32, "a tool", 104e-6, 100e-6, 1e-6, 2e-6, 1.04, (1.03, 1.05), 4e-6, "It sleeps."
+    "fake:honest",
+    "looped-stitched",
+    32,
+    tool="a tool",
+    bound=104e-6,
+    own=100e-6,
+    empty=1e-6,
+    swept=2e-6,
+    ratio=1.04,
+    interval=(1.03, 1.05),
+    difference=4e-6,
+    note="It sleeps.",
+    verdict="holds",
 )
 
 
@@ -20,7 +52,7 @@ HOLDS = Fidelity(
     ("ratio", "verdict", "fine"), [(1.04, "holds", True), (1.2, "too far", False), (0.8, "tool slower", True)]
 )
 def test_a_program_too_far_from_its_tool_is_the_one_failure(ratio: float, verdict: str, fine: bool) -> None:
-    said, answer = _printed(replace(HOLDS, ratio=ratio))
+    said, answer = _printed(replace(HOLDS, ratio=ratio, verdict=verdict))
     assert answer is fine
     (row,) = [line for line in said.splitlines() if line.startswith("fake:honest looped-stitched")]
     assert f"{ratio:.3f} (1.030 to 1.050)" in row
@@ -35,5 +67,5 @@ def test_what_a_tool_does_beside_and_what_has_none_is_said() -> None:
 
 def _printed(*figures: Fidelity) -> tuple[str, bool]:
     out = io.StringIO()
-    fine = print_fidelity(figures, Console(file=out, width=200))
+    fine = print_fidelity(figures, Console(file=out, width=200), 1.05, 0.05)
     return out.getvalue(), fine

@@ -9,11 +9,11 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
-from rnnbench.reports.entries import Entry
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
+from rnnbench.results.views import Entry
 
 
 def streamed(

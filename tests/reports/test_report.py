@@ -12,12 +12,13 @@ import pytest
 from rich.console import Console
 
 from rnnbench.reports import ReportError, print_summary, write_report
-from rnnbench.reports.entries import short_names, view
 from rnnbench.reports.markdown import page
-from rnnbench.results import optional
+from rnnbench.reports.tables import legend
+from rnnbench.results import StoreError, optional
 from rnnbench.results.record import LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
+from rnnbench.results.views import short_names, view_runs
 
 
 def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:
@@ -25,7 +26,7 @@ def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Ru
 
 
 def markdown(*records: Record, **changes: Any) -> str:
-    return page(view([run(records, **changes)]), [])
+    return page(view_runs([run(records, **changes)]), [])
 
 
 def section(text: str, title: str) -> str:
@@ -62,7 +63,7 @@ def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
     alone = section(markdown(fake.record(chunk=1)), "The answer")
     assert "the only one" in alone
     level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
-    assert "level with `fakelib:ops` unrolled-stitched" in level
+    assert "equal to `fakelib:ops` unrolled-stitched" in level
     assert "next" not in level
 
 
@@ -83,7 +84,7 @@ def test_a_shared_measurement_is_marked_and_not_placed(whole: str) -> None:
 
 
 def test_a_wrong_program_is_struck_and_listed_apart(whole: str) -> None:
-    struck = rows(section(whole, "Struck from the ranking"))
+    struck = rows(section(whole, "Not ranked: a check failed"))
     assert len(struck) == 1
     trial, why, call, step = struck[0]
     assert "unrolled:4-stitched" in trial
@@ -146,7 +147,7 @@ def test_memory_shows_the_largest_and_where() -> None:
 
 
 def test_what_lowered_to_something_else_is_a_finding(whole: str) -> None:
-    found = rows(section(whole, "Lowered to something else than asked"))
+    found = rows(section(whole, "Compiled to another form than requested"))
     words = "the copies were rolled up into a loop"
     assert found == [["fakemlir:onnx", "unrolled", "looped 1", words, "hidden 128, 512; chunk 16", "2"]]
 
@@ -164,23 +165,25 @@ def test_what_lowered_to_something_else_is_a_finding(whole: str) -> None:
 )
 def test_asked_against_lowered(time: str, lowered: str, finding: bool) -> None:
     text = markdown(fake.record(time=time, lowered=lowered))
-    assert ("Lowered to something else than asked" in text) is finding
+    assert ("Compiled to another form than requested" in text) is finding
 
 
 @pytest.mark.parametrize(
     ("time", "chunk", "lowered", "words"),
     [
         ("looped", 1, "unrolled 1", "the loop of one step is folded"),
-        ("looped", 16, "unrolled 16", "the loop is written out"),
+        ("looped", 16, "unrolled 16", "the loop is unrolled"),
         ("looped", 16, "looped 1 + looped 1 of 8", "in parts: looped, looped of 8"),
         ("looped", 16, "looped 1 of 8", "each pass of the loop runs 8 copies"),
         ("fused", 1, "looped 1", "the operator is a loop over the kernels of a step"),
-        ("unrolled:4", 16, "unrolled 16", "written out as a whole"),
+        ("unrolled:4", 16, "unrolled 16", "the loop over copies is fully unrolled"),
     ],
 )
 def test_a_difference_is_told_in_words(time: str, chunk: int, lowered: str, words: str) -> None:
     found = rows(
-        section(markdown(fake.record(time=time, chunk=chunk, lowered=lowered)), "Lowered to something else than asked")
+        section(
+            markdown(fake.record(time=time, chunk=chunk, lowered=lowered)), "Compiled to another form than requested"
+        )
     )
     assert words in found[0][3]
 
@@ -198,7 +201,7 @@ def test_threads_that_nobody_asked_for_are_a_finding(busy: int | None, finding: 
     entry = fake.record()
     environment = entry.environment.model_copy(update={"threads_requested": 1, "threads_busy": busy})
     text = markdown(entry.model_copy(update={"environment": environment}))
-    assert ("Other threads worked than were asked for" in text) is finding
+    assert ("Threads that differ from the requested number" in text) is finding
 
 
 def test_emulation_is_marked_and_explained() -> None:
@@ -241,7 +244,7 @@ def test_text_from_compilers_cannot_break_a_table() -> None:
 
 def test_machine_versions_command_and_warnings_are_told() -> None:
     warned = Run(Path("fake"), fake.info(), (fake.record(),), ("the last line is cut short",))
-    text = page(view([warned]), [])
+    text = page(view_runs([warned]), [])
     assert "**Warning:** the last line is cut short" in text
     for expected in ("Fake CPU 9000", "24.0 GiB", "fakelib-package", "1.2.3", "rnnbench run fake_case.yaml"):
         assert expected in section(text, "Machine and versions")
@@ -249,14 +252,14 @@ def test_machine_versions_command_and_warnings_are_told() -> None:
 
 def test_several_runs_make_one_report_where_the_machine_is_one() -> None:
     one, two = run([fake.record(chunk=1, bound=1e-3)], "one"), run([fake.record(chunk=1, bound=2e-3)], "two")
-    shown = view([one, two])
+    shown = view_runs([one, two])
     assert [e.bound and round(e.bound.median, 4) for e in shown.entries] == [0.002]
     assert "several runs; the figures shown are those of two" in shown.warnings[0]
     other = run([], "other", machine={"cpu": "Fake CPU 1"})
-    with pytest.raises(ReportError, match="one and other come from different machines"):
-        view([one, other])
-    with pytest.raises(ReportError, match="name at least one"):
-        view([])
+    with pytest.raises(StoreError, match="one and other come from different machines"):
+        view_runs([one, other])
+    with pytest.raises(StoreError, match="name at least one"):
+        view_runs([])
 
 
 def test_a_report_has_its_pictures_beside_it_and_is_the_same_each_time(tmp_path: Path) -> None:
@@ -369,7 +372,7 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
     text = markdown(fake.record().model_copy(update={"floor": floor}))
     assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
-    assert "less than two processes were sampled with a look" in section(text, "Dashes in the tables, and why")
+    assert "the probe measured beside less than two processes" in section(text, "Dashes in the tables, and why")
 
 
 def test_a_dispatch_floor_that_is_not_there_says_why() -> None:
@@ -382,3 +385,47 @@ def test_a_dispatch_floor_that_is_not_there_says_why() -> None:
 def test_a_ratio_that_lies_under_its_floor_is_marked() -> None:
     floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, interval=(0.7, 0.9))
     assert "0.800× (0.700 to 0.900) ⚠" in markdown(fake.record().model_copy(update={"floor": floor}))
+
+
+def kernel(chunk: int = 1, **changes: Any) -> Record:
+    record = fake.record("fakekernel", "tir", chunk=chunk, **changes)
+    assert record.artifact is not None
+    return record.model_copy(update={"artifact": record.artifact.model_copy(update={"origin": "kernel"})})
+
+
+def test_kernels_have_a_group_of_their_own_that_says_whose_skill_it_measures() -> None:
+    compiled = fake.record("fakemlir", "linalg", chunk=1, bound=2e-4)
+    text = markdown(kernel(bound=1e-4), compiled)
+    ranking = section(text, "Ranking")
+    heading = "#### kernel: kernels written by hand in this suite; they measure its authors' skill, not a compiler's"
+    assert ranking.index("#### authored: IR written in this suite") < ranking.index(heading)
+    assert "‡ a kernel written by hand in this suite" in ranking
+    assert [row[1] for row in rows(section(ranking, heading.removeprefix("#### ")))] == ["1"]
+    answer = section(text, "The answer")
+    assert answer.index("authored: `fakemlir:linalg`") < answer.index("kernel: `fakekernel:tir`")
+
+
+def test_kernels_stand_last_in_every_table_of_programs() -> None:
+    text = markdown(kernel(), fake.record("fakemlir", "linalg", chunk=1))
+    for title in ("Memory", "Compile time (cold)", "Artifact size, weights included"):
+        names = [row[0] for row in rows(section(text, title))]
+        assert names[0] == "fakemlir:linalg"
+        assert names[-1] == "fakekernel:tir ‡ ≈"
+
+
+def test_a_legend_explains_just_the_signs_of_its_table() -> None:
+    assert legend(["1", "2=", "same", "—", "fakekernel:tir ≈"]) == (
+        "Signs: ≈ approximate activations. 1= a shared place: the process medians overlap. same the same program, "
+        "called the same way; measured once. — not measured, or without meaning here."
+    )
+    assert legend(["1", "12.3 µs", "same as"]) == ""
+    assert "Signs: — not measured" in section(markdown(fake.record(bound=None)), "Memory")
+
+
+def test_metrics_have_a_table_of_their_own() -> None:
+    text = markdown(
+        fake.record(chunk=1, metrics={"open_files": 9.0}), fake.record(chunk=16, metrics={"open_files": 12.0})
+    )
+    assert rows(section(text, "Metrics")) == [["fakelib:ops", "looped-stitched", "12"]]
+    assert "Open files: Open file descriptors" in section(text, "Metrics")
+    assert "#### Metrics" not in markdown(fake.record())

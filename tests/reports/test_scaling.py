@@ -6,11 +6,11 @@ from typing import Any
 
 import fake_records as fake
 
-from rnnbench.reports.anatomy import anatomy_table, state_table
-from rnnbench.reports.entries import Entry
+from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.results.record import Record
 from rnnbench.results.timing import DispatchFloor, SideLatency
+from rnnbench.results.views import Entry
 
 CHUNKS = (8, 16, 32, 64)
 
@@ -28,7 +28,7 @@ def entry(chunk: int, build_s: float = 0.1, **given: Any) -> Entry:
 def test_a_quadratic_build_is_called_so() -> None:
     (row,) = scaling_table([entry(chunk, 1e-3 * chunk**2, time="unrolled") for chunk in CHUNKS]).rows
     assert row[2] == "2.00 ± 0.00, quadratic"
-    assert row[6] == "64, the largest asked for"
+    assert row[6] == "64, the largest requested"
 
 
 def test_the_first_chunk_that_does_not_build_is_named() -> None:
@@ -72,7 +72,7 @@ def test_calls_until_a_compile_pays_off() -> None:
 
 def test_the_anatomy_is_a_call_and_a_step() -> None:
     entries = [entry(chunk, bound=12e-6 + 2e-6 * chunk, spread=0.0) for chunk in CHUNKS]
-    (row,) = anatomy_table(entries).rows
+    (row,) = call_cost_table(entries).rows
     assert row[2].startswith("12.0 µs ±")
     assert row[3:5] == ("—", "—")
     assert row[5].startswith("2.00 µs ±")
@@ -89,7 +89,7 @@ def test_beside_the_fitted_cost_of_a_call_stand_the_measured_floor_of_dispatch_a
             update={"timing": plain.timing.model_copy(update={"dispatch_floor": floor, "state_copy": copy})}
         )
         entries.append(Entry(record, record))
-    (row,) = anatomy_table(entries).rows
+    (row,) = call_cost_table(entries).rows
     assert row[2].startswith("12.0 µs ±")
     assert row[3:5] == ("3.00 µs ±3.4 %", "1.50 µs")
 
@@ -99,5 +99,5 @@ def test_what_a_stateful_call_costs_is_a_figure() -> None:
         *(entry(chunk, bound=100e-6, spread=0.0) for chunk in CHUNKS),
         *(entry(chunk, bound=112e-6, spread=0.0, state="stateful") for chunk in CHUNKS),
     ]
-    (row,) = state_table(entries).rows
+    (row,) = stateful_cost_table(entries).rows
     assert row[2:] == ("12.0 µs",) * 4

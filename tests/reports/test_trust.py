@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fake_records as fake
 
-from rnnbench.reports.entries import view
-from rnnbench.reports.sampling import parts_table, sampling_table
+from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import Anchor, Record
 from rnnbench.results.run_info import Conditions
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency, Sampling, Warmup
+from rnnbench.results.views import view_runs
 
 
 def noticed(latency: Latency, half_width: float, disturbed: int = 0, drift: float = 0.0) -> Latency:
@@ -35,20 +35,20 @@ def sampled(half_width: float = 0.01, **noted: float) -> Record:
 
 def shown(tmp_path, *records, steal=0.03):
     conditions = Conditions(steal=steal, load=(0.1, 0.9))
-    return view([Run(tmp_path, fake.info(conditions=conditions), records)])
+    return view_runs([Run(tmp_path, fake.info(conditions=conditions), records)])
 
 
 def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
     first, second = trust(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
-    assert "known to ±1.0% or better" in first
-    assert "2 reached the precision asked for, 0 spent their budget first" in first
+    assert "have an interval of ±1.0% or less" in first
+    assert "2 reached the requested precision, 0 spent their budget first" in first
     assert "during 5% of the blocks" in second
     assert "drifted by up to 4.0%" in second
-    assert "kept 3.0%" in second
+    assert "host gave 3.0%" in second
 
 
 def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
-    assert "0 reached the precision asked for, 2 spent" in trust(shown(tmp_path, sampled(0.05)))[0]
+    assert "0 reached the requested precision, 2 spent" in trust(shown(tmp_path, sampled(0.05)))[0]
 
 
 def test_a_record_of_an_earlier_version_says_nothing_of_what_it_took_no_notice_of(tmp_path):
@@ -65,7 +65,7 @@ def test_the_table_says_how_each_latency_was_sampled(tmp_path):
     table = sampling_table(shown(tmp_path, sampled(0.01, disturbed=3, drift=0.002)).entries)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["latency"], row["95 %"], row["stopped by"]) == ("bound", "±1.0 %", "precision")
-    assert (row["at rest"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2%")
+    assert (row["stationary"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2%")
     assert len(table.rows) == 2
 
 
@@ -79,7 +79,7 @@ def test_parts_compare_as_ratios_to_their_anchor(tmp_path):
         )
         for record, group, factor in ((one, 0, 2), (other, 1, 4))
     ]
-    table = parts_table(shown(tmp_path, *parted).entries)
+    table = groups_table(shown(tmp_path, *parted).entries)
     assert [row[-1] for row in table.rows] == ["2.00×", "4.00×"]
     assert "the-anchor" in table.note
-    assert parts_table(shown(tmp_path, one).entries).rows == ()
+    assert groups_table(shown(tmp_path, one).entries).rows == ()

@@ -11,7 +11,7 @@ import fake_records as fake
 import pytest
 
 from rnnbench.results.compare import compare_runs
-from rnnbench.results.optional import MissingExtraError, require
+from rnnbench.optional import MissingExtraError, require
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 
@@ -106,6 +106,30 @@ def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None
         assert expected in text
     assert "load" not in text
     assert compare_runs(base, base).warnings == ()
+
+
+def test_runs_of_two_machines_have_no_verdicts_of_latencies_unless_told_to() -> None:
+    base = run([fake.record(bound=1e-3)], "old")
+    timing = fake.record(bound=9e-3).timing.model_copy(update={"build_s": 60.0})
+    slower = fake.record(bound=9e-3).model_copy(update={"timing": timing})
+    new = run([slower], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    result = compare_runs(base, new)
+    assert (result.latencies, result.builds, result.regressed, result.two_machines) == ((), (), False, True)
+    assert "come from two machines, so latencies have no verdicts" in result.warnings[0]
+    result = compare_runs(base, new, across_machines=True)
+    assert {c.verdict for c in result.latencies} == {"SLOWER"}
+    assert result.two_machines
+    assert "each verdict compares the machines" in result.warnings[0]
+
+
+def test_another_python_or_load_is_no_other_machine() -> None:
+    machine = {**fake.info().machine, "python": "3.11.7", "load": 0.1}
+    base = run([fake.record(bound=1e-3)], "old", machine=machine)
+    new = run([fake.record(bound=1e-3)], "new", machine={**machine, "python": "3.12.1", "load": 7.0})
+    result = compare_runs(base, new)
+    assert not result.two_machines
+    assert result.latencies
+    assert result.warnings == ("machines differ in python: 3.11.7 in old, 3.12.1 in new",)
 
 
 def test_a_shared_measurement_is_followed_or_left_out() -> None:

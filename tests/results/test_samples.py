@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnbench.results import SAMPLES_CAP, StoreError, read_samples, samples_file, save_samples
-from rnnbench.results.samples import COLUMNS
+from rnnbench.results.samples import SAMPLE_COLUMNS as COLUMNS
 
 
 def rows(count: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import sys
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, backends, check, compare, doctor, report, run, schema
+from rnnbench.cli import ab, backends, check, compare, doctor, export, report, run, schema
 from rnnbench.cli import list as list_command
 
 
@@ -34,6 +34,7 @@ for _command in (
     report.report,
     compare.compare,
     ab.ab,
+    export.export,
     backends.backends,
     doctor.doctor,
     schema.schema,

@@ -11,6 +11,6 @@ from rnnbench.cli.options import console
 def backends() -> None:
     """Print the installed backends with their versions and what each route supports, and how to install the others."""
     from rnnbench.backends.support_matrix import support_matrix
-    from rnnbench.reports.survey import print_survey
+    from rnnbench.reports.support_matrix import print_support_matrix
 
-    print_survey(support_matrix(), console())
+    print_support_matrix(support_matrix(), console())

@@ -67,7 +67,7 @@ def side_latency(processes: Sequence[Sequence[Block]]) -> SideLatency:
 
 
 def sample_rows(processes: Sequence[Sequence[Block]]) -> np.ndarray:
-    """Every sample as a row of `results.samples.COLUMNS`, in the order of time [samples, columns]."""
+    """Every sample as a row of `results.samples.SAMPLE_COLUMNS`, in the order of time [samples, columns]."""
     return np.concatenate(
         [
             np.column_stack(

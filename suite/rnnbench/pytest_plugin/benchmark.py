@@ -19,8 +19,7 @@ from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.pipeline import not_sampled, record_of
 from rnnbench.pytest_plugin.outcome import conclude
 from rnnbench.pytest_plugin.trial_test import check_item, context_of
-from rnnbench.reports.entries import Entry
-from rnnbench.results import Record
+from rnnbench.results import Entry, Record
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.stages import RoofReadings
 from rnnbench.worker import log_name

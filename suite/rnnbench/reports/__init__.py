@@ -1,12 +1,17 @@
-"""Tables, plots and pages, made from results. What is named here is for other rooms."""
+"""Reports: tables, pictures and pages, made from results.
+
+`write_report` writes a run's page with its pictures, `print_summary` is the end of `rnnbench run`, `print_conformance`
+that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs. Start reading at `markdown.py`, the
+order of a page; `tables.py` has what all tables share. Reports read `rnnbench.results` and the declarations of latency
+paths and metrics, and know neither pipeline nor backends.
+"""
 
 from rnnbench.reports.comparison import comparison_markdown, print_comparison
-from rnnbench.reports.conformance import print_conformance
-from rnnbench.reports.entries import ReportError, view
+from rnnbench.reports.conformance_summary import print_conformance
 from rnnbench.reports.terminal import print_summary
 from rnnbench.reports.trust import trust
 from rnnbench.reports.units import count, multiple
-from rnnbench.reports.write import write_comparison, write_report
+from rnnbench.reports.write import ReportError, write_comparison, write_report
 
 __all__ = [
     "ReportError",
@@ -17,7 +22,6 @@ __all__ = [
     "print_conformance",
     "print_summary",
     "trust",
-    "view",
     "write_comparison",
     "write_report",
 ]

@@ -1,7 +1,7 @@
 """What all pictures share: colours, lines and markers, the panels, their axes and the legend.
 
-A row of panels an origin and a column a hidden size, all on the same axes. Colour is the program (backend:route), the
-line how time advances, the marker who carries the state; each means the same in every picture of a report.
+A row of panels for each origin and a column for each hidden size, all on the same axes. Colour is the
+program (backend:route), the line is how time advances, the marker is who keeps the state, in every picture of a report.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnbench.reports.entries import ORIGINS, Entry
 from rnnbench.reports.panels import Line, Panels
+from rnnbench.results.views import ORIGINS, Entry
 
 # Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
 # again for a report of every route, lighter and darker than those.
@@ -58,7 +58,7 @@ STYLE = {
     "savefig.dpi": 150,
 }
 BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
-"""The line of the fastest of any origin."""
+"""The grey line of the fastest program."""
 GREY = {"color": "#444444"}
 LEGEND_INCHES = 2.7
 LEGEND_LINE_INCHES = 0.2
@@ -95,7 +95,7 @@ class Canvas:
         return {"color": self._colours[line.target], "linestyle": _dashes(line.time)}
 
     def mark(self, axis: Any, x: float, y: float, line: Line, entry: Entry, size: float = 5.0) -> None:
-        """A point of a line; hollow where another trial's measurement stands for it."""
+        """A point of a line; hollow where the trial shares another one's measurement."""
         # Large marks lie below small ones, so that neither hides the other.
         colour = self._colours[line.target]
         face = "white" if entry.shares else colour

@@ -1,4 +1,4 @@
-"""Two runs compared, for the terminal and as Markdown: warnings first, then what regressed, then the rest."""
+"""A comparison of two runs, in the terminal and as Markdown: warnings first, then regressions, then the rest."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from rnnbench.reports import markdown, units
-from rnnbench.reports.entries import short_names
 from rnnbench.reports.tables import Table
 from rnnbench.results.compare import BuildChange, Comparison, LatencyChange
 from rnnbench.results.verdict import ERROR_RATE, Verdict
+from rnnbench.results.views import short_names
 
 VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "UNDECIDED", "SAME")
 MOST_ROWS = 40
 """Rows of one table in the terminal; the Markdown has all."""
 PAIRED = (
-    "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict; the interval has what "
-    "several looks at it cost."
+    "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict. The interval is "
+    "corrected for the number of looks at it."
 )
 APART = (
-    "The runs were not sampled in turn: a drift of the machine between them is in the ratio. `rnnbench ab` has none."
+    "The runs were not sampled in turn: a drift of the machine between them is part of the ratio. `rnnbench ab` "
+    "samples in turn."
 )
+TWO_MACHINES = "*"
+"""Mark of a verdict on two machines."""
 STYLES = {"SLOWER": "bold red", "FASTER": "green", "UNDECIDED": "yellow", "SAME": "dim"}
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """What `rnnbench compare` and `ab` print: short names, and the first without what stayed the same."""
+    """What `rnnbench compare` and `ab` print, with short names; `compare` leaves out what stayed the same."""
     for warning in comparison.warnings:
         console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
     names = short_names(_trials(comparison))
@@ -40,9 +43,11 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         for index, name in enumerate(content.columns):
             text = index < content.text
             grid.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
-        rows = [row for row in content.rows if comparison.paired or row[0] != "SAME"]
+        rows = [row for row in content.rows if comparison.paired or row[0].removesuffix(TWO_MACHINES) != "SAME"]
         for row in rows[:MOST_ROWS]:
-            grid.add_row(*(escape(names.get(cell, cell)) for cell in row), style=STYLES.get(row[0]))
+            grid.add_row(
+                *(escape(names.get(cell, cell)) for cell in row), style=STYLES.get(row[0].removesuffix(TWO_MACHINES))
+            )
         if rows:
             console.print(grid)
         if len(rows) > MOST_ROWS:
@@ -51,7 +56,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         f"[{'bold red' if comparison.regressed else 'green'}]{escape(summary(comparison))}[/]", highlight=False
     )
     if comparison.latencies:
-        console.print(PAIRED if comparison.paired else APART, style="dim", highlight=False)
+        console.print(_how_sampled(comparison), style="dim", highlight=False)
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -104,8 +109,17 @@ def _latency_table(comparison: Comparison) -> Table:
     def order(change: LatencyChange) -> tuple[int, float, str, str]:
         return VERDICTS.index(change.verdict), -abs(change.ratio - 1), change.trial, change.path
 
+    mark = TWO_MACHINES if comparison.two_machines else ""
     rows = [
-        (c.verdict, c.trial, c.path, units.seconds(c.base), units.seconds(c.new), f"{c.ratio:.3f}", *_evidence(c))
+        (
+            c.verdict + mark,
+            c.trial,
+            c.path,
+            units.seconds(c.base),
+            units.seconds(c.new),
+            f"{c.ratio:.3f}",
+            *_evidence(c),
+        )
         for c in sorted(comparison.latencies, key=order)
     ]
     return Table(
@@ -114,8 +128,13 @@ def _latency_table(comparison: Comparison) -> Table:
         tuple(rows),
         text=3,
         note=f"The smallest change that matters is {comparison.threshold:.1%}. The ratio is new over base, with its "
-        f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. " + (PAIRED if comparison.paired else APART),
+        f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. {_how_sampled(comparison)}",
     )
+
+
+def _how_sampled(comparison: Comparison) -> str:
+    sentence = PAIRED if comparison.paired else APART
+    return f"{sentence} {TWO_MACHINES}: of two machines." if comparison.two_machines else sentence
 
 
 def _evidence(change: LatencyChange) -> tuple[str, str]:
@@ -128,11 +147,11 @@ def _evidence(change: LatencyChange) -> tuple[str, str]:
 def _build_table(comparison: Comparison) -> Table:
     rows = [(c.what, c.trial, _built(c, c.base), _built(c, c.new)) for c in comparison.builds]
     return Table(
-        "What the compiler made",
+        "Build results that changed",
         ("what", "trial", "base", "new"),
         tuple(rows),
         text=2,
-        note="For information: a build is timed once, so it has no verdict.",
+        note="A build is timed once, so it has no verdict.",
     )
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry, View
 from rnnbench.reports.tables import Table
 from rnnbench.results.record import Record
+from rnnbench.results.views import Entry, View
 
 
 def conformance_table(view: View) -> Table:
@@ -31,10 +31,11 @@ def conformance_table(view: View) -> Table:
         ("program", "strategy", "trials", *checks),
         tuple(rows),
         text=2,
-        note="✓ passed in every trial that got to it, with the largest error as a multiple of the rounding expected at "
-        "that step (no number where bits are compared); until chaos: as far as the reference itself does not diverge. "
-        "✗ failed in so many of its trials; xfail: all of those were known to; XPASS: passed although it was known to "
-        "fail. n/a: has no meaning for the strategy. —: not reached.",
+        note="✓ passed in every trial that reached the check. The number is the largest error, as a multiple of the "
+        "rounding error expected at that step; checks that compare bits have none. until chaos: passed up to the step "
+        "from which the reference itself diverges. ✗ failed in that many trials. xfail: all of these failures were "
+        "expected. XPASS: an expected failure did not happen. n/a: the check has no meaning for the strategy. — not "
+        "reached.",
     )
 
 
@@ -47,8 +48,8 @@ def _check_cell(check: str, records: Sequence[Record]) -> str:
     shown = [figure.rounding for figure in failed or ran if figure.rounding is not None]
     worst = max(shown, key=lambda value: math.inf if math.isnan(value) else value, default=None)
     chaotic = any(figure.verdict == "chaotic" for figure in ran)
-    known = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected_failures)
-    mark = "xfail" if known == len(failed) else "✗"
+    expected = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected_failures)
+    mark = "xfail" if expected == len(failed) else "✗"
     text = f"{mark} {len(failed)} of {len(ran)}" if failed else "✓ until chaos" if chaotic else "✓"
     if any(f.what == check and f.verdict == "passed" for record in records for f in record.expected_failures):
         text += " XPASS"

@@ -1,12 +1,13 @@
-"""The tables of what a program costs beside its latency: compile time, size and memory."""
+"""The tables of compile time, artifact size, memory and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rnnbench.measure.metrics import METRICS, Metric
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, by_program
+from rnnbench.results.views import Entry
 
 ENOUGH_CALLS = 1_000
 """Calls from which what 1,000 of them add to memory is shown: of fewer it is a guess."""
@@ -19,7 +20,7 @@ def build_table(entries: Sequence[Entry]) -> Table:
         "Compile time (cold)",
         lambda e: e.measured.timing.build_s if e.measured else None,
         units.seconds,
-        "Each build is timed once. An unrolled program grows with its chunk, a looped one should not.",
+        "Each build is timed once. An unrolled program grows with its chunk; a looped one should not.",
     )
 
 
@@ -40,12 +41,14 @@ def _by_chunk(
     shown: Callable[[float | None], str],
     note: str = "",
 ) -> Table:
-    found = {
+    values_by_program = {
         key: {entry.chunk: value for entry in group if (value := figure(entry)) is not None}
         for key, group in by_program(entry for entry in entries if not entry.shares).items()
     }
-    chunks = sorted({chunk for values in found.values() for chunk in values})
-    rows = [(*key, *(shown(values.get(chunk)) for chunk in chunks)) for key, values in found.items() if values]
+    chunks = sorted({chunk for values in values_by_program.values() for chunk in values})
+    rows = [
+        (*key, *(shown(values.get(chunk)) for chunk in chunks)) for key, values in values_by_program.items() if values
+    ]
     columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks))
     return Table(title, columns, tuple(rows), text=2, note=note)
 
@@ -77,12 +80,35 @@ def memory_table(entries: Sequence[Entry]) -> Table:
         ),
         tuple(rows),
         text=2,
-        note="Resident bytes of the trial's own process, framework included; the build peak counts the compiler's "
-        "processes too. Each is the largest over the chunks, at the chunk in brackets. Weights: their bytes, and their "
-        "share of what loading and calling added to the import (steady). Growth: what 1,000 calls add, over the calls "
-        f"in brackets, which sampling made; the largest over the chunks that had {ENOUGH_CALLS:,} calls or more. All "
-        "of it is the host's memory: programs that ran on the CPU have none of a device's.",
+        note="Resident bytes of the trial's own process, framework included. The build peak includes the compiler's "
+        "processes. Each figure is the largest over the chunks; the chunk is in brackets. Weights: their bytes, and "
+        "their share of what loading and calling added after the import (steady). Growth: what 1,000 calls add, seen "
+        f"over the calls in brackets; the largest over the chunks with {ENOUGH_CALLS:,} calls or more. All figures are "
+        "of the host's memory.",
     )
+
+
+def metrics_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: for each program and strategy the metrics that its records have, the largest over the chunks."""
+    present = [metric for name, metric in METRICS.items() if any(name in entry.record.metrics for entry in entries)]
+    measured = (entry for entry in entries if not entry.shares and entry.record.metrics)
+    rows = [(*key, *(_metric(group, metric) for metric in present)) for key, group in by_program(measured).items()]
+    return Table(
+        "Metrics",
+        ("program", "strategy", *(metric.title for metric in present)),
+        tuple(rows) if present else (),
+        text=2,
+        note=" ".join(f"{metric.title.capitalize()}: {metric.meaning}" for metric in present)
+        + " Each is the largest over the chunks.",
+    )
+
+
+def _metric(entries: Sequence[Entry], metric: Metric) -> str:
+    values = [entry.record.metrics[metric.name] for entry in entries if metric.name in entry.record.metrics]
+    if not values:
+        return units.MISSING
+    shown = {"seconds": units.seconds, "bytes": units.nbytes, "count": "{:,.0f}".format}
+    return shown[metric.unit](max(values))
 
 
 def _weights_share(entries: Sequence[Entry]) -> str:

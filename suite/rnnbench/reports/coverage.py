@@ -35,35 +35,35 @@ def coverage(records: Sequence[Record]) -> list[Coverage]:
     return [_of_case(case, records) for case in dict.fromkeys(record.case for record in records)]
 
 
-def sentences(found: Coverage) -> Iterable[str]:
-    """What to print of it; nothing of a case that has no two axes."""
-    if not found.pairs:
+def sentences(case: Coverage) -> Iterable[str]:
+    """Sentences on a case's coverage; none for a case with less than two axes."""
+    if not case.pairs:
         return
-    if found.points == found.product:
-        yield f"{found.case}: all {units.count(found.points, 'point')} of the product of its axes"
+    if case.points == case.product:
+        yield f"{case.case}: all {units.count(case.points, 'point')} of the product of its axes"
     else:
-        part = found.points / found.product
+        part = case.points / case.product
         yield (
-            f"{found.case}: {units.count(found.points, 'point')} of a product of {found.product:,} ({part:.2g} of it), "
-            f"with {found.pairs:,} of its {found.all_pairs:,} pairs of values"
+            f"{case.case}: {units.count(case.points, 'point')} of a product of {case.product:,} ({part:.2g} of it), "
+            f"with {case.pairs:,} of its {case.all_pairs:,} pairs of values"
         )
-    shares = (f"{target} {count / found.pairs:.0%}" for target, count in sorted(found.checked.items()))
+    shares = (f"{target} {count / case.pairs:.0%}" for target, count in sorted(case.checked.items()))
     yield f"  pairs supported and checked: {', '.join(shares)}"
 
 
 def _of_case(case: str, records: Sequence[Record]) -> Coverage:
-    own = [_values(record) for record in records if record.case == case]
-    axes = {leaf: {point[leaf] for point in own} for leaf in own[0]}
-    axes = {leaf: known for leaf, known in axes.items() if len(known) > 1}
-    sizes = [len(known) for known in axes.values()]
-    pairs = {pair for point in own for pair in _pairs(point, axes)}
+    points = [_values(record) for record in records if record.case == case]
+    axes = {leaf: {point[leaf] for point in points} for leaf in points[0]}
+    axes = {leaf: values for leaf, values in axes.items() if len(values) > 1}
+    sizes = [len(values) for values in axes.values()]
+    pairs = {pair for point in points for pair in _pairs(point, axes)}
     checked: dict[str, set[Pair]] = {record.target: set() for record in records if record.case == case}
     for record in records:
         if record.conformance and record.target in checked:
             checked[record.target] |= pairs.intersection(_pairs(_values(record), axes))
     return Coverage(
         case=case,
-        points=len({tuple(point.items()) for point in own}),
+        points=len({tuple(point.items()) for point in points}),
         product=prod(sizes),
         pairs=len(pairs),
         all_pairs=(sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2,

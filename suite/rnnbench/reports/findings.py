@@ -1,4 +1,4 @@
-"""Tables of what a compiler engineer looks for: tricks, what stands in, threads, what did not run, what is missing."""
+"""Tables of findings: trials that did not run, threads, emulation, optimisations, missing figures; the machine."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry, View
-from rnnbench.reports.expected import outcome_of
+from rnnbench.reports.expected_failures import outcome_of
 from rnnbench.reports.lowered import sizes, strategies
 from rnnbench.reports.tables import P99_SAMPLES, Table
+from rnnbench.results.views import Entry, View
 
 NO_FIGURE = "its record has none"
 
 
 def notes_table(view: View) -> Table:
-    """Tricks that a reader should know of when he compares programs."""
+    """Optimisations that a reader should know of when comparing programs."""
     notes = {
         (entry.target, entry.record.params.time, note)
         for entry in view.entries
@@ -27,11 +27,11 @@ def notes_table(view: View) -> Table:
     for target, time, note in sorted(notes):
         grouped.setdefault((target, note), []).append(time)
     rows = [(target, ", ".join(times), note) for (target, note), times in grouped.items()]
-    return Table("What the programs do to be fast", ("program", "time", "note"), tuple(rows), text=3)
+    return Table("Optimisations", ("program", "time", "note"), tuple(rows), text=3)
 
 
 def emulated_table(view: View) -> Table:
-    """What stands in where a runtime has no notion of what was asked."""
+    """What stands in for what a runtime lacks."""
     rows = {
         (entry.target, entry.strategy, entry.record.support.reason, _issue(entry.record.support.upstream))
         for entry in view.entries
@@ -41,7 +41,7 @@ def emulated_table(view: View) -> Table:
 
 
 def threads_table(view: View) -> Table:
-    """Where other threads worked than were asked for: a runtime that does not share the work, or that takes more."""
+    """Where the number of busy threads differs from the requested number."""
     groups: dict[tuple[str, int, int], list[Entry]] = {}
     for entry in view.entries:
         environment = entry.record.environment
@@ -49,21 +49,21 @@ def threads_table(view: View) -> Table:
             key = (entry.target, environment.threads_requested, environment.threads_busy or 0)
             groups.setdefault(key, []).append(entry)
     rows = [
-        (target, str(asked), str(busy), strategies(entries), sizes(entries), str(len(entries)))
-        for (target, asked, busy), entries in sorted(groups.items())
+        (target, str(requested), str(busy), strategies(entries), sizes(entries), str(len(entries)))
+        for (target, requested, busy), entries in sorted(groups.items())
     ]
     return Table(
-        "Other threads worked than were asked for",
-        ("program", "asked", "worked", "strategies", "where", "trials"),
+        "Threads that differ from the requested number",
+        ("program", "requested", "busy", "strategies", "where", "trials"),
         tuple(rows),
         text=5,
-        note="Threads that took CPU time while bound calls were sampled, by the kernel's account. Fewer: nothing in "
-        "the program was shared out, which may be wise. More: a pool works beside what it was allowed.",
+        note="Busy threads are those that used CPU time while bound calls were sampled, as the kernel counts it. Fewer "
+        "than requested: the program does not divide its work. More: the runtime uses further threads.",
     )
 
 
 def not_run_table(view: View) -> Table:
-    """Every trial that is not `ok`, those alike together."""
+    """Every trial that is not `ok`; equal ones share a row."""
     groups: dict[tuple[str, str, str, str, str], list[Entry]] = {}
     for entry in view.entries:
         record = entry.record
@@ -116,13 +116,13 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
     if floor is None or floor.ratio is None:
         yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
     elif floor.interval is None:
-        yield "× of floor, its interval", "less than two processes were sampled with a look of the probe beside them"
+        yield "× of floor, its interval", "the probe measured beside less than two processes"
     if (dispatch := timing.dispatch_floor) is not None and dispatch.seconds is None:
         yield "dispatch floor", dispatch.unmeasured
 
 
 def outcome_counts(view: View) -> list[tuple[str, int]]:
-    """Trials by outcome, the commonest first."""
+    """Trials by outcome, the most frequent first."""
     counts = Counter(outcome_of(entry.record) for entry in view.entries)
     return sorted(counts.items(), key=lambda item: (item[0] != "ok", -item[1], item[0]))
 

@@ -1,21 +1,19 @@
-"""The tables of latencies: the ranking, what is struck from it, and strategies head to head."""
+"""The tables of latencies: the rankings, programs that failed a check, and strategy pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from rnnbench.reports import units
-from rnnbench.reports.entries import ORIGIN_MEANS, Entry, View
-from rnnbench.reports.ranking import CONFIDENCE, Duel, Ranking, duels, rank
-from rnnbench.reports.tables import SHARED, Table, p99, per_call_and_step, program, strategy
+from rnnbench.reports.tables import IMPOSSIBLE, SHARED, Table, p99, per_call_and_step, program, strategy
+from rnnbench.results.ranking import CONFIDENCE, Ranking, StrategyPair, rank, strategy_pairs
 from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import SMALLEST
-
-IMPOSSIBLE = "⚠"
+from rnnbench.results.views import ORIGIN_MEANS, Entry, View
 
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
-    """Of one workload, a table an origin, sorted by chunk and then by place."""
+    """Of one workload: a table for each origin, sorted by chunk and then by place."""
     rankings = rank(entries)
     for origin in dict.fromkeys(r.origin for r in rankings):
         rows = [row for r in rankings if r.origin == origin for row in _ranking_rows(r)]
@@ -39,6 +37,9 @@ def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
             ),
             tuple(rows),
             text=5,
+            note="± processes: half the range of the process medians, relative to the median. × of floor: bound "
+            "latency over the latency floor, with its 95 % interval. p99 in brackets: several calls were timed as one "
+            "sample.",
         )
 
 
@@ -82,7 +83,7 @@ def _p99(bound: Latency | None, chunk: int) -> tuple[str, str]:
 
 
 def _above_floor(entry: Entry) -> str:
-    """The ratio with its interval, and a mark where all of it lies under what should be impossible."""
+    """The ratio with its interval, and a sign where the whole interval is below 1."""
     floor = entry.measured.floor if entry.measured else None
     if floor is None or floor.ratio is None:
         return units.MISSING
@@ -93,19 +94,19 @@ def _above_floor(entry: Entry) -> str:
     return f"{units.ratio(floor.ratio)} ({units.digits(low)} to {units.digits(high)}){impossible}"
 
 
-def struck_table(view: View) -> Table:
-    """Latencies of programs that compute something else."""
+def failed_check_table(view: View) -> Table:
+    """Latencies of programs that failed a conformance check."""
     rows = [
         (entry.record.trial, _first_failure(entry), *map(_struck, per_call_and_step(entry.bound, entry.chunk)))
         for entry in view.entries
         if entry.record.outcome == "nonconforming"
     ]
     return Table(
-        "Struck from the ranking",
+        "Not ranked: a check failed",
         ("trial", "what failed", "bound/call", "bound/step"),
         tuple(rows),
         text=2,
-        note="A number from a program that computes something else is worse than no number.",
+        note="These programs compute wrong numbers, so their latencies have no place in the ranking.",
     )
 
 
@@ -120,30 +121,30 @@ def _first_failure(entry: Entry) -> str:
     return failed[0] if failed else entry.record.reason
 
 
-def duel_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: strategies of one backend that differ in one axis, as ratios of bound latency by chunk."""
-    found = duels(entries)
-    chunks = sorted({chunk for duel in found for chunk in duel.odds})
+def strategy_pair_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: the ratios of bound latency of strategies that differ in one axis, by chunk."""
+    pairs = strategy_pairs(entries)
+    chunks = sorted({chunk for pair in pairs for chunk in pair.ratios})
     rows = [
-        (duel.target, f"{duel.one} ÷ {duel.other}", duel.common, *(_odds(duel, chunk) for chunk in chunks))
-        for duel in found
+        (pair.target, f"{pair.first} ÷ {pair.second}", pair.common, *(_ratio(pair, chunk) for chunk in chunks))
+        for pair in pairs
     ]
     return Table(
-        "Strategies head to head",
-        ("program", "ratio", "both", *(f"chunk {chunk}" for chunk in chunks)),
+        "Strategy pairs",
+        ("program", "ratio", "in common", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=3,
-        note=f"Below 1 the first is faster. In brackets its interval at {CONFIDENCE:.0%}, over processes in which both "
-        f"were sampled in turn; the verdict is that of `rnnbench compare`, {SMALLEST:.0%} the smallest effect that "
-        "matters. 'same': one program, measured once.",
+        note=f"The ratio of the two strategies' bound latencies. Below 1 the first one is faster. In brackets: the "
+        f"{CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those of "
+        f"`rnnbench compare`; the smallest change that matters is {SMALLEST:.0%}.",
     )
 
 
-def _odds(duel: Duel, chunk: int) -> str:
-    if chunk not in duel.odds:
+def _ratio(pair: StrategyPair, chunk: int) -> str:
+    if chunk not in pair.ratios:
         return units.MISSING
-    odds = duel.odds[chunk]
-    if odds is None:
+    judged = pair.ratios[chunk]
+    if judged is None:
         return SHARED
-    interval = "" if odds.interval is None else " ({} to {})".format(*map(units.digits, odds.interval))
-    return f"{units.ratio(odds.ratio)}{interval} {odds.verdict}"
+    interval = "" if judged.interval is None else " ({} to {})".format(*map(units.digits, judged.interval))
+    return f"{units.ratio(judged.ratio)}{interval} {judged.verdict}"

@@ -1,85 +1,85 @@
-"""Tables of what became of a program's steps, beside what was asked for, in words."""
+"""Tables of compiled forms: where the compiled program has another form than requested."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from rnnbench.reports.entries import Entry, View
 from rnnbench.reports.tables import Table
+from rnnbench.results.views import Entry, View
 
 _PARTS = re.compile(r"(fused|looped|unrolled)(?: (\d+))?(?: of (\d+))?")
 
 
-def asked_form(time: str) -> str:
-    """What a way of advancing time should lower to: `unrolled:4` is a loop over 4 copies."""
+def requested_form(time: str) -> str:
+    """The form that a time requests: `unrolled:4` is a loop over 4 copies."""
     copies = time.removeprefix("unrolled:")
     return time if copies == time else f"looped of {copies}"
 
 
-def found_forms(lowered: str) -> set[str]:
-    """The forms in an artifact's `lowered`, without how many of each."""
+def compiled_forms(lowered: str) -> set[str]:
+    """The forms in an artifact's `lowered`, without their counts."""
     return {f"{form} of {copies}" if copies else form for form, _, copies in _PARTS.findall(lowered)}
 
 
 def differs(entry: Entry) -> bool:
-    """Whether the artifact turned out to be of another form than was asked for."""
+    """Whether the compiled program has another form than requested."""
     artifact = entry.artifact
-    return artifact is not None and found_forms(artifact.lowered) != {asked_form(entry.record.params.time)}
+    return artifact is not None and compiled_forms(artifact.lowered) != {requested_form(entry.record.params.time)}
 
 
 def keeps_loop_of_one(entry: Entry) -> bool:
-    """Whether a program of one step still has a loop, which was asked for."""
+    """Whether a program of one step still has the loop that was requested."""
     artifact = entry.artifact
     return artifact is not None and entry.chunk == 1 and not differs(entry) and "looped" in artifact.lowered
 
 
-def reading(asked: str, lowered: str, chunks: Iterable[int]) -> str:
+def explanation(requested: str, lowered: str, chunks: Iterable[int]) -> str:
     """A difference in words."""
-    forms = found_forms(lowered)
+    forms = compiled_forms(lowered)
     if len(forms) > 1:
         return "in parts: " + ", ".join(sorted(forms))
     (form,) = forms or {"none"}
     copies = form.removeprefix("looped of ")
     words = {
-        ("looped", "unrolled"): "the loop is written out, a copy of the cell for each step",
+        ("looped", "unrolled"): "the loop is unrolled: one copy of the cell for each step",
         ("looped", "fused"): "the loop was recognised as the runtime's operator",
         ("unrolled", "looped"): "the copies were rolled up into a loop",
         ("unrolled", "fused"): "the copies were recognised as the runtime's operator",
         ("fused", "looped"): "the operator is a loop over the kernels of a step",
-        ("fused", "unrolled"): "the operator is written out, a copy of the cell for each step",
-        ("unrolled:k", "unrolled"): "the loop over copies is written out as a whole",
+        ("fused", "unrolled"): "the operator is unrolled: one copy of the cell for each step",
+        ("unrolled:k", "unrolled"): "the loop over copies is fully unrolled",
         ("unrolled:k", "looped"): "the copies in the loop were rolled up",
     }
-    if asked == "looped" and form == "unrolled" and set(chunks) == {1}:
+    if requested == "looped" and form == "unrolled" and set(chunks) == {1}:
         return "the loop of one step is folded: one copy of the cell, and no loop around it"
     if copies != form:
         return f"each pass of the loop runs {copies} copies of the cell"
-    return words.get(("unrolled:k" if ":" in asked else asked, form), "nothing of the cell is left to be seen")
+    return words.get(("unrolled:k" if ":" in requested else requested, form), "no part of the cell can be recognised")
 
 
 def lowered_table(view: View) -> Table:
-    """Asked against found, for the trials where they differ."""
+    """The requested and the compiled form, where they differ."""
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in view.entries:
         if differs(entry) and entry.artifact and not entry.shares:
             groups.setdefault((entry.target, entry.record.params.time, entry.artifact.lowered), []).append(entry)
     rows = [
-        (*key, reading(key[1], key[2], (e.chunk for e in entries)), sizes(entries), str(len(entries)))
+        (*key, explanation(key[1], key[2], (e.chunk for e in entries)), sizes(entries), str(len(entries)))
         for key, entries in sorted(groups.items())
     ]
     return Table(
-        "Lowered to something else than asked",
-        ("program", "asked", "lowered to", "that is", "where", "trials"),
+        "Compiled to another form than requested",
+        ("program", "requested", "lowered to", "meaning", "where", "trials"),
         tuple(rows),
         text=5,
-        note="A finding, not a failure: a good compiler folds a loop of one step. "
-        "Read the strategy of these programs as what they lowered to.",
+        note="This is no failure: a good compiler folds a loop of one step. Read the strategy of these programs as the "
+        "form that they lowered to.",
     )
 
 
 def kept_loops_table(view: View) -> Table:
-    """Programs of one step that have a loop around it all the same."""
+    """Programs of one step that still have a loop."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in view.entries:
         if keeps_loop_of_one(entry) and entry.artifact and not entry.shares:
@@ -93,8 +93,8 @@ def kept_loops_table(view: View) -> Table:
         ("program", "lowered to", "strategies", "where", "trials"),
         tuple(rows),
         text=4,
-        note="As asked, and yet news to who feeds a stream one sample a call: a loop that runs once is not folded, "
-        "and what it costs is in every call. Compare with the same program unrolled.",
+        note="The compiler kept the requested loop, although it runs once per call. Its cost is in every call. Compare "
+        "with the same program unrolled.",
     )
 
 

@@ -1,39 +1,41 @@
-"""The page of a report: the answer first, then ranking, pictures, conformance, costs, findings and the machine."""
+"""The page of a report: the answer first, then rankings, pictures, conformance, costs, findings and the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from rnnbench.measure.paths import PATHS
 from rnnbench.reports import findings, lowered, units
-from rnnbench.reports.anatomy import anatomy_table, state_table
+from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
-from rnnbench.reports.costs import build_table, memory_table, size_table
-from rnnbench.reports.entries import Entry, View, Workload
-from rnnbench.reports.expected import expected_table
-from rnnbench.reports.latencies import duel_table, ranking_tables, struck_table
+from rnnbench.reports.costs import build_table, memory_table, metrics_table, size_table
+from rnnbench.reports.expected_failures import expected_failures_table
+from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
-from rnnbench.reports.ranking import Place, Ranking, rank
-from rnnbench.reports.sampling import parts_table, sampling_table
+from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
-from rnnbench.reports.tables import APPROXIMATE, MARKS, Table
+from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.reports.trust import disturbance_warning, trust
+from rnnbench.results.ranking import Place, Ranking, rank
+from rnnbench.results.views import ORIGIN_MEANS, Entry, View, Workload
 
-ANATOMY = (anatomy_table, state_table)
+CALL_COSTS = (call_cost_table, stateful_cost_table)
+COSTS = (build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)
 HOW_TO_READ = (
-    "A **program** is written backend:route. Its **origin** says what was compiled: *library* is the runtime's own RNN "
-    "operator, *imported* a framework's model through an importer, *authored* IR or a kernel written in this suite. A "
-    "kernel tuned by hand is not a compiled user model, so origins are ranked apart.",
-    "A **strategy** is *time-state*. Time, inside one call: *fused* is the runtime's operator, *looped* one body under "
-    "control flow, *unrolled* a copy of the body per step, *unrolled:k* a loop over k copies. State, between calls: "
-    "*stitched* is carried by the caller, *stateful* kept inside the program; with *none* each call is a whole "
-    "sequence, and no stream can be fed that way. The **chunk** is the time steps per call: the first sample of a "
-    "chunk waits for its last, so different chunks are ranked apart too.",
-    "**Bound** latency is the least that the runtime needs from Python, everything having been prepared; **public** is "
-    "NumPy in, NumPy out. Both are medians of single calls; p99 is in brackets where calls are so short that several "
-    "were timed at once. Per step is per call divided by the chunk. **± processes** is half the range of the medians "
-    "of the sampled processes: a difference within it is none.",
-    "A dash (—) is a figure that was not measured, or that has no meaning there; *Findings* lists the reasons.",
+    "A **program** is written backend:route. Its **origin** says who wrote what was compiled. "
+    + " ".join(f"*{origin}*: {meaning}." for origin, meaning in ORIGIN_MEANS.items())
+    + " Each origin has a ranking of its own.",
+    "A **strategy** is *time-state*. Time says how one call advances: *fused* is the runtime's own operator, *looped* "
+    "is one body under control flow, *unrolled* has a copy of the body for each step, *unrolled:k* is a loop over k "
+    "copies. State says who keeps the state between calls: with *stitched* the caller, with *stateful* the program; "
+    "with *none* each call is a whole sequence, and no stream can be fed that way. The **chunk** is the number of time "
+    "steps per call. The first sample of a chunk waits for the last one, so each chunk has a ranking of its own.",
+    "Latency paths: "
+    + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
+    + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "
+    "range of the medians of the sampled processes. A difference within it does not count.",
+    "A dash (—) is a figure that was not measured, or that has no meaning there. *Findings* lists the reasons.",
 )
 
 
@@ -65,11 +67,11 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     if sentences := trust(view):
         yield " ".join(sentences)
     yield "## Ranking"
-    yield f"By bound latency, within an origin and a chunk. {MARKS}"
+    yield "By bound latency, for each origin and chunk. Compilers and libraries come first, kernels last."
     for workload, entries in view.workloads.items():
         yield f"### {workload}"
         yield from _ranking(entries)
-    yield from _titled(struck_table(view), "###")
+    yield from _titled(failed_check_table(view), "###")
     yield "## Pictures"
     if not pictures:
         yield without_pictures or "Nothing was measured that could be drawn."
@@ -78,7 +80,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield f"![{picture.title}]({picture.stem}.png)"
         yield f"{picture.caption} [SVG]({picture.stem}.svg)"
     yield from _titled(conformance_table(view), "##", "No trial got as far as a conformance check.")
-    yield from _anatomy(view)
+    yield from _call_costs(view)
     yield from _costs(view)
     yield from _sampling(view)
     yield from _findings(view)
@@ -96,11 +98,11 @@ def _outcomes(view: View) -> str:
 
 
 def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
-    """A paragraph a workload: the fastest of each origin, chunk by chunk."""
+    """A paragraph for each workload: the fastest program of each origin, by chunk."""
     yield f"**{workload}**"
     rankings = rank(entries)
     if not rankings:
-        yield "Nothing was measured: see *Findings*."
+        yield "Nothing was measured; see *Findings*."
         return
     lines = []
     for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
@@ -119,10 +121,10 @@ def _fastest(ranking: Ranking) -> str:
     first, *level = ranking.leaders
     text = f"{ranking.origin}: {_named(first)}, **{_latency(first.entry)}**"
     if level:
-        text += f"; level with {', '.join(_named(place) for place in level)}"
+        text += f"; equal to {', '.join(_named(place) for place in level)}"
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
-        return f"{text}; next {_named(others[0])}, {units.ratio(behind)} that"
+        return f"{text}; next {_named(others[0])}, {units.ratio(behind)} the latency"
     return text if level else f"{text}; the only one"
 
 
@@ -148,19 +150,21 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
     for content in contents:
         yield from _titled(content, "####")
     yield from _titled(path_table(entries), "####")
-    yield from _titled(duel_table(entries), "####")
+    yield from _titled(strategy_pair_table(entries), "####")
 
 
 def _costs(view: View) -> Iterator[str]:
-    yield "## Compile time, size and memory"
+    yield "## Compile time, size, memory and metrics"
     for workload, entries in view.workloads.items():
-        yield from _tables(workload, entries, build_table, size_table, scaling_table, payoff_table, memory_table)
+        yield from _tables(
+            workload, entries, build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table
+        )
 
 
-def _anatomy(view: View) -> Iterator[str]:
-    made = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *ANATOMY)]
+def _call_costs(view: View) -> Iterator[str]:
+    made = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *CALL_COSTS)]
     if made:
-        yield "## Anatomy of a call"
+        yield "## Cost of a call"
         yield from made
 
 
@@ -181,13 +185,13 @@ def _sampling(view: View) -> Iterator[str]:
         if content.rows:
             yield f"### {workload}"
             yield from _titled(content, "####")
-            yield from _titled(parts_table(view.workloads[workload]), "####")
+            yield from _titled(groups_table(view.workloads[workload]), "####")
 
 
 def _findings(view: View) -> Iterator[str]:
     yield "## Findings"
     for content in (
-        expected_table(view),
+        expected_failures_table(view),
         findings.not_run_table(view),
         lowered.lowered_table(view),
         lowered.kept_loops_table(view),
@@ -200,10 +204,12 @@ def _findings(view: View) -> Iterator[str]:
 
 
 def _titled(content: Table, level: str, otherwise: str = "") -> Iterator[str]:
-    """A table under its title; where it has no rows, nothing, or what to say instead."""
+    """A table under its title with its note and legend; without rows nothing, or `otherwise`."""
     if not content.rows and not otherwise:
         return
     yield f"{level} {content.title}"
     yield table(content) if content.rows else otherwise
     if content.note:
         yield content.note
+    if signs := legend(cell for row in content.rows for cell in row):
+        yield signs

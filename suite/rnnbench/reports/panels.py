@@ -1,12 +1,12 @@
-"""What the pictures show, apart from how: lines of trials by origin and hidden size, and the fastest of any origin."""
+"""The data of the pictures: lines of trials by origin and hidden size, and the fastest program of each chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.reports.entries import Entry
 from rnnbench.results.timing import Latency
+from rnnbench.results.views import Entry
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,17 @@ def arrange(sizes: Mapping[int, Sequence[Entry]]) -> dict[tuple[str, int], list[
 
 
 def fastest(panels: Panels, path: str) -> dict[int, dict[int, float]]:
-    """By hidden size and chunk, the fewest seconds per step of any origin, of programs that a stream can be fed to."""
+    """By hidden size and chunk, the fewest seconds per step of all streaming programs but kernels."""
     best: dict[int, dict[int, float]] = {}
-    for (_, hidden), lines in panels.items():
-        found = best.setdefault(hidden, {})
+    for (origin, hidden), lines in panels.items():
+        fastest_of = best.setdefault(hidden, {})
+        if origin == "kernel":
+            continue
         for entry in (e for line in lines for e in line.points if e.streams):
             if latency := entry.latency(path):
                 seconds = latency.median / entry.chunk
-                found[entry.chunk] = min(seconds, found.get(entry.chunk, seconds))
-    return {hidden: dict(sorted(found.items())) for hidden, found in best.items()}
+                fastest_of[entry.chunk] = min(seconds, fastest_of.get(entry.chunk, seconds))
+    return {hidden: dict(sorted(seconds.items())) for hidden, seconds in best.items()}
 
 
 def built(line: Line) -> list[tuple[Entry, float, Latency]]:

@@ -16,11 +16,11 @@ from typing import Any
 from rnnbench.measure.paths import PATHS, LatencyPath
 from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
-from rnnbench.reports.entries import Family, View
-from rnnbench.reports.fits import LEAST_POINTS
 from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
 from rnnbench.results.compare import COMPARED_PATHS
+from rnnbench.results.fits import LEAST_POINTS
+from rnnbench.results.views import Family, View
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
@@ -57,7 +57,7 @@ def draw(view: View, folder: Path) -> list[Picture]:
 
 
 def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
-    """What there is to show of some lines, and what draws it."""
+    """The pictures that some lines have data for, each with the function that draws it."""
     for path in COMPARED_PATHS:
         if any(entry.latency(path) for line in lines for entry in line.points):
             yield _latency_picture(family, PATHS[path]), partial(_latencies, path=path)
@@ -72,7 +72,7 @@ def _latency_picture(family: Family, path: LatencyPath) -> Picture:
         f"latency-{path.name}-{family.slug}",
         f"Latency per step against chunk, {path.name} path. {path.meaning}",
         "Median; the thin line reaches up to p99 (of 100 samples or more), with a bar at p90. "
-        "Grey: the fastest of any origin that a stream can be fed to.",
+        "Grey: the fastest streaming program of any origin but kernel.",
     )
 
 
@@ -80,8 +80,8 @@ def _build_picture(family: Family) -> Picture:
     return Picture(
         f"build-{family.slug}",
         "Latency per step, bound path, against compile time",
-        "Each point is one cold build, larger where its chunk is; a line joins the chunks of one strategy. "
-        "Down and left is better.",
+        "Each point is one cold build; a larger point has a larger chunk. A line joins the chunks of one strategy. "
+        "Lower and further left is better.",
     )
 
 
@@ -111,7 +111,7 @@ def _latencies(canvas: Canvas, path: str) -> None:
     canvas.label("chunk: time steps per call", "µs per step")
     looks: dict[str, dict[str, Any]] = {
         "bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"},
-        "fastest of any origin": BEST,
+        "fastest but kernels": BEST,
     }
     canvas.legend("latency", looks)
 

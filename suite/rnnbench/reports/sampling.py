@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from rnnbench.measure.paths import PATHS
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.reports.trust import half_width
 from rnnbench.results.timing import Latency
+from rnnbench.results.views import Entry
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: for each latency its interval, why sampling stopped, and from what it comes."""
+    """Of one workload: the interval of each latency, why sampling stopped, and what was sampled."""
     rows = [
         (program(entry), strategy(entry), path, entry.chunk_label, *_sampled(latency))
         for entry in entries
@@ -21,7 +21,7 @@ def sampling_table(entries: Sequence[Entry]) -> Table:
         if latency.sampling.blocks
     ]
     return Table(
-        "How it was sampled",
+        "How latencies were sampled",
         (
             "program",
             "strategy",
@@ -34,15 +34,16 @@ def sampling_table(entries: Sequence[Entry]) -> Table:
             "samples",
             "calls/sample",
             "warm-up",
-            "at rest",
+            "stationary",
             "disturbed",
             "drift",
         ),
         tuple(rows),
         text=3,
-        note="95 %: half the interval of the median between processes. At rest: processes whose calls were seen to "
-        "have come to rest before warm-up's share of time was spent. Disturbed: blocks during which another process, "
-        "or the machine's host, had the core. Drift: from the first block to the last.",
+        note="95 %: half the 95 % interval of the median between processes. Stopped by: whether the requested "
+        "precision was reached, or the time budget was spent first. Stationary: processes whose latencies became "
+        "stationary before the time for warm-up was spent. Disturbed: blocks during which another process, or the "
+        "machine's host, used the core. Drift: the relative change from the first block to the last.",
     )
 
 
@@ -68,8 +69,8 @@ def _sampled(latency: Latency) -> Iterator[str]:
     yield units.MISSING if sampling.drift is None else f"{sampling.drift:+.1%}"
 
 
-def parts_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload whose trials did not fit in memory together: bound latencies as ratios to the common anchor's."""
+def groups_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload whose trials did not fit in memory together: bound latencies as ratios to the anchor's."""
     rows = [
         (
             program(entry),
@@ -85,10 +86,10 @@ def parts_table(entries: Sequence[Entry]) -> Table:
     ]
     anchors = {entry.measured.anchor.trial for entry in entries if entry.measured and entry.measured.anchor}
     return Table(
-        "Sampled in parts",
-        ("program", "strategy", "chunk", "part", "bound/call", "anchor's", "÷ anchor"),
+        "Sampled in groups",
+        ("program", "strategy", "chunk", "group", "bound/call", "anchor", "÷ anchor"),
         tuple(rows),
         text=2,
-        note=f"Memory did not hold all of these at once. Each part had the same anchor in it, {', '.join(anchors)}: "
-        "trials of different parts compare by their last column.",
+        note=f"These trials did not fit in memory together, so they were sampled in groups. Each group includes the "
+        f"same anchor trial, {', '.join(anchors)}. Compare trials of different groups by the last column.",
     )

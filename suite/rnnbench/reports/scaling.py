@@ -1,15 +1,15 @@
-"""How the costs of building grow with the chunk, when a compile has paid for itself, and what still builds."""
+"""How the cost of a build grows with the chunk, after how many calls a build pays off, and what still builds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry
-from rnnbench.reports.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results.artifact import OperationStage
+from rnnbench.results.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
 from rnnbench.results.record import Record
+from rnnbench.results.views import Entry
 
 Cost = Callable[[Record], float | None]
 Shown = Callable[[float], str]
@@ -33,15 +33,15 @@ def scaling_table(entries: Sequence[Entry]) -> Table:
         ("program", "strategy", "build time", "artifact", "IR operations", "build memory", "largest chunk that built"),
         tuple(rows),
         text=7,
-        note="The exponent p of chunk^p, fitted on logarithms over three chunks or more, with half its interval at "
-        "95 %, and the word for it where the interval allows but one. 'above': a fixed part beneath what grows, where "
-        "five chunks or more tell it from none. Artifact: bytes beside the weights. Operations: "
-        "of the compiled form, all kinds together. Build memory: the peak beside what the import left.",
+        note="The exponent p of chunk^p, fitted on logarithms over three chunks or more; ± is half its 95 % interval. "
+        "A word follows where the interval allows only one. 'above': a fixed part below the growing part, where five "
+        "chunks or more show it. Artifact: bytes without the weights. Operations: of the compiled program, all kinds "
+        "together. Build memory: the peak minus the memory after the import.",
     )
 
 
 def payoff_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: calls after which a faster program has paid for its build, beside the fastest to build."""
+    """Of one workload: calls after which a faster program has saved its extra build time."""
     built = [e for e in entries if e.ranked and not e.shares and e.record.timing.build_s is not None]
     chunks = sorted({entry.chunk for entry in built})
     cheapest = {chunk: min((e for e in built if e.chunk == chunk), key=_seconds_to_build) for chunk in chunks}
@@ -54,13 +54,13 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
         ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=2,
-        note="Against the program that builds fastest at that chunk ('builds fastest'), by bound latency: what the "
-        "build takes more, over what each call saves. 'never': its calls are no faster.",
+        note="Compared with the program that builds fastest at that chunk ('builds fastest'): the extra build time "
+        "divided by the time that each bound call saves. 'never': its calls are not faster.",
     )
 
 
 def growth_answer(entries: Sequence[Entry]) -> str:
-    """Of one workload whose chunks are enough to tell: a line for each word, the steepest first; or nothing."""
+    """Of one workload with enough chunks: a line for each word of growth, the steepest first; empty otherwise."""
     named: dict[str, list[tuple[float, str]]] = {}
     for (target, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
         seconds = by_chunk([(entry.chunk, _build_s(entry.record)) for entry in group])
@@ -70,10 +70,10 @@ def growth_answer(entries: Sequence[Entry]) -> str:
             text = f"`{target}` {how} (chunk^{growth.exponent.value:.2f}{failed})"
             named.setdefault(growth_word(growth.exponent), []).append((growth.exponent.value, text))
     lines = [
-        f"- **{word}**: {', '.join(text for _, text in sorted(found, reverse=True))}"
-        for word, found in sorted(named.items(), key=lambda item: -max(item[1])[0])
+        f"- **{word}**: {', '.join(text for _, text in sorted(programs, reverse=True))}"
+        for word, programs in sorted(named.items(), key=lambda item: -max(item[1])[0])
     ]
-    return "The time of a build, against the chunk:\n\n" + "\n".join(lines) if lines else ""
+    return "Growth of the build time with the chunk:\n\n" + "\n".join(lines) if lines else ""
 
 
 def _was_tried(entry: Entry) -> bool:
@@ -110,10 +110,10 @@ def _build_memory(record: Record) -> float | None:
 
 
 def _largest(group: Sequence[Entry]) -> str:
-    """The largest chunk with an artifact; and what became of the smallest beyond it that has none."""
+    """The largest chunk with an artifact, and the outcome of the next larger one, which has none."""
     built = _largest_built(group)
     failed = _beyond(group)
-    return f"{built or 'none'}; {failed}" if failed else f"{built}, the largest asked for"
+    return f"{built or 'none'}; {failed}" if failed else f"{built}, the largest requested"
 
 
 def _largest_built(group: Sequence[Entry]) -> int:
@@ -121,7 +121,7 @@ def _largest_built(group: Sequence[Entry]) -> int:
 
 
 def _beyond(group: Sequence[Entry]) -> str:
-    """What became of the smallest chunk beyond all that have an artifact; empty where there is none."""
+    """The outcome of the smallest chunk larger than all that have an artifact; empty where there is none."""
     built = _largest_built(group)
     failed = next((entry for entry in group if entry.chunk > built), None)
     if failed is None:

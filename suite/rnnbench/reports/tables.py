@@ -1,24 +1,31 @@
-"""A table as data, which pages render; and what its rows say of an entry, alike in every table."""
+"""A table as data, which pages render; the words and signs that all tables use for an entry; and their legend."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry
-from rnnbench.results.timing import Latency
+from rnnbench.results import Entry, Latency
 
 APPROXIMATE = "≈"
 EMULATED = "†"
+KERNEL = "‡"
 SHARED = "same"
-MARKS = (
-    f"{APPROXIMATE} computes its activations approximately. {EMULATED} emulated: the runtime has no such notion, and "
-    f"something stands in for it. Place '{SHARED}': the same program called the same way as the row above, measured "
-    "once. '=': process medians overlap, so the place is shared."
-)
+IMPOSSIBLE = "⚠"
+SIGNS = {
+    APPROXIMATE: (APPROXIMATE, "approximate activations"),
+    EMULATED: (EMULATED, "emulated: something stands in for what the runtime lacks"),
+    KERNEL: (KERNEL, "a kernel written by hand in this suite; it measures its authors' skill, not a compiler's"),
+    "1=": (r"^\d+=$", "a shared place: the process medians overlap"),
+    SHARED: (f"^{SHARED}$", "the same program, called the same way; measured once"),
+    IMPOSSIBLE: (IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
+    units.MISSING: (f"^{units.MISSING}$", "not measured, or without meaning here"),
+}
+"""Signs in cells of tables: the pattern of a cell that has one, and its meaning."""
 P99_SAMPLES = 100
-"""Fewest samples of which a p99 is shown: of fewer it is their maximum."""
+"""Fewest samples for a p99. The p99 of fewer samples is their maximum."""
 
 
 @dataclass(frozen=True)
@@ -27,31 +34,47 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: int = 1
-    """How many columns, from the left, hold text; the others hold figures and are set flush right."""
+    """Number of columns, from the left, that hold text. The others hold figures and are set flush right."""
     note: str = ""
 
 
+def legend(cells: Iterable[str]) -> str:
+    """What the signs in these cells mean, in one line; empty where there are none."""
+    present = list(cells)
+    used = [
+        f"{sign} {meaning}"
+        for sign, (pattern, meaning) in SIGNS.items()
+        if any(re.search(pattern, cell) for cell in present)
+    ]
+    return f"Signs: {'. '.join(used)}." if used else ""
+
+
 def program(entry: Entry) -> str:
-    return f"{entry.target}{' ' + APPROXIMATE if entry.approximate else ''}"
+    """`backend:route` with its signs."""
+    kernel = f" {KERNEL}" if entry.origin == "kernel" else ""
+    return f"{entry.target}{kernel}{' ' + APPROXIMATE if entry.approximate else ''}"
 
 
 def strategy(entry: Entry) -> str:
+    """`time-state` with its signs."""
     return f"{entry.strategy}{' ' + EMULATED if entry.record.support.level == 'emulated' else ''}"
 
 
 def by_program(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:
-    """Entries by program and strategy, as tables show them; sorted by those, and in each by chunk.
+    """Entries by program and strategy, as tables show them: sorted by name, kernels last, and in each by chunk.
 
-    One that did not build, and whose math is not known, stands with those of its program that did, under their mark.
+    An entry that did not build has no signs of its own. It stands with those of its program that did.
     """
+    ordered = sorted(entries, key=lambda e: (e.target, strategy(e), e.chunk))
+    kernels = {entry.target for entry in ordered if entry.origin == "kernel"}
     groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (e.target, strategy(e), e.chunk)):
+    for entry in sorted(ordered, key=lambda e: e.target in kernels):
         groups.setdefault((entry.target, strategy(entry)), []).append(entry)
     return {(max(map(program, group), key=len), how): group for (_, how), group in groups.items()}
 
 
 def p99(latency: Latency) -> float | None:
-    """Seconds per call; None of less than P99_SAMPLES."""
+    """Seconds per call; None for less than P99_SAMPLES."""
     return latency.p99 if latency.count >= P99_SAMPLES else None
 
 

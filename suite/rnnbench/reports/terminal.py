@@ -10,40 +10,46 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from rnnbench.reports import findings, units
-from rnnbench.reports.entries import Entry, View, Workload, view
-from rnnbench.reports.expected import XPASS, expected_table
+from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, path_answer
-from rnnbench.reports.ranking import rank
-from rnnbench.reports.tables import MARKS, SHARED, Table, per_call_and_step, program, strategy
+from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.reports.trust import disturbance_warning, trust
+from rnnbench.results.ranking import Ranking, rank
 from rnnbench.results.record import FAILURES
 from rnnbench.results.store import Run
+from rnnbench.results.views import Entry, View, Workload, view_runs
 
 STYLES = {"ok": "green", "nonconforming": "bold red", "unsupported": "dim", "unavailable": "dim"}
 WIDE = 96
-"""Columns of a terminal from which on the public latencies are shown too; the report always has them."""
+"""Columns of a terminal from which public latencies are shown too; the report always has them."""
 WIDEST_REASON = 200
-"""Characters of a reason; compilers say much more, and the record has it all."""
+"""Characters of a reason; the record has the whole of it."""
 
 
 def print_summary(run: Run, console: Console) -> None:
     """What `rnnbench run` prints at its end."""
-    shown = view([run])
+    shown = view_runs([run])
     wide = console.width >= WIDE
     for workload, entries in shown.workloads.items():
         if grid := _latencies(workload, entries, wide):
             console.print(grid)
-        if (asked := narrow_path_table(entries)).rows:
-            console.print(_grid(asked))
+        if (further_paths := narrow_path_table(entries)).rows:
+            console.print(_grid(further_paths))
             console.print(path_answer(entries).replace("`", ""), highlight=False, markup=False)
     if any(entry.ranked for entry in shown.entries):
-        console.print(f"Medians, ranked by bound latency. {MARKS}", style="dim", highlight=False)
+        console.print(f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim", highlight=False)
     print_outcomes(shown, console)
     for sentence in trust(shown):
         console.print(sentence, highlight=False)
     for warning in (*shown.warnings, disturbance_warning(shown)):
         if warning:
             console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
+
+
+def _legend(shown: View, wide: bool) -> str:
+    """The signs that the tables of latencies use, and what the group of kernels is."""
+    rankings = [ranking for entries in shown.workloads.values() for ranking in rank(entries)]
+    return legend(cell for ranking in rankings for row, _ in _rows(ranking, wide) for cell in row)
 
 
 def print_outcomes(shown: View, console: Console) -> None:
@@ -78,11 +84,17 @@ def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid
             grid.add_section()
             grid.add_row(f"[bold]{ranking.origin}[/bold]")
             previous = ranking.origin
-        for place in ranking.places:
-            grid.add_row(*_row(place.entry, f"{place.number}{'=' if place.tied else ''}", wide))
-            for entry in place.sharing:
-                grid.add_row(*_row(entry, SHARED, wide), style="dim")
+        for row, style in _rows(ranking, wide):
+            grid.add_row(*row, style=style)
     return grid
+
+
+def _rows(ranking: Ranking, wide: bool) -> Iterator[tuple[list[str], str]]:
+    """Cells and style of each row."""
+    for place in ranking.places:
+        yield list(_row(place.entry, f"{place.number}{'=' if place.tied else ''}", wide)), ""
+        for entry in place.sharing:
+            yield list(_row(entry, SHARED, wide)), "dim"
 
 
 def _row(entry: Entry, place: str, wide: bool) -> Iterator[str]:
@@ -109,7 +121,7 @@ def _reasons(shown: View) -> Iterator[str]:
 
 
 def _expected(shown: View) -> Iterator[str]:
-    for verdict, target, how, what, trials, reason, upstream in expected_table(shown).rows:
+    for verdict, target, how, what, trials, reason, upstream in expected_failures_table(shown).rows:
         style = "bold red" if verdict == XPASS else "dim"
         where = f"{target} {how}, {what}" + (f", {trials} trials" if trials != "1" else "")
         yield f"[{style}]{verdict}[/{style}] {escape(where)}: {escape(f'{reason} ({upstream})')}"

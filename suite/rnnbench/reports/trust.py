@@ -1,4 +1,4 @@
-"""How far the numbers of a run can be trusted, said from its own records: intervals, disturbance, drift, steal."""
+"""How reliable a run's numbers are, from its own records: intervals, disturbance, drift, steal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from statistics import median, quantiles
 
 from rnnbench.measure import interval
 from rnnbench.measure.paths import PATHS
-from rnnbench.reports.entries import Entry, View
 from rnnbench.results.timing import Latency
+from rnnbench.results.views import Entry, View
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which a report warns: fewer hardly move a median over blocks."""
@@ -16,7 +16,7 @@ TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
 def trust(view: View) -> tuple[str, ...]:
-    """Two or three sentences; none where nothing was sampled, or by a version that took no notice of these things."""
+    """Two or three sentences; none where nothing was sampled, or where the records have no such figures."""
     latencies = _sampled(view.entries)
     half_widths = [width for latency in latencies if (width := half_width(latency)) is not None]
     lines = list(_precision(latencies, half_widths))
@@ -26,13 +26,13 @@ def trust(view: View) -> tuple[str, ...]:
 
 
 def disturbance_warning(view: View) -> str | None:
-    """Where another process had the core for more of the blocks than is good."""
+    """A warning where another process used the core during many of the blocks."""
     share = disturbed_share(_sampled(view.entries))
     if share is None or share < MANY_DISTURBED:
         return None
     return (
-        f"another process, or the machine's host, took the core during {share:.0%} of the sampled blocks (marked in "
-        f"the files of samples): run again on a machine with less else to do, or trust no small difference"
+        f"another process, or the machine's host, used the core during {share:.0%} of the sampled blocks (marked in "
+        f"the files of samples). Run again on an idle machine, or do not rely on small differences"
     )
 
 
@@ -42,7 +42,7 @@ def half_width(latency: Latency) -> float | None:
 
 
 def disturbed_share(latencies: Sequence[Latency]) -> float | None:
-    """Of the blocks whose disturbance is known; None where none is."""
+    """Share of disturbed blocks; None where it could not be read."""
     known = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
     blocks = sum(latency.sampling.blocks for latency in known)
     return sum(latency.sampling.disturbed_blocks or 0 for latency in known) / blocks if blocks else None
@@ -57,36 +57,36 @@ def _sampled(entries: Sequence[Entry]) -> list[Latency]:
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:
     if half_widths:
         most = quantiles(half_widths, n=10, method="inclusive")[-1] if len(half_widths) > 1 else half_widths[0]
-        asked = [latency.sampling.stopped_by for latency in latencies if latency.sampling.stopped_by is not None]
-        reached = asked.count("precision")
+        stopped_by = [latency.sampling.stopped_by for latency in latencies if latency.sampling.stopped_by is not None]
+        reached = stopped_by.count("precision")
         stopped = (
-            f"; {reached} reached the precision asked for, {len(asked) - reached} spent their budget first"
-            if asked
+            f"; {reached} reached the requested precision, {len(stopped_by) - reached} spent their budget first"
+            if stopped_by
             else ""
         )
         yield (
-            f"Half of the {len(latencies)} latencies are known to ±{median(half_widths):.1%} or better, nine in ten to "
-            f"±{most:.1%} (95 %, between processes){stopped}."
+            f"Half of the {len(latencies)} latencies have an interval of ±{median(half_widths):.1%} or less, nine in "
+            f"ten ±{most:.1%} or less (95 %, between processes){stopped}."
         )
     elif any(latency.sampling.blocks for latency in latencies):
-        yield "Each latency comes from one process, whose layout in memory alone may move it by 1 to 2 %."
+        yield "Each latency comes from one process. Its layout in memory alone can change it by 1 to 2 %."
 
 
 def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
     share = disturbed_share(latencies)
     if share is None:
-        yield "Whether another process took the core could not be read"
+        yield "It could not be read whether another process used the core"
     else:
-        yield f"Another process took the core during {share:.0%} of the blocks"
-    if drifts := [drift for entries in view.workloads.values() if (drift := _anchor_drift(entries)) is not None]:
-        yield f"the anchors drifted by up to {max(map(abs, drifts)):.1%} while they were sampled"
+        yield f"Another process used the core during {share:.0%} of the blocks"
+    if drifts := [drift for entries in view.workloads.values() if (drift := _baseline_drift(entries)) is not None]:
+        yield f"the baseline drifted by up to {max(map(abs, drifts)):.1%} while it was sampled"
     stolen = [run.info.conditions.steal for run in view.runs if run.info.conditions is not None]
     if known := [steal for steal in stolen if steal is not None]:
-        yield f"the machine's host kept {max(known):.1%} of the processors' time for others"
+        yield f"the machine's host gave {max(known):.1%} of the processors' time to others"
 
 
-def _anchor_drift(entries: Sequence[Entry]) -> float | None:
-    """Of the baseline, or else of the first trial: what drifts there is the machine."""
+def _baseline_drift(entries: Sequence[Entry]) -> float | None:
+    """Drift of the baseline, or else of the first trial: it is the machine's."""
     measured = [entry for entry in entries if entry.ranked and not entry.shares]
-    anchor = next((entry for entry in measured if entry.record.baseline), next(iter(measured), None))
-    return anchor.bound.sampling.drift if anchor and anchor.bound else None
+    baseline = next((entry for entry in measured if entry.record.baseline), next(iter(measured), None))
+    return baseline.bound.sampling.drift if baseline and baseline.bound else None

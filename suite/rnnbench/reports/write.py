@@ -8,20 +8,25 @@ from pathlib import Path
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
-from rnnbench.reports.entries import ReportError, view
 from rnnbench.results.compare import Comparison
 from rnnbench.results.store import Run
+from rnnbench.results.views import view_runs
+
+
+class ReportError(ValueError):
+    """A report cannot be written. The message names the folder, and says what to do."""
+
 
 PAGE = "report.md"
 COMPARISON_PAGE = "comparison.md"
 
 
 def write_report(runs: Sequence[Run], folder: Path) -> Path:
-    """Write the report of `runs` into `folder` and return its page. Raises ReportError.
+    """Write the report of `runs` into `folder` and return its page. Raises ReportError, and StoreError of `view_runs`.
 
     Without Matplotlib the page has no pictures, and says what to install.
     """
-    shown = view(runs)
+    shown = view_runs(runs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.optional import MissingExtraError, require
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
+    from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import (
         COMPARED_PATHS,
         BuildChange,
@@ -22,8 +22,20 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.fits import (
+        CallCost,
+        Estimate,
+        Growth,
+        by_chunk,
+        calls_until_paid,
+        fit_call,
+        fit_growth,
+        growth_word,
+    )
+    from rnnbench.results.identity import differences, fingerprint, identity
     from rnnbench.results.journal import append_record, write_info
     from rnnbench.results.model import FrozenModel
+    from rnnbench.results.ranking import Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
@@ -40,9 +52,10 @@ if TYPE_CHECKING:
         Record,
         SupportResult,
     )
+    from rnnbench.results.rows import COLUMNS, columns_table, row
     from rnnbench.results.run_info import Conditions, RunInfo
-    from rnnbench.results.samples import SAMPLES_CAP, read_samples, samples_file, save_samples
-    from rnnbench.results.store import Run, Store, read_run
+    from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
+    from rnnbench.results.store import Run, Store, read_run, run_name
     from rnnbench.results.timing import (
         STEPS_PER_S,
         DispatchFloor,
@@ -54,12 +67,12 @@ if TYPE_CHECKING:
         Warmup,
     )
     from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, Judgement, Verdict, judge_pairs, pair_ratio
+    from rnnbench.results.views import ORIGIN_MEANS, ORIGINS, Entry, Family, View, Workload, short_names, view_runs
 
 _NAMES = {
     "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
     "compare": ("COMPARED_PATHS", "BuildChange", "Comparison", "LatencyChange", "OutcomeChange", "compare_runs"),
     "model": ("FrozenModel",),
-    "optional": ("MissingExtraError", "require"),
     "record": (
         "FAILURES",
         "SCHEMA",
@@ -78,43 +91,60 @@ _NAMES = {
     "run_info": ("Conditions", "RunInfo"),
     "journal": ("append_record", "write_info"),
     "reading": ("StoreError",),
-    "samples": ("SAMPLES_CAP", "read_samples", "samples_file", "save_samples"),
-    "store": ("Run", "Store", "read_run"),
+    "samples": ("SAMPLES_CAP", "SAMPLE_COLUMNS", "read_samples", "samples_file", "save_samples"),
+    "store": ("Run", "Store", "read_run", "run_name"),
     "timing": ("STEPS_PER_S", "DispatchFloor", "Latency", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
     "verdict": ("ERROR_RATE", "LOOKS", "SMALLEST", "Judgement", "Verdict", "judge_pairs", "pair_ratio"),
+    "identity": ("differences", "fingerprint", "identity"),
+    "views": ("ORIGINS", "ORIGIN_MEANS", "Entry", "Family", "View", "Workload", "short_names", "view_runs"),
+    "ranking": ("Place", "Ranking", "StrategyPair", "rank", "strategy_pairs"),
+    "fits": ("CallCost", "Estimate", "Growth", "by_chunk", "calls_until_paid", "fit_call", "fit_growth", "growth_word"),
+    "rows": ("COLUMNS", "columns_table", "row"),
+    "columns": ("Column", "Value"),
 }
 __all__ = [
+    "COLUMNS",
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
     "LOOKS",
+    "ORIGINS",
+    "ORIGIN_MEANS",
     "SAMPLES_CAP",
+    "SAMPLE_COLUMNS",
     "SCHEMA",
     "SMALLEST",
     "STEPS_PER_S",
     "Anchor",
     "Artifact",
     "BuildChange",
+    "CallCost",
     "CheckResult",
     "CheckVerdict",
+    "Column",
     "Comparison",
     "Conditions",
     "DispatchFloor",
+    "Entry",
     "Environment",
+    "Estimate",
     "ExpectedFailureResult",
+    "Family",
     "FrozenModel",
+    "Growth",
     "Judgement",
     "Latency",
     "LatencyChange",
     "LatencyFloor",
     "Math",
     "MemoryUse",
-    "MissingExtraError",
     "OperationStage",
     "Origin",
     "Outcome",
     "OutcomeChange",
     "Params",
+    "Place",
+    "Ranking",
     "Record",
     "Run",
     "RunInfo",
@@ -123,19 +153,37 @@ __all__ = [
     "StoppedBy",
     "Store",
     "StoreError",
+    "StrategyPair",
     "SupportResult",
     "Timing",
+    "Value",
     "Verdict",
+    "View",
     "Warmup",
+    "Workload",
     "append_record",
+    "by_chunk",
+    "calls_until_paid",
+    "columns_table",
     "compare_runs",
+    "differences",
+    "fingerprint",
+    "fit_call",
+    "fit_growth",
+    "growth_word",
+    "identity",
     "judge_pairs",
     "pair_ratio",
+    "rank",
     "read_run",
     "read_samples",
-    "require",
+    "row",
+    "run_name",
     "samples_file",
     "save_samples",
+    "short_names",
+    "strategy_pairs",
+    "view_runs",
     "write_info",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -1,26 +1,26 @@
-"""Two runs, trial by trial: which are slower, faster or the same, and what else changed.
+"""Two runs compared trial by trial: which trials are slower, faster or the same, and what else changed.
 
-The runs were not sampled in turn, and may be days apart: a latency is compared by the medians of its processes, side
-against side (`results.verdict`), and a drift of the machine between the runs is in the ratio. `rnnbench ab` has none.
+Trials are matched by id. Latencies get a verdict where both runs come from one machine (`results.identity`). The runs
+were not sampled in turn, and may be days apart: a drift of the machine between them is part of the ratio. `rnnbench ab`
+samples both sides in turn and has no such drift.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rnnbench.measure.paths import PATHS
+from rnnbench.results.identity import differences, fingerprint, identity
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
 
 COMPARED_PATHS = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that get a verdict."""
-MEASURED = frozenset({"load", "temperature", "clock_resolution_s", "clock_cost_s"})
-"""Entries of a machine's description that differ from run to run on one machine."""
 BUILD_FACTOR = 1.25
 BUILD_SECONDS = 0.1
 """A build is timed once, so it gets no verdict; changes of time below this factor or these seconds are not shown."""
@@ -28,7 +28,7 @@ BUILD_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class LatencyChange:
-    """One latency of one trial on both sides, in seconds per call, and what was judged of it."""
+    """One latency of one trial in both runs, in seconds per call, with its verdict."""
 
     trial: str
     path: str
@@ -37,7 +37,7 @@ class LatencyChange:
     new: float
     judged: Judgement
     seconds: float | None = None
-    """Wall time that the pairs of processes took which it rests on; None where they were no pairs."""
+    """Wall time of its pairs of processes; None where the runs were not sampled in pairs."""
 
     @property
     def verdict(self) -> Verdict:
@@ -77,7 +77,7 @@ class Comparison:
     new: str
     threshold: float
     warnings: tuple[str, ...]
-    """Differences of machine, versions and settings: reasons to distrust the rest."""
+    """Differences of machine, versions and settings: reasons to distrust the rest. That of machines comes first."""
     latencies: tuple[LatencyChange, ...]
     outcomes: tuple[OutcomeChange, ...]
     builds: tuple[BuildChange, ...]
@@ -88,7 +88,9 @@ class Comparison:
     paired: bool = False
     """Whether the two were sampled in turn, process by process (`rnnbench ab`)."""
     about: tuple[str, ...] = ()
-    """What the two are, and what it took to compare them, a sentence each."""
+    """What the two runs are, and what the comparison took, a sentence each."""
+    two_machines: bool = False
+    """Whether the runs come from different machines. A verdict then compares the machines as well."""
 
     @property
     def regressed(self) -> bool:
@@ -99,9 +101,14 @@ class Comparison:
         return sum(change.verdict == verdict for change in self.latencies)
 
 
-def compare_runs(base: Run, new: Run, threshold: float = SMALLEST) -> Comparison:
-    """Compare the trials that both runs have, matched by id. Needs SciPy, of the extra `report`."""
+def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_machines: bool = False) -> Comparison:
+    """Compare the trials that both runs have, matched by id. Needs SciPy, of the extra `report`.
+
+    Runs of two machines have no verdicts of latencies and no changes of build time, unless `across_machines`.
+    """
     checked_smallest(threshold)
+    two_machines = fingerprint(base.info.machine) != fingerprint(new.info.machine)
+    timed = across_machines or not two_machines
     olds, news = base.by_trial, new.by_trial
     common = [trial for trial in news if trial in olds]
     compared = [trial for trial in common if not (olds[trial].same_as and news[trial].same_as)]
@@ -110,17 +117,30 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST) -> Comparison
         base=base.name,
         new=new.name,
         threshold=threshold,
-        warnings=tuple(_differences(base, new, pairs)),
-        latencies=tuple(_latencies(base, new, pairs, threshold)),
+        warnings=(*_machine_warning(base, new, timed=timed), *_differences(base, new, pairs)),
+        latencies=tuple(_latencies(base, new, pairs, threshold)) if timed else (),
         outcomes=tuple(
             OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)
             for a, b in pairs
             if a.outcome != b.outcome
         ),
-        builds=tuple(change for a, b in pairs for change in _builds(a, b)),
+        builds=tuple(c for a, b in pairs for c in _builds(a, b) if timed or c.what != "build"),
         only_base=tuple(trial for trial in olds if trial not in news),
         only_new=tuple(trial for trial in news if trial not in olds),
         shared=len(common) - len(compared),
+        two_machines=two_machines,
+    )
+
+
+def _machine_warning(base: Run, new: Run, *, timed: bool) -> Iterator[str]:
+    """The first sentence of a comparison of two machines."""
+    if fingerprint(base.info.machine) == fingerprint(new.info.machine):
+        return
+    yield (
+        "the runs come from two machines, and each verdict compares the machines as well as the programs"
+        if timed
+        else "the runs come from two machines, so latencies have no verdicts; --across-machines compares them "
+        "nevertheless"
     )
 
 
@@ -163,7 +183,7 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
         ("machines", identity(base.info.machine), identity(new.info.machine)),
         ("versions", base.info.versions, new.info.versions),
     ):
-        for key, a, b in differing(old, young):
+        for key, a, b in differences(old, young):
             yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
     if base.info.rnnbench != new.info.rnnbench:
         yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
@@ -177,18 +197,3 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
         if unlike:
             a, b = unlike[0]
             yield f"{what} differ in {len(unlike)} trials, in the first of them {a} in {base.name}, {b} in {new.name}"
-
-
-def identity(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a machine the same machine: its description without what is measured anew for each run."""
-    return {key: value for key, value in machine.items() if key not in MEASURED}
-
-
-def differing(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Dotted keys whose values differ, with both values; one that is absent counts as `none`."""
-    for key in sorted({*old, *new}):
-        a, b = old.get(key), new.get(key)
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            yield from differing(a, b, f"{prefix}{key}.")
-        elif a != b:
-            yield f"{prefix}{key}", "none" if a is None else a, "none" if b is None else b

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rnnbench.results.reading import StoreError
 
 FOLDER = "samples"
-COLUMNS = ("process", "block", "end", "seconds", "disturbed")
+SAMPLE_COLUMNS = ("process", "block", "end", "seconds", "disturbed")
 """Columns of a file: numbers of process and block; the sample's end in seconds since the epoch; seconds per call; and 1
 where the block was disturbed, 0 elsewhere."""
 SAMPLES_CAP = 4_000
@@ -23,12 +23,12 @@ def samples_file(run: Path, digest: str, path: str) -> Path:
 
 
 def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64]) -> int:
-    """Write `rows` [samples, COLUMNS], in the order of time; more than SAMPLES_CAP are thinned evenly.
+    """Write `rows` [samples, SAMPLE_COLUMNS], in the order of time; more than SAMPLES_CAP are thinned evenly.
 
     Returns the number of rows that are kept. Raises OSError where the file cannot be written.
     """
-    if rows.ndim != 2 or rows.shape[1] != len(COLUMNS):
-        raise ValueError(f"rows of samples have the columns {', '.join(COLUMNS)}, not the shape {rows.shape}")
+    if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS):
+        raise ValueError(f"rows of samples have the columns {', '.join(SAMPLE_COLUMNS)}, not the shape {rows.shape}")
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
     file = samples_file(run, digest, path)
@@ -38,7 +38,7 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
 
 
 def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
-    """The samples of a trial, by its id or its 8 hex digits: rows of COLUMNS. Raises StoreError where there are none."""
+    """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
     file = samples_file(run, trial[-8:], path)
     try:
         rows: npt.NDArray[np.float64] = np.load(file)

@@ -8,13 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rnnbench.optional import MissingExtraError
 from rnnbench.results.journal import INFO, RECORDS, is_json, unwritable
 from rnnbench.results.migrations import upgrade_info, upgrade_record
 from rnnbench.results.reading import Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.samples import read_samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rnnbench.results.rows import Row
 
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
@@ -43,6 +54,24 @@ class Run:
     def measured(self, record: Record) -> Record | None:
         """The record with a trial's measurement: its own, or that of the trial it is `same_as`; None where absent."""
         return record if record.same_as is None else self.by_trial.get(record.same_as)
+
+    def rows(self) -> list[Row]:
+        """One flat row for each record, with the columns that `docs/results.md` describes."""
+        from rnnbench.results.rows import row
+
+        return [row(record, self.info) for record in self.records]
+
+    def frame(self) -> Any:
+        """The rows as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
+        if find_spec("pandas") is not None:
+            return import_module("pandas").DataFrame(self.rows())
+        if find_spec("polars") is not None:
+            return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
+        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+
+    def samples(self, trial: str, path: str = "bound") -> npt.NDArray[np.float64]:
+        """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`. Raises StoreError."""
+        return read_samples(self.path, trial, path)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnbench.reports.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
+from rnnbench.results.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
 
 CHUNKS = (1, 8, 16, 64, 128)
 BUILDS = (8, 16, 32, 64, 128, 256, 512)

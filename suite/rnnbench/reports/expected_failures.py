@@ -1,26 +1,26 @@
-"""Known failures in reports: what failed as expected (xfail), and what passed although it was known to fail (XPASS)."""
+"""Expected failures in reports: those that happened (xfail), and those that did not (XPASS)."""
 
 from __future__ import annotations
 
-from rnnbench.reports.entries import Entry, View
 from rnnbench.reports.tables import Table
 from rnnbench.results.record import Record
+from rnnbench.results.views import Entry, View
 
-XFAIL, XPASS = "failed, as expected", "passed: fixed upstream?"
+XFAIL, XPASS = "failed, as expected", "passed unexpectedly"
 
 
 def outcome_of(record: Record) -> str:
-    """A trial's outcome in words; a failure that was known says so."""
+    """A trial's outcome in words; an expected failure says so."""
     return f"{record.outcome}, as expected" if record.fails_as_expected else record.outcome
 
 
-def expected_table(view: View) -> Table:
-    """What was known to fail and was put to the test, the alerts first."""
+def expected_failures_table(view: View) -> Table:
+    """The expected failures that trials were tested for, those that passed first."""
     groups: dict[tuple[str, str, str, str], list[Entry]] = {}
     for entry in view.entries:
-        for figure in entry.record.expected_failures:
-            verdict = XPASS if figure.verdict == "passed" else XFAIL
-            key = (verdict, entry.target, figure.reason, figure.upstream)
+        for failure in entry.record.expected_failures:
+            verdict = XPASS if failure.verdict == "passed" else XFAIL
+            key = (verdict, entry.target, failure.reason, failure.upstream)
             groups.setdefault(key, []).append(entry)
     rows = []
     for (verdict, target, reason, upstream), entries in sorted(groups.items(), key=_alerts_first):
@@ -29,12 +29,12 @@ def expected_table(view: View) -> Table:
         strategies = sorted({entry.strategy for entry in entries})
         rows.append((verdict, target, ", ".join(strategies), ", ".join(what), str(len(trials)), reason, upstream))
     return Table(
-        "Known failures",
+        "Expected failures",
         ("verdict", "program", "strategies", "what", "trials", "reason", "upstream"),
         tuple(rows),
         text=7,
-        note="From the expectations beside the cases. What passed although it was known to fail makes the command exit "
-        "with 1, so that the list stays true.",
+        note="The list of expected failures stands beside the cases. One that passes makes the command exit with 1: it "
+        "seems to be fixed upstream, and the list must be corrected.",
     )
 
 

@@ -1,4 +1,4 @@
-"""`rnnbench check` in the terminal: a line for each program and strategy, and every check that one of them fails."""
+"""`rnnbench check` in the terminal: a line for each program and strategy, and every check that fails."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.table import Table as Grid
 
 from rnnbench.reports import units
 from rnnbench.reports.coverage import coverage, sentences
-from rnnbench.reports.entries import Entry, view
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
 from rnnbench.results.store import Run
+from rnnbench.results.views import Entry, view_runs
 
 
 def print_conformance(run: Run, console: Console) -> None:
-    """Backend × strategy × check, folded to what the reader must know; the report has the whole matrix."""
-    shown = view([run])
+    """Backend × strategy × check in short; the report has the whole matrix."""
+    shown = view_runs([run])
     grid = Grid(title="Conformance", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("program", "strategy", "trials", "worst error", "checks"):
         grid.add_column(name, justify="right" if name in ("trials", "worst error") else "left", overflow="fold")
@@ -32,9 +32,9 @@ def print_conformance(run: Run, console: Console) -> None:
         grid.add_row(escape(target), strategy, str(len(entries)), _worst(entries), _checks(entries))
     if groups:
         console.print(grid)
-        console.print("Worst error: as a multiple of the rounding expected.", style="dim", highlight=False)
-    for found in coverage(run.records):
-        for sentence in sentences(found):
+        console.print("Worst error: as a multiple of the expected rounding error.", style="dim", highlight=False)
+    for covered in coverage(run.records):
+        for sentence in sentences(covered):
             console.print(sentence, highlight=False)
     print_outcomes(shown, console)
 
@@ -55,11 +55,11 @@ def _checks(entries: Sequence[Entry]) -> str:
                 ran.add(name)
                 failed[name] = failed.get(name, 0) + (figure.verdict == "fail")
                 chaotic |= {name} if figure.verdict == "chaotic" else set()
-    known = Counter(f.what for entry in entries for f in entry.record.expected_failures if f.verdict == "failed")
-    broken = [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count > known[name]]
+    expected = Counter(f.what for entry in entries for f in entry.record.expected_failures if f.verdict == "failed")
+    broken = [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count > expected[name]]
     if broken:
         return f"[bold red]✗ {', '.join(broken)}[/]"
-    if expected := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
-        return f"[yellow]xfail {', '.join(expected)}[/]"
-    diverging = ", of them until chaos " + ", ".join(sorted(chaotic)) if chaotic else ""
+    if xfail := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
+        return f"[yellow]xfail {', '.join(xfail)}[/]"
+    diverging = ", up to chaos: " + ", ".join(sorted(chaotic)) if chaotic else ""
     return f"[green]✓ all {len(ran)}{diverging}[/]"

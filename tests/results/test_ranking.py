@@ -6,14 +6,14 @@ from pathlib import Path
 
 import fake_records as fake
 
-from rnnbench.reports.entries import Entry, view
-from rnnbench.reports.ranking import Ranking, duels, rank
+from rnnbench.results.ranking import Ranking, rank, strategy_pairs
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
+from rnnbench.results.views import Entry, view_runs
 
 
 def entries(*records: Record) -> list[Entry]:
-    return list(view([Run(Path("fake"), fake.info(), records)]).entries)
+    return list(view_runs([Run(Path("fake"), fake.info(), records)]).entries)
 
 
 def places(ranking: Ranking) -> list[tuple[int, bool, str]]:
@@ -78,8 +78,8 @@ def test_what_does_not_conform_has_no_place_and_nor_has_what_shares_it() -> None
     assert places(ranking) == [(1, False, "fused-stitched")]
 
 
-def test_duels_differ_in_one_axis() -> None:
-    found = duels(
+def test_strategy_pairs_differ_in_one_axis() -> None:
+    found = strategy_pairs(
         entries(
             fake.record(time="looped", state="stitched", bound=1e-4, spread=0.0),
             fake.record(time="unrolled", state="stitched", bound=5e-5, spread=0.0),
@@ -87,17 +87,17 @@ def test_duels_differ_in_one_axis() -> None:
             fake.record("fakemlir", "linalg", time="unrolled", state="stitched", bound=7e-5),
         )
     )
-    assert [(d.target, d.one, d.other, d.common) for d in found] == [
+    assert [(p.target, p.first, p.second, p.common) for p in found] == [
         ("fakelib:ops", "stateful", "stitched", "looped"),
         ("fakelib:ops", "unrolled", "looped", "stitched"),
     ]
     stateful, unrolled = found
-    assert stateful.odds[16].verdict == "SAME"
-    assert round(unrolled.odds[16].ratio, 6) == 0.5
-    assert unrolled.odds[16].verdict == "FASTER"
+    assert stateful.ratios[16].verdict == "SAME"
+    assert round(unrolled.ratios[16].ratio, 6) == 0.5
+    assert unrolled.ratios[16].verdict == "FASTER"
 
 
-def test_a_duel_is_judged_from_process_to_process() -> None:
+def test_a_strategy_pair_is_judged_from_process_to_process() -> None:
     """Both sides drift by a fifth from one process to the next, and differ by a tenth in each."""
     base, quick = (fake.record(time=time, processes=3, spread=0.0) for time in ("looped", "unrolled"))
     drifted = [(1.0, 0.9), (1.2, 1.09), (1.4, 1.25)]
@@ -105,21 +105,21 @@ def test_a_duel_is_judged_from_process_to_process() -> None:
     for record, medians in zip((base, quick), zip(*drifted, strict=True), strict=True):
         bound = record.latency("bound").model_copy(update={"process_medians": tuple(1e-4 * m for m in medians)})
         sides.append(fake.with_latencies(record, bound=bound))
-    (duel,) = duels(entries(*sides))
-    assert duel.odds[16].verdict == "FASTER"
-    low, high = duel.odds[16].interval
+    (pair,) = strategy_pairs(entries(*sides))
+    assert pair.ratios[16].verdict == "FASTER"
+    low, high = pair.ratios[16].interval
     assert 0.87 < low < 0.9 < high < 0.93
 
 
-def test_a_duel_of_single_processes_is_undecided() -> None:
+def test_a_strategy_pair_of_single_processes_is_undecided() -> None:
     one, other = (fake.record(time=time, processes=1, spread=0.0) for time in ("looped", "unrolled"))
-    (duel,) = duels(entries(one, other))
-    assert duel.odds[16].interval is None
-    assert duel.odds[16].verdict == "UNDECIDED"
+    (pair,) = strategy_pairs(entries(one, other))
+    assert pair.ratios[16].interval is None
+    assert pair.ratios[16].verdict == "UNDECIDED"
 
 
-def test_a_duel_with_itself_is_called_that() -> None:
+def test_a_strategy_pair_with_itself_is_called_that() -> None:
     own = fake.record(time="looped", chunk=1)
     shared = fake.record(time="unrolled", chunk=1, bound=None, same_as=own.trial)
-    (duel,) = duels(entries(own, shared))
-    assert duel.odds[1] is None
+    (pair,) = strategy_pairs(entries(own, shared))
+    assert pair.ratios[1] is None

@@ -1,4 +1,4 @@
-"""What a call is made of: what it costs before any step, what a step adds, and what conversion and state cost."""
+"""What a call costs before its first step, what each step adds, and what conversion and state cost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from rnnbench.measure.interval import half_width
 from rnnbench.reports import units
-from rnnbench.reports.entries import Entry
-from rnnbench.reports.fits import CallCost, Estimate, by_chunk, fit_call
 from rnnbench.reports.tables import Table, by_program
+from rnnbench.results.fits import CallCost, Estimate, by_chunk, fit_call
 from rnnbench.results.timing import SideLatency
+from rnnbench.results.views import Entry
 
 
-def anatomy_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: bound latency, and what the public path adds to it, as a call's cost and a step's."""
+def call_cost_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: bound latency, and what the public path adds to it, per call and per step."""
     rows = []
     for key, group in by_program(entry for entry in entries if entry.ranked and entry.streams).items():
         bound = by_chunk([(e.chunk, e.bound.median if e.bound else None) for e in group])
@@ -28,14 +28,14 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
             (
                 *key,
                 per_call,
-                _beside([entry.measured.timing.dispatch_floor for entry in group if entry.measured]),
-                _beside([entry.measured.timing.state_copy for entry in group if entry.measured]),
+                _side_latency([entry.measured.timing.dispatch_floor for entry in group if entry.measured]),
+                _side_latency([entry.measured.timing.state_copy for entry in group if entry.measured]),
                 *steps,
                 *(_costs(conversion)[:2] if conversion else (units.MISSING,) * 2),
             )
         )
     return Table(
-        "Anatomy of a call",
+        "Cost of a call",
         (
             "program",
             "strategy",
@@ -49,18 +49,17 @@ def anatomy_table(entries: Sequence[Entry]) -> Table:
         ),
         tuple(rows),
         text=2,
-        note="Bound latency as a sum: what a call costs before its first step (dispatch, and the state in and out) and "
-        "what each step adds, fitted over three chunks or more, each weighing by its size. ±: half the interval at "
-        "95 %. Dispatch floor: a call of the least program with the same state in the same runtime, measured in the "
-        "same rounds: a counter of one unit, which adds one number. What a call costs above it is the network's own. "
-        "State copy: the state's round trip through NumPy, which no call makes and a caller may. "
-        "Fit off by: the largest distance of a chunk from the line; where it is large, steps do not cost alike. "
-        "Conversion: what the public path adds.",
+        note="Bound latency is split into a cost per call (dispatch, and the state in and out) and a cost per step. "
+        "The split is a line fitted over three chunks or more, each weighted by its latency. ± is half the 95 % "
+        "interval. Dispatch floor: a call of the smallest program in the same runtime with the same state, a counter "
+        "of one unit, measured in the same rounds. State copy: the state's round trip through NumPy. No timed call "
+        "makes it. Fit off by: the largest distance of a chunk from the line. Where it is large, not all steps cost "
+        "the same. Conversion: what the public path adds.",
     )
 
 
-def state_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: what keeping the state inside the program costs a call, chunk by chunk and as a whole."""
+def stateful_cost_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload, by chunk: what keeping the state inside the program adds to a call."""
     groups = {(e.target, e.record.params.time, e.record.params.state, e.chunk): e for e in entries if e.ranked}
     chunks = sorted({chunk for *_, chunk in groups})
     rows = []
@@ -78,21 +77,21 @@ def state_table(entries: Sequence[Entry]) -> Table:
         if costs:
             rows.append((target, time, *(_signed(costs.get(chunk)) for chunk in chunks)))
     return Table(
-        "What a stateful call costs beside a stitched one",
+        "Cost of keeping the state inside the program",
         ("program", "time", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=2,
-        note="Bound latency of a stateful call less that of a stitched one; below zero, keeping the state inside is "
-        "the cheaper. Differences within ± processes of either are none.",
+        note="Bound latency of a stateful call minus that of a stitched call. Below zero, keeping the state inside is "
+        "cheaper. A difference within '± processes' of either latency does not count.",
     )
 
 
-def _beside(figures: Sequence[SideLatency | None]) -> str:
-    """What no chunk changes: the middle one of its trials' figures, with its interval between processes."""
-    known = [(figure.seconds, figure.interval) for figure in figures if figure and figure.seconds is not None]
-    if not known:
+def _side_latency(figures: Sequence[SideLatency | None]) -> str:
+    """The median over a program's trials, which no chunk changes, with its interval between processes."""
+    measured = [(figure.seconds, figure.interval) for figure in figures if figure and figure.seconds is not None]
+    if not measured:
         return units.MISSING
-    seconds, interval = sorted(known, key=lambda pair: pair[0])[len(known) // 2]
+    seconds, interval = sorted(measured, key=lambda pair: pair[0])[len(measured) // 2]
     return units.seconds(seconds) + (f" {units.percent(half_width(interval))}" if interval else "")
 
 

@@ -1,7 +1,7 @@
-"""Who is fastest: places within an origin and a chunk, and strategies head to head on one backend.
+"""Rankings by bound latency, and pairs of strategies of one backend.
 
-Programs of different origins, of different chunks (a longer chunk waits for its samples) and streaming or not are never
-ranked against each other. Programs whose process medians overlap those of the first at a place share that place.
+Programs of different origins are never ranked together, nor are different chunks (a longer chunk waits for its
+samples), nor streams and whole sequences. Programs whose process medians overlap share a place.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rnnbench.reports.entries import ORIGINS, Entry
 from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, judge_pairs
+from rnnbench.results.views import ORIGINS, Entry
 
 LAYOUT = 0.02
-"""What a process's address layout alone moves a latency by: the range given to a median of a single process."""
+"""Relative change that a process's address layout alone causes: the range of the median of a single process."""
 CONFIDENCE = 0.95
-"""Of the interval of a ratio of two strategies, which is looked at once."""
+"""Of the interval of a strategy pair's ratio."""
 
 
 @dataclass(frozen=True)
 class Place:
+    """A program's place in a ranking."""
+
     number: int
     tied: bool
     entry: Entry
     sharing: tuple[Entry, ...]
-    """Trials that are the same program called the same way, and so have this measurement and no place of their own."""
+    """Trials of the same program, called the same way. They share this measurement and this place."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,20 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Duel:
+class StrategyPair:
     """Two strategies of one backend on one workload that differ in one axis."""
 
     target: str
-    one: str
-    other: str
+    first: str
+    second: str
     common: str
-    """The axis in which they do not differ."""
-    odds: dict[int, Judgement | None]
-    """By chunk: the one's bound latency over the other's; None where both are one program, measured once."""
+    """The value of the axis in which they are equal."""
+    ratios: dict[int, Judgement | None]
+    """By chunk: the first's bound latency over the second's; None where both are one program, measured once."""
 
 
 def rank(entries: Iterable[Entry]) -> list[Ranking]:
-    """Rankings of one workload, in the order library, imported, authored, then by chunk."""
+    """Rankings of one workload: by origin, in the order of ORIGINS, then by chunk."""
 
     def key(entry: Entry) -> tuple[int, int, bool]:
         return (ORIGINS.index(entry.origin) if entry.origin else len(ORIGINS), entry.chunk, not entry.streams)
@@ -70,34 +72,34 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
     return rankings
 
 
-def duels(entries: Sequence[Entry]) -> list[Duel]:
-    """Of one workload: each way of advancing time against `looped`, and `stateful` against `stitched`."""
+def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
+    """Of one workload: each other time against `looped`, and `stateful` against `stitched`."""
     ranked = {(e.target, e.record.params.time, e.record.params.state, e.chunk): e for e in entries if e.ranked}
-    found: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
+    pairs: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
     for (target, time, state, chunk), entry in ranked.items():
-        rivals = []
+        partners = []
         if time != "looped":
-            rivals.append((("looped", state), (time, "looped", state)))
+            partners.append((("looped", state), (time, "looped", state)))
         if state == "stateful":
-            rivals.append(((time, "stitched"), (state, "stitched", time)))
-        for strategy, names in rivals:
-            if rival := ranked.get((target, *strategy, chunk)):
-                found.setdefault((target, *names), {})[chunk] = _odds(entry, rival)
-    return [Duel(*key, odds) for key, odds in sorted(found.items())]
+            partners.append(((time, "stitched"), (state, "stitched", time)))
+        for strategy, names in partners:
+            if partner := ranked.get((target, *strategy, chunk)):
+                pairs.setdefault((target, *names), {})[chunk] = _ratio(entry, partner)
+    return [StrategyPair(*key, ratios) for key, ratios in sorted(pairs.items())]
 
 
-def _odds(one: Entry, other: Entry) -> Judgement | None:
-    """From process to process, in which both were sampled in turn; the last ones of the longer are left out."""
-    if one.measured == other.measured:
+def _ratio(first: Entry, second: Entry) -> Judgement | None:
+    """Process by process, since both were sampled in turn in each; further processes of one of them are left out."""
+    if first.measured == second.measured:
         return None
-    pairs = zip(_bound(one).process_medians, _bound(other).process_medians, strict=False)
+    pairs = zip(_bound(first).process_medians, _bound(second).process_medians, strict=False)
     return judge_pairs([a / b for a, b in pairs], confidence=CONFIDENCE)
 
 
 def overlap(a: Latency, b: Latency) -> bool:
-    """Whether the ranges of two sets of process medians meet: then neither is called faster."""
-    (low, high), (least, most) = _range(a), _range(b)
-    return low <= most and least <= high
+    """Whether the ranges of the process medians overlap. Then neither latency counts as smaller."""
+    (low_a, high_a), (low_b, high_b) = _range(a), _range(b)
+    return low_a <= high_b and low_b <= high_a
 
 
 def _range(latency: Latency) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The trials of the runs under report, each with the record whose figures it shows, sorted into workloads."""
+"""Runs as one view: their trials, each with the record whose figures it shows, grouped into workloads and families."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from rnnbench.reports.units import count
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.compare import differing, identity
+from rnnbench.results.identity import differences, identity
+from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency
 
-ORIGINS = ("library", "imported", "authored", "kernel")
 ORIGIN_MEANS = {
     "library": "the runtime's own RNN operator",
     "imported": "a framework's model through an importer",
-    "authored": "IR written in this suite",
-    "kernel": "a loop nest written by hand in this suite: its figures measure this suite's skill and not a compiler's",
+    "authored": "IR written in this suite, which the compiler schedules",
+    "kernel": "kernels written by hand in this suite; they measure its authors' skill, not a compiler's",
 }
+"""What each origin of a program means, in the order in which tables and pictures show them."""
+ORIGINS = tuple(ORIGIN_MEANS)
 WHOLE = "whole"
-"""How a chunk is labelled where every call is a whole sequence (state `none`): no stream can be fed that way."""
-
-
-class ReportError(ValueError):
-    """Runs that cannot stand in one report. The message says why and what to do."""
+"""Label of a chunk where every call is a whole sequence (state `none`). A stream cannot be fed that way."""
 
 
 @dataclass(frozen=True, order=True)
 class Family:
-    """What trials must share to be shown in one picture: all of the workload but its hidden size."""
+    """What trials must have in common to be shown in one picture: the workload without its hidden size."""
 
     case: str
     model: tuple[tuple[str, str], ...]
@@ -47,12 +44,12 @@ class Family:
 
     def described(self, model: dict[str, str]) -> str:
         parts = [model.pop("cell", "model").upper(), *(f"{key} {value}" for key, value in model.items())]
-        parts += [f"batch {self.batch}", self.dtype, f"{self.device} with {count(self.threads, 'thread')}"]
-        return f"{self.case}: {', '.join(parts)}, stream of {count(self.steps, 'step')}"
+        parts += [f"batch {self.batch}", self.dtype, f"{self.device} with {_count(self.threads, 'thread')}"]
+        return f"{self.case}: {', '.join(parts)}, stream of {_count(self.steps, 'step')}"
 
     @property
     def slug(self) -> str:
-        """For names of files."""
+        """For file names."""
         model = "-".join(value if key == "cell" else f"{key}{value}" for key, value in self.model)
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
         return re.sub(r"[^\w.-]+", "_", f"{self.case}-{model}-{rest}")
@@ -60,6 +57,8 @@ class Family:
 
 @dataclass(frozen=True, order=True)
 class Workload:
+    """What is computed, and on what device: trials of one workload are ranked together."""
+
     family: Family
     hidden: int
 
@@ -69,19 +68,20 @@ class Workload:
 
 @dataclass(frozen=True)
 class Entry:
-    """A trial in a report."""
+    """A trial in a view."""
 
     record: Record
     measured: Record | None
-    """Where its figures come from: itself, the trial it is `same_as`, or None where that is not in these runs."""
+    """The record its figures come from: its own, or that of the trial it is `same_as`; None where that is not here."""
 
     @property
     def shares(self) -> bool:
+        """Whether the trial shares the measurement of another one."""
         return self.record.same_as is not None
 
     @property
     def ranked(self) -> bool:
-        """Whether its latency may be shown beside others: measured, from a program that computes the right thing."""
+        """Whether its latency may be ranked: it was measured, and the program passed its checks."""
         return self.conforming and self.bound is not None
 
     @property
@@ -152,7 +152,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class View:
-    """Everything a report shows."""
+    """The trials of one or more runs of one machine."""
 
     runs: tuple[Run, ...]
     entries: tuple[Entry, ...]
@@ -175,15 +175,18 @@ class View:
         return sorted({entry.target for entry in self.entries})
 
 
-def view(runs: Sequence[Run]) -> View:
-    """Runs as one report. Of a trial that several have, the last run's counts. Raises ReportError."""
+def view_runs(runs: Sequence[Run]) -> View:
+    """Several runs as one view. Where runs share a trial, the last one's record counts.
+
+    Raises StoreError where there is no run, or where the runs come from different machines.
+    """
     if not runs:
-        raise ReportError("no run to report on; name at least one")
+        raise StoreError("no run was given; name at least one")
     warnings = [warning for run in runs for warning in run.warnings]
     entries: dict[str, Entry] = {}
     for run in runs:
-        for key, a, b in differing(identity(runs[0].info.machine), identity(run.info.machine)):
-            raise ReportError(
+        for key, a, b in differences(identity(runs[0].info.machine), identity(run.info.machine)):
+            raise StoreError(
                 f"the runs {runs[0].name} and {run.name} come from different machines ({key}: {a}, {b}) and cannot "
                 f"stand in one ranking; report on each alone, or use `rnnbench compare`"
             )
@@ -195,12 +198,18 @@ def view(runs: Sequence[Run]) -> View:
 
 
 def _grouped(entries: Iterable[Entry]) -> dict[Workload, list[Entry]]:
-    ordered = sorted(entries, key=lambda e: (e.workload, e.chunk, not e.streams, e.target, e.strategy))
+    ordered = sorted(
+        entries, key=lambda e: (e.workload, e.chunk, not e.streams, e.origin == "kernel", e.target, e.strategy)
+    )
     return {workload: list(group) for workload, group in groupby(ordered, key=lambda e: e.workload)}
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def short_names(trials: Iterable[str]) -> dict[str, str]:
-    """Trial ids without what all of them have in common; the 8 hex digits only where they are needed to be unique."""
+    """Trial ids without the parts that all of them have; the 8 hex digits only where they make the name unique."""
     split = {trial: (*trial.rsplit("/", 1)[0].split("/"), *trial.rsplit("/", 1)[-1].split("-")) for trial in trials}
     alike = {len(parts) for parts in split.values()}
     if len(split) < 2 or len(alike) > 1:

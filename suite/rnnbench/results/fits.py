@@ -117,12 +117,12 @@ def _fit_above(chunks: FloatArray, logs: FloatArray) -> tuple[Growth, float] | N
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", optimize.OptimizeWarning)
-            found, covariance = optimize.curve_fit(model, chunks, logs - least, begin, bounds=bounds)
+            fitted, covariance = optimize.curve_fit(model, chunks, logs - least, begin, bounds=bounds)
     except (RuntimeError, optimize.OptimizeWarning):
         return None
     half_width = _quantile(len(chunks) - 3) * float(np.sqrt(covariance[2, 2]))
-    left = float(np.sum((model(chunks, *found) - (logs - least)) ** 2))
-    return Growth(Estimate(float(found[2]), half_width), float(found[0] * np.exp(least))), left
+    left = float(np.sum((model(chunks, *fitted) - (logs - least)) ** 2))
+    return Growth(Estimate(float(fitted[2]), half_width), float(fitted[0] * np.exp(least))), left
 
 
 def _quantile(freedom: int) -> float:

@@ -1,0 +1,174 @@
+"""`rnnbench backends`: installed backends with versions, how to install the others, and what each route supports."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+_STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
+
+
+class Probe(Protocol):
+    """What is installed of a backend."""
+
+    @property
+    def routes(self) -> tuple[str, ...]: ...
+    @property
+    def versions(self) -> Mapping[str, str]: ...
+    @property
+    def available(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def install(self) -> str: ...
+    @property
+    def lacking(self) -> Mapping[str, Lack]: ...
+
+
+class Lack(Protocol):
+    """What one route lacks."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def install(self) -> str: ...
+
+
+class Support(Protocol):
+    """A backend's answer to one strategy and model."""
+
+    @property
+    def level(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def upstream(self) -> str: ...
+
+
+Target = TypeVar("Target", bound=Hashable)
+
+
+class SupportMatrix(Protocol[Target]):
+    """What is installed and what it supports."""
+
+    @property
+    def probes(self) -> Mapping[str, Probe]:
+        """By backend."""
+        ...
+
+    @property
+    def support(self) -> Mapping[tuple[Target, str, str], Support]:
+        """By target, kind of model, and strategy written `time-state`. Others are compared with the first model."""
+        ...
+
+
+def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> None:
+    """The backends, the strategies of the first model with numbered reasons, and the models that differ from it."""
+    console.print(_backends(matrix))
+    reasons: dict[str, int] = {}
+    console.print(_strategies(matrix, reasons))
+    numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
+    for reason, number in reasons.items():
+        numbered.add_row(str(number), escape(reason))
+    console.print(numbered, highlight=False)
+    if (others := _others(matrix)).row_count:
+        console.print(others)
+
+
+def _backends(matrix: SupportMatrix[Target]) -> Table:
+    table = Table("backend", "routes", "versions, or how to install it", title="Backends", title_justify="left")
+    for name, probe in matrix.probes.items():
+        versions = ", ".join(f"{package} {version}" for package, version in probe.versions.items())
+        for route, lack in probe.lacking.items():
+            versions += f"\n[yellow]{name}:{route}: {escape(lack.reason)}[/yellow]\n{escape(lack.install)}"
+        missing = f"[yellow]{escape(probe.reason)}[/yellow]\n{escape(probe.install)}"
+        table.add_row(name, " ".join(probe.routes), versions if probe.available else missing)
+    return table
+
+
+def _strategies(matrix: SupportMatrix[Target], reasons: dict[str, int]) -> Table:
+    times = _times(matrix)
+    title = f"Strategies of {_first(matrix)}: time across; states where one differs (numbers: see below)"
+    table = Table(Column("target", no_wrap=True), *times, title=title, title_justify="left", show_lines=True)
+    for target in _targets(matrix):
+        table.add_row(str(target), *(_states(matrix, target, time, reasons) for time in times))
+    return table
+
+
+def _states(matrix: SupportMatrix[Target], target: Target, time: str, reasons: dict[str, int]) -> str:
+    """The mark of most states, and below it those that are answered otherwise."""
+    by_mark: dict[str, list[str]] = {}
+    for state in _states_of(matrix):
+        mark = _mark(matrix.support[target, _first(matrix), f"{time}-{state}"], reasons)
+        by_mark.setdefault(mark, []).append(state)
+    most = max(by_mark, key=lambda mark: len(by_mark[mark]))
+    return "\n".join([most, *(f"{', '.join(by_mark[mark])}: {mark}" for mark in by_mark if mark != most)])
+
+
+def _mark(support: Support, reasons: dict[str, int]) -> str:
+    word = "—" if support.level == "unsupported" else support.level
+    text = _because(support)
+    number = f" {reasons.setdefault(text, len(reasons) + 1)}" if text else ""
+    return f"[{_STYLES[support.level]}]{word}{number}[/]"
+
+
+def _because(support: Support) -> str:
+    """The reason with the upstream issue behind it, or what there is of the two."""
+    upstream = f"({support.upstream})" if support.reason else support.upstream
+    return " ".join(part for part in (support.reason, upstream) if part.strip("()"))
+
+
+def _others(matrix: SupportMatrix[Target]) -> Table:
+    """Where support for another model differs from that for the first. Targets with one answer stand together."""
+    title = f"Models whose support differs from that of {_first(matrix)}"
+    table = Table(
+        Column("model", no_wrap=True), "strategies: support, and the targets", title=title, title_justify="left"
+    )
+    for kind in _models(matrix):
+        answers: dict[str, list[str]] = {}
+        for target in _targets(matrix):
+            for answer, strategies in _apart(matrix, target, kind).items():
+                answers.setdefault(f"{', '.join(strategies)}: {answer}", []).append(str(target))
+        for answer, targets in answers.items():
+            table.add_row(kind, f"{escape(answer)}\n[dim]{', '.join(targets)}[/dim]")
+    return table
+
+
+def _apart(matrix: SupportMatrix[Target], target: Target, kind: str) -> dict[str, list[str]]:
+    """Strategies whose support differs from the first model's, by answer; a time alone stands for all its states."""
+    differing: dict[str, list[str]] = {}
+    for time in _times(matrix):
+        by_answer: dict[str, list[str]] = {}
+        states = [state for state in _states_of(matrix) if (target, kind, f"{time}-{state}") in matrix.support]
+        for state in states:
+            there, here = (matrix.support[target, model, f"{time}-{state}"] for model in (kind, _first(matrix)))
+            if there.level != here.level:
+                by_answer.setdefault(f"{there.level}: {_because(there)}", []).append(state)
+        for answer, answered in by_answer.items():
+            names = [time] if answered == states else [f"{time}-{state}" for state in answered]
+            differing.setdefault(answer, []).extend(names)
+    return differing
+
+
+def _targets(matrix: SupportMatrix[Target]) -> list[Target]:
+    return list(dict.fromkeys(target for target, _, _ in matrix.support))
+
+
+def _models(matrix: SupportMatrix[Target]) -> list[str]:
+    return list(dict.fromkeys(model for _, model, _ in matrix.support))
+
+
+def _first(matrix: SupportMatrix[Target]) -> str:
+    return next(model for _, model, _ in matrix.support)
+
+
+def _times(matrix: SupportMatrix[Target]) -> list[str]:
+    return list(dict.fromkeys(strategy.rpartition("-")[0] for *_, strategy in matrix.support))
+
+
+def _states_of(matrix: SupportMatrix[Target]) -> list[str]:
+    return list(dict.fromkeys(strategy.rpartition("-")[2] for *_, strategy in matrix.support))

@@ -1,0 +1,170 @@
+"""Columns of the flat row that say what a record is of: its run, its trial, its outcome, its environment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rnnbench.results.identity import fingerprint
+from rnnbench.results.record import Record
+from rnnbench.results.run_info import RunInfo
+
+Value = str | float | int | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the flat row."""
+
+    name: str
+    unit: str
+    """`s`, `bytes`, `count`, `ratio`, `text` and so on."""
+    meaning: str
+    value: Callable[[Record, RunInfo], Value]
+
+
+def plain(value: Any) -> Value:
+    """A field of a record as it is: all of those that columns name are plain."""
+    plain: Value = value
+    return plain
+
+
+def run_columns() -> Iterator[Column]:
+    yield Column("run", "text", "Name of the run.", lambda r, i: i.run)
+    yield Column("started", "time", "Start of the run, UTC, ISO 8601.", lambda r, i: i.started)
+    yield Column("rnnbench", "text", "Version of rnnbench that made the record.", lambda r, i: r.rnnbench)
+    yield Column(
+        "machine",
+        "text",
+        "Fingerprint of the machine. Compare latencies of equal fingerprints only.",
+        lambda r, i: fingerprint(i.machine),
+    )
+    for name, unit, meaning in (
+        ("cpu", "text", "Model of the processor."),
+        ("cores", "count", "Cores of the machine."),
+        ("usable_cores", "count", "Cores that the run could use."),
+        ("memory", "bytes", "Memory of the machine."),
+        ("governor", "text", "Frequency governor of the processor, where the kernel tells."),
+        ("kernel", "text", "Version of the kernel."),
+        ("system", "text", "Operating system."),
+        ("python", "text", "Version of Python."),
+    ):
+        yield Column(f"machine_{name}", unit, meaning, partial(_machine, name))
+    yield Column("versions", "text", "Packages of the backend with their versions.", lambda r, i: _versions(r.version))
+
+
+MODEL_PARAMETERS: Mapping[str, tuple[str, str]] = {
+    "cell": ("text", "Kind of cell: lstm, gru, rnn or counter."),
+    "input": ("count", "Size of the input."),
+    "hidden": ("count", "Size of the hidden state."),
+    "layers": ("count", "Layers."),
+    "projection": ("count", "Size of the projection of an LSTM."),
+    "direction": ("text", "forward, reverse or bidirectional."),
+    "bias": ("flag", "Whether there are biases."),
+    "reset_after": ("flag", "Whether a GRU's reset gate is applied after the product."),
+    "activation": ("text", "Activation of the candidate and of the output."),
+    "recurrent_activation": ("text", "Activation of the gates."),
+    "clip": ("number", "Bound of the inputs of the activations, as in ONNX."),
+    "cell_clip": ("number", "Bound of the cell state, as in TFLite."),
+    "gain": ("number", "Factor of the drawn weights."),
+}
+
+
+def trial_columns() -> Iterator[Column]:
+    yield Column("trial", "text", "Id of the trial. It ends in 8 hex digits of all parameters.", lambda r, i: r.trial)
+    yield Column("case", "text", "Name of the case.", lambda r, i: r.case)
+    yield Column("backend", "text", "Backend.", lambda r, i: r.backend)
+    yield Column("route", "text", "Route into the backend.", lambda r, i: r.route)
+    yield Column("baseline", "flag", "Whether the backend is the baseline.", lambda r, i: r.baseline)
+    yield Column("model", "json", "All parameters of the model.", lambda r, i: json.dumps(r.params.model))
+    for name, (unit, meaning) in MODEL_PARAMETERS.items():
+        yield Column(f"model_{name}", unit, f"{meaning} Empty: the default.", partial(_model, name))
+    for name, unit, meaning in (
+        ("time", "text", "How time advances in one call: fused, looped, unrolled or unrolled:k."),
+        ("state", "text", "Who keeps the state: stitched (the caller), stateful (the program) or none."),
+        ("chunk", "steps", "Time steps per call."),
+        ("steps", "steps", "Time steps of the workload."),
+        ("batch", "count", "Streams in one call."),
+        ("dtype", "text", "Number format."),
+        ("device", "text", "Device."),
+        ("threads", "count", "Threads that the case requests."),
+        ("seed", "number", "Seed of weights and inputs."),
+        ("lengths", "text", "full, or ragged where each row of the batch has its own length."),
+    ):
+        yield Column(name, unit, meaning, partial(_parameter, name))
+
+
+def outcome_columns() -> Iterator[Column]:
+    yield Column("support", "text", "native, emulated or unsupported.", lambda r, i: r.support.level)
+    yield Column("upstream", "text", "The backend's issue.", lambda r, i: r.support.upstream or None)
+    yield Column("outcome", "text", "ok, or how the trial ended.", lambda r, i: r.outcome)
+    yield Column("stage", "text", "Stage at which it ended, if not ok.", lambda r, i: r.stage or None)
+    yield Column("reason", "text", "Why it ended there.", lambda r, i: r.reason or None)
+    yield Column("same_as", "text", "Trial of the same program, whose measurement this is.", lambda r, i: r.same_as)
+    yield Column("checks", "count", "Conformance checks that apply and ran.", lambda r, i: len(_checks(r)))
+    yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(_failed(r)))
+    yield Column("failed_checks", "text", "Their names.", lambda r, i: ", ".join(_failed(r)) or None)
+    yield Column(
+        "expected_failures",
+        "text",
+        "Expected failures that happened.",
+        lambda r, i: ", ".join(f.what for f in r.expected_failures if f.verdict == "failed") or None,
+    )
+    yield Column(
+        "worst_rounding", "ratio", "Largest error, in rounding errors expected at that step.", lambda r, i: _worst(r)
+    )
+
+
+def environment_columns() -> Iterator[Column]:
+    yield Column("threads_seen", "count", "Threads of the worker's process.", lambda r, i: r.environment.threads_seen)
+    yield Column("threads_busy", "count", "Threads that used CPU time.", lambda r, i: r.environment.threads_busy)
+    yield Column(
+        "affinity",
+        "text",
+        "Cores of the worker's process.",
+        lambda r, i: ",".join(map(str, r.environment.affinity)) or None,
+    )
+    yield Column("load", "number", "One-minute load average when sampling ended.", lambda r, i: r.environment.load)
+    for column, name, unit, meaning in (
+        ("anchor", "trial", "text", "Anchor trial, where trials were sampled in groups."),
+        ("anchor_group", "group", "number", "Group in which the trial was sampled."),
+        ("anchor_bound_s", "bound", "s", "Bound latency of the anchor in that group."),
+    ):
+        yield Column(column, unit, meaning, partial(_anchor, name))
+
+
+def _machine(name: str, record: Record, info: RunInfo) -> Value:
+    value = info.machine.get(name)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _versions(versions: Mapping[str, str]) -> str | None:
+    return ", ".join(f"{package} {version}" for package, version in sorted(versions.items())) or None
+
+
+def _model(name: str, record: Record, info: RunInfo) -> Value:
+    value = record.params.model.get(name)
+    return value if value is None or isinstance(value, str | int | float) else json.dumps(value)
+
+
+def _parameter(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.params, name))
+
+
+def _anchor(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.anchor, name)) if record.anchor else None
+
+
+def _checks(record: Record) -> list[str]:
+    return [name for name, check in record.conformance.items() if check.verdict != "not-applicable"]
+
+
+def _failed(record: Record) -> list[str]:
+    return [name for name, check in record.conformance.items() if check.verdict == "fail"]
+
+
+def _worst(record: Record) -> float | None:
+    return max((c.rounding for c in record.conformance.values() if c.rounding is not None), default=None)

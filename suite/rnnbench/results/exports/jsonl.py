@@ -1,0 +1,27 @@
+"""JSON Lines: one JSON object a row. A value that is not there is null; infinity and NaN are strings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TextIO
+
+from rnnbench.results.columns import Value
+from rnnbench.results.exports.export import Export
+from rnnbench.results.rows import Row
+
+
+def _write(rows: Sequence[Row], stream: TextIO) -> None:
+    for row in rows:
+        stream.write(json.dumps({name: _finite(value) for name, value in row.items()}, ensure_ascii=False) + "\n")
+
+
+def _finite(value: Value) -> Value:
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+EXPORT = Export("jsonl", ".jsonl", "one JSON object per line", _write)

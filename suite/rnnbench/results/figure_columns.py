@@ -1,0 +1,164 @@
+"""Columns of the flat row that have figures: builds, latencies, costs, memory and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from rnnbench.measure.metrics import METRICS
+from rnnbench.measure.paths import PATHS, LatencyPath
+from rnnbench.results.artifact import OperationStage
+from rnnbench.results.columns import Column, Value, plain
+from rnnbench.results.record import MemoryUse, Record
+from rnnbench.results.run_info import RunInfo
+from rnnbench.results.timing import STEPS_PER_S, Latency
+
+
+def build_columns() -> Iterator[Column]:
+    for name, unit, meaning in (
+        ("build_s", "s", "Time of a cold build, without imports."),
+        ("build_import_s", "s", "Time of the imports that the build made."),
+        ("build_origin", "text", "cold, or cached where the artifact was found ready."),
+        ("load_s", "s", "Time to load the artifact, without imports."),
+        ("load_import_s", "s", "Time of the imports of the load and of the first call."),
+        ("first_call_s", "s", "Time of the first call."),
+        ("tail_build_s", "s", "Time to build the program for a ragged rest."),
+    ):
+        yield Column(name, unit, meaning, partial(_timing, name))
+    for column, name, unit, meaning in (
+        ("origin", "origin", "text", "Who wrote the program: library, imported, authored or kernel."),
+        ("math", "math", "text", "exact, or approximate activations."),
+        ("lowered", "lowered", "text", "Form of the compiled program."),
+        ("artifact_bytes", "nbytes", "bytes", "Size of the artifact, weights included."),
+        ("artifact_digest", "digest", "text", "SHA-256 of the artifact."),
+        ("source_digest", "source_digest", "text", "SHA-256 of the IR before the compiler."),
+        ("hoisted", "hoisted", "steps", "Steps that share one reading of the input weights."),
+    ):
+        yield Column(column, unit, meaning, partial(_artifact, name))
+    for stage, meaning in (
+        (OperationStage.INPUT, "Operations in the IR that the compiler was given."),
+        (OperationStage.COMPILED, "Operations in the compiled program."),
+    ):
+        yield Column(f"operations_{stage}", "count", meaning, partial(_operations, stage))
+
+
+LATENCY_FIGURES: tuple[tuple[str, str, str, Callable[[Latency], Value]], ...] = (
+    ("median_s", "s", "median per call", lambda x: x.median),
+    ("per_step_s", "s", "median per time step", lambda x: x.per_step),
+    ("low_s", "s", "lower end of the median's 95 % interval", lambda x: x.interval[0] if x.interval else None),
+    ("high_s", "s", "upper end of that interval", lambda x: x.interval[1] if x.interval else None),
+    ("min_s", "s", "smallest sample", lambda x: x.min),
+    ("mean_s", "s", "mean per call", lambda x: x.mean),
+    ("p90_s", "s", "90th percentile", lambda x: x.p90),
+    ("p99_s", "s", "99th percentile", lambda x: x.p99),
+    ("max_s", "s", "largest sample", lambda x: x.max),
+    ("samples", "count", "number of samples", lambda x: x.count),
+    ("processes", "count", "number of sampled processes", lambda x: len(x.process_medians)),
+    ("calls_per_sample", "count", "calls timed as one sample", lambda x: x.sampling.calls_per_sample),
+    ("stopped_by", "text", "what ended sampling: precision or budget", lambda x: x.sampling.stopped_by),
+    ("blocks", "count", "blocks of samples", lambda x: x.sampling.blocks),
+    ("disturbed_blocks", "count", "blocks that other processes disturbed", lambda x: x.sampling.disturbed_blocks),
+    ("drift", "ratio", "relative change from the first block to the last", lambda x: x.sampling.drift),
+    (
+        STEPS_PER_S,
+        "1/s",
+        "steps of all streams per second; batch above 1",
+        lambda x: x.figures.get("steps_per_s"),
+    ),
+)
+
+
+def latency_columns() -> Iterator[Column]:
+    """Of each latency path its columns."""
+    for path in PATHS.values():
+        yield from _latency_columns(path)
+
+
+def _latency_columns(path: LatencyPath) -> Iterator[Column]:
+    title = path.name.capitalize()
+    for name, unit, meaning, figure in LATENCY_FIGURES:
+        value = partial(_latency, path.name, figure)
+        yield Column(f"{path.name}_{name}", unit, f"{title} latency: {meaning}.", value)
+    for own in path.figures:
+        unit = {"seconds": "s"}.get(own.unit, own.unit)
+        meaning = f"{title} latency: {own.title}. {own.meaning}".strip()
+        yield Column(f"{path.name}_{own.name}", unit, meaning, partial(_latency_figure, path.name, own.name))
+
+
+def cost_columns() -> Iterator[Column]:
+    yield Column(
+        "state_copy_s",
+        "s",
+        "The state's round trip through NumPy.",
+        lambda r, i: r.timing.state_copy.seconds if r.timing.state_copy else None,
+    )
+    yield Column(
+        "dispatch_floor_s",
+        "s",
+        "A bound call of the smallest program in the same runtime.",
+        lambda r, i: r.timing.dispatch_floor.seconds if r.timing.dispatch_floor else None,
+    )
+    for column, name, unit, meaning in (
+        ("floor_ratio", "ratio", "ratio", "Bound latency over the latency floor."),
+        ("floor_s", "seconds", "s", "Latency floor: the least time to read and compute what a call must."),
+        ("floor_limited_by", "limited_by", "text", "What the floor consists of: reading or arithmetic."),
+        ("floor_bytes", "nbytes", "bytes", "Bytes that a call must read."),
+        ("floor_operations", "operations", "count", "Arithmetic operations of a call."),
+        ("weights_bytes", "weights", "bytes", "Bytes of the weights."),
+        ("weights_level", "level", "text", "Smallest cache that holds the weights, or memory."),
+    ):
+        yield Column(column, unit, meaning, partial(_floor, name))
+    for name in MemoryUse.model_fields:
+        calls = name.endswith("_calls")
+        yield Column(f"memory_{name}", "count" if calls else "bytes", MEMORY_MEANS[name], partial(_memory, name))
+    for metric in METRICS.values():
+        unit = {"seconds": "s"}.get(metric.unit, metric.unit)
+        yield Column(f"metric_{metric.name}", unit, metric.meaning, partial(_metric, metric.name))
+
+
+MEMORY_MEANS: Mapping[str, str] = {
+    "harness": "Worker before the framework's import.",
+    "imported": "Worker after the framework's import.",
+    "build_peak": "Peak of the building process and of the largest of its children.",
+    "run_peak": "Peak of the process that loads and runs the program.",
+    "steady": "Process with the program loaded and called.",
+    "growth": "What 1,000 bound calls add.",
+    "growth_calls": "Bound calls over which growth was seen.",
+    "public_growth": "What 1,000 public calls add.",
+    "public_growth_calls": "Public calls over which growth was seen.",
+}
+
+
+def _timing(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.timing, name))
+
+
+def _artifact(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.artifact, name)) if record.artifact else None
+
+
+def _operations(stage: OperationStage, record: Record, info: RunInfo) -> Value:
+    counts = record.artifact.operations.get(stage) if record.artifact else None
+    return sum(counts.values()) if counts is not None else None
+
+
+def _latency(path: str, figure: Callable[[Latency], Value], record: Record, info: RunInfo) -> Value:
+    latency = record.latency(path)
+    return figure(latency) if latency else None
+
+
+def _latency_figure(path: str, name: str, record: Record, info: RunInfo) -> Value:
+    latency = record.latency(path)
+    return latency.figures.get(name) if latency else None
+
+
+def _floor(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.floor, name)) if record.floor else None
+
+
+def _memory(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.memory, name))
+
+
+def _metric(name: str, record: Record, info: RunInfo) -> Value:
+    return record.metrics.get(name)
