@@ -7,16 +7,14 @@ import gc
 import numpy as np
 import pytest
 
-from rnnbench.cases.trial import Measure
-from rnnbench.measure import sampling
-from rnnbench.measure.course import Course
-from rnnbench.measure.disturbance import Disturbance
-from rnnbench.measure.latency import COLUMNS, SAMPLES_CAP, save_samples, summarise
-from rnnbench.measure.sampling import (
+from rnnbench.measure import blocks as module
+from rnnbench.measure.blocks import (
     NEAR_CLOCK,
     Block,
     Clock,
     measure_clock,
+    overall_median,
+    process_medians,
     sample_block,
     sample_cold,
     sample_paced,
@@ -42,7 +40,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Time()
-    monkeypatch.setattr(sampling, "time", clock)
+    monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -54,7 +52,7 @@ def test_every_call_is_synced_and_counted():
     assert block.warm_calls >= 1
 
 
-def test_what_a_call_takes_is_what_is_recorded(clock):
+def test_the_time_of_call_and_sync_is_recorded(clock):
     block = sample_block(lambda: clock.sleep(0.002), lambda: clock.sleep(0.001), 0.02)
     assert (block.warm_calls, len(block.seconds)) == (2, 5)
     assert block.seconds == pytest.approx(0.003)
@@ -66,7 +64,7 @@ def test_a_call_longer_than_the_block_is_still_timed_once(clock):
     assert block.seconds == pytest.approx([0.01])
 
 
-def test_the_collector_rests_during_a_block_and_goes_on_after_one_that_raises():
+def test_the_collector_is_off_during_a_block_and_on_again_after_one_that_raises():
     seen = []
     with pytest.raises(ZeroDivisionError):
         sample_block(lambda: seen.append(gc.isenabled()) or 1 / 0, lambda: None, 0.01)
@@ -74,14 +72,14 @@ def test_the_collector_rests_during_a_block_and_goes_on_after_one_that_raises():
     assert gc.isenabled()
 
 
-def test_the_clock_says_what_it_can_tell_apart(monkeypatch):
+def test_the_clock_measures_its_own_resolution_and_cost(monkeypatch):
     monkeypatch.setattr(Time, "perf_counter_ns", lambda self: self.sleep(40e-9) or self.now // 30 * 30)
-    monkeypatch.setattr(sampling, "time", Time())
-    found = measure_clock.__wrapped__()
-    assert (found.resolution, found.cost) == (pytest.approx(30e-9), pytest.approx(30e-9))
+    monkeypatch.setattr(module, "time", Time())
+    clock = measure_clock.__wrapped__()
+    assert (clock.resolution, clock.cost) == (pytest.approx(30e-9), pytest.approx(30e-9))
 
 
-def test_this_machine_s_clock_can_tell_a_millisecond():
+def test_this_machine_s_clock_resolves_a_millisecond():
     clock = measure_clock()
     assert 0 < clock.resolution < 1e-3
     assert 0 <= clock.cost < 1e-3
@@ -117,7 +115,7 @@ def test_before_every_cold_call_the_caches_are_evicted():
     assert block.warm_calls == 0
 
 
-def test_what_evicting_takes_is_no_part_of_a_cold_call(clock):
+def test_the_time_of_evicting_is_no_part_of_a_cold_call(clock):
     block = sample_cold(lambda: clock.sleep(0.001), lambda: None, lambda: clock.sleep(0.01), 0.03)
     assert block.seconds == pytest.approx([0.001] * 3)
     assert block.elapsed == pytest.approx(0.033)
@@ -155,53 +153,14 @@ def test_one_late_call_leaves_the_next_one_s_deadline_where_it_was(clock):
     assert np.diff(begun) / 1e6 == pytest.approx([6, 5, 7, 3, 5, 5])
 
 
-def test_a_block_knows_what_was_taken_of_its_core():
+def test_a_block_records_what_disturbed_it():
     block = sample_block(lambda: None, lambda: None, 0.001)
     assert block.disturbance.switches >= 0
     assert block.elapsed >= 0.001
 
 
-def blocks(*seconds):
-    return [Block(100.0, 1, np.array(part)) for part in seconds]
-
-
-def test_figures_come_from_all_calls_and_medians_from_each_process():
-    latency = summarise([blocks([1.0, 2.0], [3.0]), blocks([5.0, 5.0])], chunk=2)
-    assert (latency.count, latency.min, latency.median, latency.max) == (5, 1.0, 3.0, 5.0)
-    assert latency.per_step == 1.5
-    assert latency.process_medians == (2.0, 5.0)
-
-
-def test_a_batch_has_its_steps_in_a_second_and_one_stream_has_not():
-    processes = [blocks([0.5, 0.5])]
-    assert summarise(processes, chunk=8, batch=4).figures == {"steps_per_s": 64}
-    assert summarise(processes, chunk=8).figures == {}
-
-
-def test_the_pace_of_a_stream_gives_its_factor_and_its_misses():
-    course = Course(Measure(settings={"period": 0.010}), "paced")
-    course.begin_process()
-    course.add(Block(0.0, 1, np.array([0.005, 0.004, 0.006]), missed=1))
-    paced = summarise(course.processes, chunk=1, course=course)
-    assert paced.figures == {"period": 0.010, "real_time_factor": pytest.approx(0.5), "deadline_misses": 1}
-
-
-def test_blocks_that_were_disturbed_are_counted_and_marked(tmp_path):
-    calm, shaken = Disturbance(0, 0.0, 0.0), Disturbance(2, 0.5, 0.0)
-    processes = [
-        [Block(float(n), 0, np.ones(2), elapsed=2.0, disturbance=found) for n, found in enumerate([calm, shaken])]
-    ]
-    latency = summarise(processes, chunk=1)
-    assert (latency.sampling.blocks, latency.sampling.disturbed_blocks) == (2, 1)
-    save_samples(tmp_path / "a.npy", processes)
-    assert np.load(tmp_path / "a.npy")[:, COLUMNS.index("disturbed")].tolist() == [0, 0, 1, 1]
-
-
-def test_samples_are_kept_in_order_and_thinned_evenly(tmp_path):
-    many = np.linspace(1, 2, SAMPLES_CAP * 2)
-    save_samples(tmp_path / "samples" / "a.npy", [blocks(many)])
-    rows = np.load(tmp_path / "samples" / "a.npy")
-    assert rows.shape == (SAMPLES_CAP, len(COLUMNS))
-    assert rows[0, 3] == many[0]
-    assert rows[-1, 3] == many[-1]
-    assert np.all(np.diff(rows[:, 2]) > 0)
+def test_a_process_has_the_median_of_all_of_its_calls():
+    first = [Block(0.0, 1, np.array([1.0, 2.0])), Block(1.0, 1, np.array([3.0]))]
+    second = [Block(2.0, 1, np.array([5.0, 5.0]))]
+    assert process_medians([first, second]) == [2.0, 5.0]
+    assert overall_median([first, second]) == 3.0

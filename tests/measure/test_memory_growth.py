@@ -1,4 +1,4 @@
-"""What calls leave in memory shows as growth, and what a block takes for its own samples does not."""
+"""Memory that calls leave behind is growth. The memory of a block's own samples is not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from rnnbench.measure import memory
-from rnnbench.measure.growth import LEAST_BLOCKS, GrowthLog, growth_of
+from rnnbench.measure.memory_growth import LEAST_BLOCKS, GrowthLog, growth_of
 
 PAGE = 4096
 
@@ -20,7 +20,7 @@ def process(monkeypatch):
     return process
 
 
-def test_a_leak_is_seen_and_is_laid_to_the_calls_that_leak(process):
+def test_a_leak_is_growth_of_the_calls_that_leak_and_of_no_others(process):
     log = GrowthLog()
     for _ in range(6):
         log.begin()
@@ -37,7 +37,7 @@ def test_a_leak_is_seen_and_is_laid_to_the_calls_that_leak(process):
     assert leaking.calls == sound.calls == 600
 
 
-def test_what_goes_on_between_blocks_is_nobodys(process):
+def test_what_happens_between_blocks_is_growth_of_none(process):
     log = GrowthLog()
     log.begin()
     log.called("calls", 10)
@@ -56,12 +56,12 @@ def test_a_leak_smaller_than_a_page_a_block_shows_over_many():
     assert growth_of([steps]).per_1000_calls == pytest.approx(PAGE / 0.3, rel=0.2)
 
 
-def test_processes_count_together_and_are_not_strung_to_one():
+def test_processes_count_together_and_each_has_slopes_of_its_own():
     growth = growth_of([[(100, 50 * PAGE), (100, 0), (100, 0), (100, 0)], [(200, 90 * PAGE), (200, 0), (200, 0)]])
     assert (growth.per_1000_calls, growth.calls) == (0, 1000)
 
 
 @pytest.mark.parametrize("blocks", range(LEAST_BLOCKS))
-def test_of_too_few_blocks_only_their_calls_are_told(blocks):
+def test_too_few_blocks_give_calls_and_no_growth(blocks):
     growth = growth_of([[(100, PAGE)] * blocks])
     assert (growth.per_1000_calls, growth.calls) == (None, 100 * blocks)

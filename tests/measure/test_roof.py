@@ -8,7 +8,7 @@ import pytest
 
 from rnnbench.measure import RoofProbe, roof
 from rnnbench.measure.roof_code import multiplier, reader
-from rnnbench.results.optional import MissingExtraError
+from rnnbench.optional import MissingExtraError
 
 llvm = pytest.importorskip("llvmlite.binding")
 SMALL, LARGE = 32 << 10, 64 << 20
