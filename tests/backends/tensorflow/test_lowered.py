@@ -1,4 +1,4 @@
-"""What became of the time steps is told from what ran, and not from what was asked."""
+"""How the time steps were lowered is read from the program that ran, not from the request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnbench.backends.tensorflow.lowered import tags, told
         ([{"0"}, set()], {"7"}, "looped 1 + unrolled 1"),
     ],
 )
-def test_loops_and_copies_are_told(loops, straight, expected: str) -> None:
+def test_loops_and_copies_are_named(loops, straight, expected: str) -> None:
     assert told(loops, straight) == expected
 
 

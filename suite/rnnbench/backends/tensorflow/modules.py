@@ -1,9 +1,9 @@
-"""A request as a `tf.Module` with one function, `step`, and the variables that its state is in.
+"""A request as a `tf.Module` with one function, `step`, and the variables of its state.
 
     none       step(x) -> (y,)                  from zeros
-    none       step(x, lengths) -> (y,)         where rows have lengths, int32 [batch]
+    none       step(x, lengths) -> (y,)         where the request is ragged; lengths: int32 [batch]
     stitched   step(x, *state) -> (y, *state)
-    stateful   step(x) -> (y,)                  the state in `state`, variables of the module
+    stateful   step(x) -> (y,)                  the state is in `state`, variables of the module
 
 The state is flat: h (and c) of the first layer and direction, then of the next, [batch, size] each.
 """
@@ -20,7 +20,7 @@ from rnnbench.backends.tensorflow.cells import Network
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
-    """The module over the shared cells."""
+    """The module of the shared cells."""
     network = Network(request, copies)
     specs = state_specs(request)
     size = len(request.model.state_shapes(request.batch))
@@ -72,7 +72,7 @@ def state_specs(request: Request) -> list[Any]:
 
 
 def traced(module: Any, step: Callable[..., Any], signature: list[Any], jit: bool) -> Any:
-    """`module` with `step` traced: its graph is made here, and its Python never runs again."""
+    """`module` with `step`, which is traced here: its Python code never runs again."""
     module.step = tf.function(step, input_signature=signature, autograph=False, jit_compile=jit or None)
     module.step.get_concrete_function()
     return module
