@@ -1,7 +1,8 @@
-"""Streams through ONNX Runtime: every buffer is NumPy's and bound once, and a call is one `run_with_iobinding`.
+"""Streams through ONNX Runtime: every buffer is NumPy's and is bound once. A call is one `run_with_iobinding`.
 
-The state has two sets of buffers. One binding reads the first and writes the second, another the other way round, and a
-session takes them by turns: no call moves a state. The runtime promises nothing for a buffer that is both.
+The state has two sets of buffers. One binding reads the first set and writes the second, another binding does the
+reverse. A session alternates between them, so no call copies a state. The runtime does not promise that one buffer can
+be both input and output.
 """
 
 from __future__ import annotations
