@@ -158,8 +158,8 @@ class RaggedBound(OpenVinoBound):
     def __init__(self, session: OpenVinoSession, ring: list[tuple[np.ndarray, np.ndarray]]) -> None:
         super().__init__(session, [x for x, _ in ring])
         assert session.lengths is not None, "a session with lengths has a tensor for them"
-        ends = [partial(np.copyto, session.lengths, lengths.copy()) for _, lengths in ring]
-        self._next_lengths = cycle(ends).__next__
+        copies = [partial(np.copyto, session.lengths, lengths.copy()) for _, lengths in ring]
+        self._next_lengths = cycle(copies).__next__
 
     def __call__(self) -> None:
         self._next_lengths()()

@@ -58,7 +58,7 @@ class TensorflowSession(ChunkedSession):
         return y
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(ends)) for x, ends in ring])
+        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(lengths)) for x, lengths in ring])
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return self._arrays([])

@@ -21,7 +21,7 @@ from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
-    """The package in the cache. Every stream loads it anew, because its runner must not be used by two threads."""
+    """The package in the cache. Every stream loads it again, because its runner must not be used by two threads."""
     source = source_digest(request)
     with inductor_in(cache):
         package = load_or_build(cache, source, partial(_compile, request, source), ".pt2")

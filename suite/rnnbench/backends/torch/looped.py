@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import OperationStage, Request
-from rnnbench.backends.torch.call_recorder import CallRecorder, in_place
+from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.rnn.cells import cell_body
 from rnnbench.rnn.spec import Model
@@ -25,7 +25,7 @@ class Loop:
 
     def __init__(
         self,
-        recorder: CallRecorder,
+        recorder: Recorder,
         model: Model,
         layer: Layer,
         x: Tensor,
@@ -38,11 +38,11 @@ class Loop:
         self.length, batch, _ = x.shape
         body = cell_body(recorder, model, layer)
         projected = body.project(x.view(self.length * batch, -1)).view(self.length, batch, -1).unbind()
-        self.project = recorder.take_calls()
+        self.project = recorder.take()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
         new = body.advance(current, tuple(state))
-        self.advance = in_place(recorder.take_calls(), state, new)
+        self.advance = in_place(recorder.take(), state, new)
         self._projection_calls = [recorded.call() for recorded in self.project]
         self._step_calls = [recorded.call() for recorded in self.advance]
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
@@ -79,7 +79,7 @@ class LoopedStream(PreparedStream):
         self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
         """Which steps of the chunk in `_x` are padding: beyond their row's length."""
         self._loops: list[Loop] = []
-        recorder = CallRecorder(dtype, constants)
+        recorder = Recorder(dtype, constants)
         y = self._x
         for number in range(model.layers):
             x, y = y, torch.zeros(chunk, batch, model.width, dtype=dtype)

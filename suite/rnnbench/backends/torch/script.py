@@ -28,7 +28,7 @@ WARM_CALLS = 3
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
-    """The frozen module in the cache. Every stream loads it anew, because its state is in the module's buffers."""
+    """The frozen module in the cache. Every stream loads it again, because its state is in the module's buffers."""
     source = source_digest(request)
     with inference(True), _without_deprecation_warnings():
         module = load_or_build(cache, source, partial(_trace, request, source))

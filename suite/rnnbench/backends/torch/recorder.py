@@ -36,7 +36,7 @@ class RecordedCall:
         return f"{self.name} {shapes} {tuple(self.out.shape)}"
 
 
-class CallRecorder:
+class Recorder:
     """The primitives over tensors of one dtype. Values are the tensors that recorded calls write.
 
     `constants` are those of an earlier recorder over the same cell bodies, in the order in which the bodies asked for
@@ -49,7 +49,7 @@ class CallRecorder:
         self._dtype = dtype
         self._calls: list[RecordedCall] = []
 
-    def take_calls(self) -> list[RecordedCall]:
+    def take(self) -> list[RecordedCall]:
         """The calls recorded since the last time."""
         calls, self._calls = self._calls, []
         return calls
