@@ -39,7 +39,7 @@ LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_
 GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
 RNN_BACKWARDS = Model(cell="rnn", input=3, hidden=17, direction="reverse")
 
-FOLDERS = {"onnx_graphs": "onnxruntime"}
+FOLDERS = {"shared": "onnxruntime"}
 """Whose tests those of a folder are, where it is not the backend's own."""
 
 FAKES = {"fake", "absent"}

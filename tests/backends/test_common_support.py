@@ -43,10 +43,9 @@ def questions(route: str) -> list[Request]:
 
 
 def test_support_answers_everything_with_a_reason(target: Target) -> None:
-    backend = registry.find(target.backend)
     levels = set()
     for request in questions(target.route):
-        support = backend.support(request)
+        support = registry.support(target.backend, request)
         levels.add(support.level)
         assert support.level in ("native", "emulated", "unsupported")
         assert support.level == "native" or support.reason.strip()
@@ -54,10 +53,19 @@ def test_support_answers_everything_with_a_reason(target: Target) -> None:
 
 
 def test_a_direction_that_runs_backwards_cannot_stream(target: Target) -> None:
-    backend = registry.find(target.backend)
     for request in questions(target.route):
         if request.model.direction != "forward" and request.strategy.state != "none":
-            assert backend.support(request).level == "unsupported"
+            assert registry.support(target.backend, request).level == "unsupported"
+
+
+def test_other_devices_than_those_of_the_probe_are_refused(target: Target) -> None:
+    devices = registry.find(target.backend).probe().devices
+    refused = [request for request in questions(target.route) if request.device not in devices]
+    assert refused
+    for request in refused:
+        support = registry.support(target.backend, request)
+        assert support.level == "unsupported"
+        assert support.reason == f"{target} has programs for {', '.join(devices)} and none for {request.device}."
 
 
 def test_probe_names_versions(target: Target) -> None:
@@ -69,13 +77,17 @@ def test_probe_names_versions(target: Target) -> None:
 
 def test_building_what_is_unsupported_raises_the_reason(target: Target, tmp_path) -> None:
     backend = registry.find(target.backend)
-    model = MODELS[3]
-    request = Request(
-        target.route, model, draw_weights(model, 0), Strategy("looped", "stateful", 4), 1, Precision.of("float32")
-    )
-    with pytest.raises(BuildError) as raised:
-        backend.build(request, tmp_path)
-    assert backend.support(request).reason in str(raised.value)
+    forward, backwards = MODELS[0], MODELS[3]
+    stateful, float32 = Strategy("looped", "stateful", 4), Precision.of("float32")
+    requests = [
+        Request(target.route, backwards, draw_weights(backwards, 0), stateful, 1, float32),
+        Request(target.route, forward, draw_weights(forward, 0), stateful, 1, float32, device="tpu"),
+        Request(target.route, forward, draw_weights(forward, 0), stateful, 1, Precision.of("int4")),
+    ]
+    for request in requests:
+        with pytest.raises(BuildError) as raised:
+            backend.build(request, tmp_path)
+        assert registry.support(target.backend, request).reason in str(raised.value)
 
 
 ASK = """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Program, Request
-from rnnbench.backends.chunked import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.reference import run_in
 

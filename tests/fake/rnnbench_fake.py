@@ -18,7 +18,7 @@ import numpy as np
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
 from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.shared import of_one_step
 
 ROUTES = (
     "honest",

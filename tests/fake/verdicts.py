@@ -6,7 +6,7 @@ from pathlib import Path
 
 from honest_adapter import HonestProgram, HonestSession
 
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.shared import of_one_step
 from rnnbench.cases.trial import Trial
 from rnnbench.conformance.checks import run_checks
 from rnnbench.conformance.oracle import Oracle

@@ -1,4 +1,4 @@
-"""Finding backends by entry point (`rnnbench.backends`), and reading what a user means by `iree,tvm:relax,numpy:*`."""
+"""Finds backends by entry point (`rnnbench.backends`), and the targets that a user names: `iree,tvm:relax,numpy:*`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from rnnbench.backends.base import Backend, Request, Support
+from rnnbench.backends.shared import support_of
 from rnnbench.cases.trial import Target
 
 GROUP = "rnnbench.backends"
 
 
 class BackendError(ValueError):
-    """No backend or route of that name, and which is the nearest; or one that is there and cannot be loaded."""
+    """There is no backend or route of that name, or it cannot be loaded. The message names the nearest one."""
 
 
 @cache
@@ -27,22 +28,20 @@ def find(name: str) -> Backend:
                 return cast("Callable[[], Backend]", entry.load())()
             except Exception as error:
                 what = f"backend '{name}' ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
-                raise BackendError(f"{what}; mend or uninstall the package that brings it") from error
+                raise BackendError(f"{what}; repair or uninstall the package that provides it") from error
     raise BackendError(f"unknown backend '{name}'{_nearest(name, names())}")
 
 
 def support(backend: str, request: Request) -> Support:
-    """What the backend answers: unsupported, where it says nothing of an extra that is asked.
+    """Whether the backend can do what is requested: its adapter's answer, after what is refused of all backends.
 
-    Raises BackendError where its adapter fails to.
+    Raises BackendError where the adapter fails to answer.
     """
+    adapter = find(backend)
     try:
-        answer = find(backend).support(request)
+        return support_of(adapter, request, _devices(backend))
     except Exception as error:
         raise BackendError(f"the adapter of '{backend}' failed to answer: {type(error).__name__}: {error}") from error
-    if answer.level != "unsupported" and (extra := next(iter(sorted(request.extras.keys() - answer.covers)), "")):
-        return Support("unsupported", f"The adapter of '{backend}' has no {request.extras[extra]} in this strategy.")
-    return answer
 
 
 def names() -> list[str]:
@@ -51,20 +50,39 @@ def names() -> list[str]:
 
 def targets(requested: Iterable[str]) -> list[Target]:
     """Targets for each `name`, `name:route` or `name:*`, in the order given and without repeats."""
-    found: dict[Target, None] = {}
+    chosen: dict[Target, None] = {}
     for text in requested:
         name, _, route = text.strip().partition(":")
         routes = find(name).probe().routes
         if route == "*":
-            found.update(dict.fromkeys(Target(name, r) for r in routes))
+            chosen.update(dict.fromkeys(Target(name, r) for r in routes))
         elif route in ("", *routes):
-            found[Target(name, route or routes[0])] = None
+            chosen[Target(name, route or routes[0])] = None
         else:
             raise BackendError(f"unknown route '{name}:{route}'{_nearest(route, routes)}")
-    return list(found)
+    return list(chosen)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(known)}"
+def baselines() -> list[Target]:
+    """The default route of each backend that declares itself a baseline. A backend that cannot be loaded is none."""
+    declared = []
+    for name in names():
+        try:
+            probe = find(name).probe()
+        except BackendError:
+            continue
+        if probe.baseline:
+            declared.append(Target(name, probe.routes[0]))
+    return declared
+
+
+@cache
+def _devices(backend: str) -> tuple[str, ...]:
+    """Kept, because they are needed for each trial of a case and a probe takes 1 to 3 ms."""
+    return find(backend).probe().devices
+
+
+def _nearest(word: str, candidates: Iterable[str]) -> str:
+    candidates = list(candidates)
+    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(candidates)}"

@@ -96,7 +96,7 @@ class Selection:
         return loaded
 
     def trials(self, *, baseline: bool, here: bool = True) -> list[Trial]:
-        """The trials selected; with `baseline`, NumPy's are added to those of the backends that are named.
+        """The trials selected; with `baseline`, those of the baselines are added to those of the named backends.
 
         Unless they are to run `here`, in this interpreter's environment, a backend that is named need not be in it.
         """
@@ -116,7 +116,7 @@ class Selection:
 
     def targets(self, *, baseline: bool, here: bool = True) -> list[Target]:
         """Targets by name, each of them here; or, where none is named, the default route of all that are here."""
-        from rnnbench.backends.registry import find, names, targets
+        from rnnbench.backends.registry import baselines, find, names, targets
 
         named = [part for text in self.backends for part in text.split(",") if part.strip()]
         if self.backends and not named:
@@ -127,7 +127,7 @@ class Selection:
         for target in chosen if here else ():
             if lack := find(target.backend).probe().lack(target.route):
                 raise click.UsageError(f"{target}: {lack.reason}; install it with: {lack.install}")
-        return list(dict.fromkeys([*(targets(["numpy"]) if baseline else []), *chosen]))
+        return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:

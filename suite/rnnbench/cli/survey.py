@@ -19,10 +19,10 @@ def list_trials(selection: Selection) -> None:
 @click.command(short_help="Print what is here and what it supports.")
 def backends() -> None:
     """Print what is here, its versions and what it supports; and how to get what is not."""
-    from rnnbench.backends.survey import survey
+    from rnnbench.backends.support_matrix import support_matrix
     from rnnbench.reports.survey import print_survey
 
-    print_survey(survey(), console())
+    print_survey(support_matrix(), console())
 
 
 @click.command()

@@ -15,11 +15,12 @@ from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency
 
-ORIGINS = ("library", "imported", "authored")
+ORIGINS = ("library", "imported", "authored", "kernel")
 ORIGIN_MEANS = {
     "library": "the runtime's own RNN operator",
     "imported": "a framework's model through an importer",
-    "authored": "IR or a kernel written in this suite",
+    "authored": "IR written in this suite",
+    "kernel": "a loop nest written by hand in this suite: its figures measure this suite's skill and not a compiler's",
 }
 WHOLE = "whole"
 """How a chunk is labelled where every call is a whole sequence (state `none`): no stream can be fed that way."""

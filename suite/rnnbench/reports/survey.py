@@ -7,14 +7,14 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from rnnbench.backends.base import Support
-from rnnbench.backends.survey import MODELS, STATES, TIMES, Survey
+from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix
 from rnnbench.cases.trial import Target
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
 _FIRST = next(iter(MODELS))
 
 
-def print_survey(survey: Survey, console: Console) -> None:
+def print_survey(survey: SupportMatrix, console: Console) -> None:
     """What is here, the strategies of a first model with numbered reasons, and where other models differ."""
     console.print(_backends(survey))
     reasons: dict[str, int] = {}
@@ -27,7 +27,7 @@ def print_survey(survey: Survey, console: Console) -> None:
         console.print(others)
 
 
-def _backends(survey: Survey) -> Table:
+def _backends(survey: SupportMatrix) -> Table:
     table = Table("backend", "routes", "versions, or how to get it", title="Backends", title_justify="left")
     for name, probe in survey.probes.items():
         versions = ", ".join(f"{package} {version}" for package, version in probe.versions.items())
@@ -38,7 +38,7 @@ def _backends(survey: Survey) -> Table:
     return table
 
 
-def _strategies(survey: Survey, reasons: dict[str, int]) -> Table:
+def _strategies(survey: SupportMatrix, reasons: dict[str, int]) -> Table:
     title = f"Strategies, for {_FIRST}: time across; states where one differs (numbers: see below)"
     table = Table(Column("target", no_wrap=True), *TIMES, title=title, title_justify="left", show_lines=True)
     for target in survey.targets:
@@ -46,7 +46,7 @@ def _strategies(survey: Survey, reasons: dict[str, int]) -> Table:
     return table
 
 
-def _states(survey: Survey, target: Target, time: str, reasons: dict[str, int]) -> str:
+def _states(survey: SupportMatrix, target: Target, time: str, reasons: dict[str, int]) -> str:
     """The mark of most states, and below it those that are answered otherwise."""
     by_mark: dict[str, list[str]] = {}
     for state in STATES:
@@ -69,7 +69,7 @@ def _because(support: Support) -> str:
     return " ".join(part for part in (support.reason, upstream) if part.strip("()"))
 
 
-def _others(survey: Survey) -> Table:
+def _others(survey: SupportMatrix) -> Table:
     """Where another model is not answered as the first is; targets with one answer stand together."""
     title = f"Models that are not answered as {_FIRST} is"
     table = Table(
@@ -85,7 +85,7 @@ def _others(survey: Survey) -> Table:
     return table
 
 
-def _apart(survey: Survey, target: Target, kind: str) -> dict[str, list[str]]:
+def _apart(survey: SupportMatrix, target: Target, kind: str) -> dict[str, list[str]]:
     """The strategies whose answer is not the first model's, by the answer; a time alone stands for all its states."""
     found: dict[str, list[str]] = {}
     for time in TIMES:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import psutil
 
+from rnnbench.backends.registry import baselines
 from rnnbench.cases.trial import Trial
 from rnnbench.measure.caches import eviction_bytes
 from rnnbench.measure.latency import summarise
@@ -18,9 +19,6 @@ from rnnbench.run.sample import by_worker
 MEMORY_SHARE = 0.5
 """Of the memory that is available as sampling begins, for all workers of a part: their processes are not the only ones,
 and a page that is swapped out is no latency."""
-BASELINE = "numpy"
-"""The backend that is the anchor of a group where it has a trial in it: it is everywhere, and alike everywhere."""
-
 
 T = TypeVar("T")
 
@@ -60,8 +58,9 @@ def split_by(
 
 
 def anchor_of(group: Sequence[Findings]) -> Findings:
-    """The baseline's first trial, or else the first."""
-    return next((findings for findings in group if findings.trial.target.backend == BASELINE), group[0])
+    """The baseline's first trial, or else the first. A baseline is in every run, and the same everywhere."""
+    backends = {target.backend for target in baselines()}
+    return next((findings for findings in group if findings.trial.target.backend in backends), group[0])
 
 
 def memory_of(trials: Sequence[Findings]) -> int:

@@ -20,9 +20,6 @@ from rnnbench.backends.iree import IreeBackend, backend
     [
         ({"time": "fused"}, "no RNN operator"),
         ({"dtype": "float16"}, "float32"),
-        ({"direction": "reverse"}, "cannot run backwards"),
-        ({"direction": "bidirectional", "state": "stateful"}, "cannot run backwards"),
-        ({"time": "unrolled:3"}, "3 copies"),
     ],
 )
 def test_what_cannot_be_done_has_a_reason(request_of: Any, change: dict[str, Any], reason: str, tmp_path: Path) -> None:
@@ -31,11 +28,6 @@ def test_what_cannot_be_done_has_a_reason(request_of: Any, change: dict[str, Any
     assert reason in support.reason
     with pytest.raises(BuildError, match=reason):
         IreeBackend().build(request_of(**change), tmp_path)
-
-
-def test_other_devices_are_unsupported(request_of: Any) -> None:
-    support = IreeBackend().support(replace(request_of(), device="cuda"))
-    assert (support.level, "cuda" in support.reason) == ("unsupported", True)
 
 
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])

@@ -103,9 +103,8 @@ def test_what_stands_in_is_said() -> None:
         (ask("torch", time="looped"), "ask for time fused"),
         (ask("torch", GRU.model_copy(update={"reset_after": False})), "reset gate"),
         (ask("onnx", LSTM.model_copy(update={"projection": 3})), "no projection"),
-        (replace(ask("onnx"), device="cuda"), "for the CPU"),
     ],
-    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection", "device"],
+    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection"],
 )
 def test_what_no_importer_makes_is_refused(request_: Request, reason: str) -> None:
     support = IreeBackend().support(request_)

@@ -67,7 +67,6 @@ def test_authored_graphs_compute_in_float64(tmp_path: Path, time: str) -> None:
         (make_request(dtype="float64"), "float32 only"),
         (make_request("looped", dtype="float16"), "only store float16"),
         (make_request("unrolled", route="loop"), "only loops by ONNX's Loop"),
-        (replace(make_request(), device="cuda"), "not on cuda"),
         (replace(make_request(), route="scan"), "has the routes onnx, loop, and not scan"),
     ],
 )

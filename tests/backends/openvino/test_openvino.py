@@ -115,7 +115,6 @@ def test_every_state_is_native() -> None:
     [
         (make_request(dtype="float64"), "only stores float64"),
         (make_request(dtype="float16"), "in float32 only"),
-        (replace(make_request(), device="cuda"), "not for cuda"),
         (replace(make_request(), route="torch"), "has the routes onnx, opset, and not torch"),
         (make_request(LSTM.model_copy(update={"projection": 2})), "has no projection"),
     ],

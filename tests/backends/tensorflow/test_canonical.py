@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow")
 
 def traced(request):
     from rnnbench.backends.tensorflow.canonical import library
-    from rnnbench.backends.tensorflow.modules import authored
+    from rnnbench.backends.tensorflow.traced_function import authored
 
     function = authored(request, copies=1, jit=False).step.get_concrete_function()
     return library(function, function.variables)

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.backends.tensorflow.lowered import tags, told
-
-
-@pytest.mark.parametrize(
-    ("loops", "straight", "expected"),
-    [
-        ([{"0"}], set(), "looped 1"),
-        ([{"0"}, {"1"}], set(), "looped 2"),
-        ([{"0", "1", "2"}], set(), "looped 1 of 3"),
-        ([], {"0", "1"}, "unrolled 2"),
-        ([{"0"}, set()], {"7"}, "looped 1 + unrolled 1"),
-    ],
-)
-def test_loops_and_copies_are_named(loops, straight, expected: str) -> None:
-    assert told(loops, straight) == expected
+from rnnbench.backends.tensorflow.lowered import tags
 
 
 def test_a_copy_is_where_its_activation_is() -> None:

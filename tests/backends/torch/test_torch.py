@@ -133,7 +133,6 @@ def test_sessions_leave_the_callers_thread_as_it_was(tmp_path) -> None:
         (GRU.model_copy(update={"reset_after": False}), "eager", "fused", "after the recurrent product"),
         (LSTM.model_copy(update={"cell_clip": 1.0}), "eager", "fused", "has no clip"),
         (LSTM, "script", "fused", "the same operator as in torch:eager"),
-        (LSTM, "aoti", "unrolled:3", "a chunk that they divide, and 4 is none"),
     ],
 )
 def test_an_unsupported_request_has_a_reason(model, route, time, reason) -> None:

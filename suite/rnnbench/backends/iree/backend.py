@@ -6,13 +6,12 @@ import hashlib
 import importlib
 from pathlib import Path
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import FLAGS, compile_module
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -25,11 +24,10 @@ class IreeBackend:
 
     def probe(self) -> Probe:
         install = f"pip install {' '.join(PACKAGES)}"
-        return answers.probe(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
+        return probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
 
     def support(self, request: Request) -> Support:
-        reason = _unsupported(request)
-        if reason:
+        if reason := _unsupported(request):
             return Support("unsupported", reason)
         variables = environment(request.threads)
         if request.route != AUTHORED and (reason := imported.stand_ins(request)):
@@ -40,9 +38,7 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        reason = _unsupported(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         if request.route != AUTHORED:
             return build_imported(request, cache)
         source = program.module(request)
@@ -65,23 +61,19 @@ class IreeBackend:
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
-        return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}"
-    if request.device != "cpu":
-        return f"the programs are compiled for the CPU (llvm-cpu); there is none for '{request.device}' yet"
+        return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.precision.uniform != "float32":
-        return "the programs are emitted in float32 alone"
+        return "Programs are written in float32 here, and in no other precision."
     if request.strategy.time == "fused" and request.route == AUTHORED:
-        return "IREE has no RNN operator: its input dialects (linalg, tensor, scf, StableHLO, TOSA, torch) have none"
-    if reason := answers.contradiction(request):
-        return reason
-    return "" if request.route == AUTHORED else imported.refusal(request)
+        return "IREE has no RNN operator: no input dialect (linalg, tensor, scf, StableHLO, TOSA, torch) has one."
+    return "" if request.route == AUTHORED else imported.unsupported(request)
 
 
 def _notes(request: Request) -> tuple[str, ...]:
-    notes = ["the gate math of a step is one elementwise operation"]
+    notes = ["The gate math of a step is one elementwise operation."]
     if request.model.cell != "counter":
-        notes.append("the input projection of all steps of a call is one product, outside any loop")
-        notes.append("weights are packed for the product's kernel when a session is opened (data tiling)")
+        notes.append("The input projection of all steps of a call is one product, outside any loop.")
+        notes.append("Weights are packed for the kernel of the product when a session is opened (data tiling).")
     if request.strategy.state != "none":
-        notes.append("the state of all layers is one flat array, so that command buffers are recorded once and reused")
-    return (*notes, "functions name their device, without which each pass of a loop copies all of y")
+        notes.append("The state of all layers is one flat array, so command buffers are recorded once and used again.")
+    return (*notes, "Functions name their device; otherwise each pass of a loop copies all of y.")

@@ -1,4 +1,4 @@
-"""Route `onnx`: the suite's ONNX graphs through IREE's ONNX importer (what `iree-import-onnx` runs)."""
+"""Route `onnx`: the suite's ONNX graphs, through the ONNX importer that `iree-import-onnx` runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from iree.compiler.extras import onnx_importer
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported
-from rnnbench.backends.onnx_graphs import build_graph
-from rnnbench.backends.onnx_graphs.counting import FUSED
-from rnnbench.backends.onnx_graphs.support import COPY, copy_name
+from rnnbench.backends.shared.onnx_graphs import COPY, FUSED, build_graph, copy_name
 
 _NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
 
 
 def import_module(request: Request) -> Imported:
-    """The importer takes a node's location from its name, in which a copy of the cell has its number."""
+    """The importer takes the location of a node from its name, which has the number of the copy of the cell."""
     model = build_graph(request)
     model.graph.name = "step"
     operators = [node for node in model.graph.node if node.op_type in FUSED]

@@ -1,13 +1,15 @@
-"""What became of the time steps: read off the compiler's own IR, by the locations that the emitter put on each copy.
+"""What became of the time steps, read off the compiler's IR by the locations that the emitter gave each copy.
 
 In the `stream` phase a function is blocks of `stream.cmd.dispatch`, one for each kernel launch, and a loop is a branch
-back to an earlier block. Every operation of a copy of the cell carries the location `copy <number>`; fusion
-joins locations and keeps them, so a copy is where its location is.
+back to an earlier block. Every operation of a copy of the cell has the location `copy <number>`. Fusion joins locations
+and keeps them, so a copy is where its location is.
 """
 
 from __future__ import annotations
 
 import re
+
+from rnnbench.backends.shared import describe_lowered
 
 TAG = "copy "
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
@@ -15,24 +17,17 @@ _REFERENCE = re.compile(r"#loc\d*\b")
 
 
 def lowered(stream: str, function: str = "step") -> str:
-    """`looped n`, `looped n of k` (k copies of the cell in each pass), `unrolled n`, or a mixture joined by ` + `."""
+    """What the `stream` phase of a module says of one of its functions, as `Artifact.lowered` has it."""
     copies = _copies_by_block(stream, function)
     loops = _loops(stream, function)
     inside = [set().union(*(copies.get(b, set()) for b in range(first, last + 1))) for first, last in loops]
-    inside = [found for found in inside if found]
     straight = set().union(*copies.values()) - set().union(*inside)
-    parts = []
-    for size in sorted({len(found) for found in inside}):
-        number = sum(len(found) == size for found in inside)
-        parts.append(f"looped {number}" if size == 1 else f"looped {number} of {size}")
-    if straight:
-        parts.append(f"unrolled {len(straight)}")
-    return " + ".join(parts)
+    return describe_lowered([len(numbers) for numbers in inside if numbers], len(straight))
 
 
 def _body(stream: str, function: str) -> list[str]:
     lines = stream.splitlines()
-    # What was imported from torch's dialect is in an asynchronous function, and the other waits for it.
+    # A program from torch's dialect is in an asynchronous function, and the other function waits for it.
     starts = [f"  util.func public @{name}(" for name in (f"{function}$async", function)]
     start = next(i for s in starts for i, line in enumerate(lines) if line.startswith(s))
     end = next(i for i in range(start, len(lines)) if lines[i].startswith("  }"))
@@ -41,20 +36,20 @@ def _body(stream: str, function: str) -> list[str]:
 
 def _copies_by_block(stream: str, function: str) -> dict[int, set[str]]:
     aliases = dict(_ALIAS.findall(stream))
-    block, inside, found = 0, False, dict[int, set[str]]()
+    block, inside, copies = 0, False, dict[int, set[str]]()
     for line in _body(stream, function):
         if label := re.match(r"  \^bb(\d+)", line):
             block = int(label[1])
         if "stream.cmd.dispatch" in line:
             inside = True
         elif inside and (location := re.match(r"\s*\} loc\((.*)\)$", line)):
-            found.setdefault(block, set()).update(_tags(location[1], aliases))
+            copies.setdefault(block, set()).update(_tags(location[1], aliases))
             inside = False
-    return found
+    return copies
 
 
 def _tags(location: str, aliases: dict[str, str]) -> set[str]:
-    """The copies a location names, through every alias it is made of."""
+    """The copies that a location names, through all the aliases in it."""
     seen, waiting, tags = set[str](), [location], set[str]()
     while waiting:
         text = waiting.pop()

@@ -1,4 +1,9 @@
-"""JAX: RNNs over jax.numpy and lax.scan, compiled by XLA for the CPU."""
+"""JAX: RNNs over jax.numpy and lax.scan, compiled by XLA for the CPU.
+
+`backend` answers for the package: what is installed, what is supported, what a build gives. `network` writes the model
+down as a function, `program` compiles it and runs its streams, `lowered` reads XLA's text, `store` keeps executables.
+`stablehlo` is this package's public face for other compilers: the same function as StableHLO text.
+"""
 
 from rnnbench.backends.jax.backend import JaxBackend
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.litert.store import load_or_build
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
@@ -23,7 +22,7 @@ class LitertBackend:
     name = "litert"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'")
+        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'")
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)
@@ -36,9 +35,7 @@ class LitertBackend:
         importlib.import_module("ai_edge_litert.interpreter")
 
     def build(self, request: Request, cache: Path) -> Program:
-        reason = _unsupported(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         stored = load_or_build(request, cache)
         artifact = Artifact(
             source_digest=stored.facts.source_digest,
@@ -55,12 +52,8 @@ class LitertBackend:
 
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    if request.device != "cpu":
-        return f"the interpreter runs on the CPU; there is none for '{request.device}' yet"
     if request.precision.uniform != "float32":
         return "LiteRT's kernels for products and gates are in float32 and in integers. The suite builds float32 only."
-    if reason := answers.contradiction(request):
-        return reason
     return _not_fused(request) if request.strategy.time == "fused" else ""
 
 

@@ -7,7 +7,6 @@ import tempfile
 from typing import Any
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.tensorflow.process import prepare_process
 
 
 def convert(request: Request) -> bytes:
@@ -17,6 +16,8 @@ def convert(request: Request) -> bytes:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf
+
+    from rnnbench.backends.tensorflow.traced_function import prepare_process
 
     prepare_process(request.threads)
     module = _module(request)
@@ -39,7 +40,7 @@ def _module(request: Request) -> Any:
         from rnnbench.backends.litert import fused
 
         return fused.module(request)
-    from rnnbench.backends.tensorflow.modules import authored
+    from rnnbench.backends.tensorflow.traced_function import authored
 
     module = authored(request, request.strategy.copies, jit=False)
     if module.state:

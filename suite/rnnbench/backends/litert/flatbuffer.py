@@ -9,7 +9,7 @@ from typing import Any
 import flatbuffers
 from ai_edge_litert import schema_py_generated as schema
 
-from rnnbench.backends.tensorflow.lowered import told
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.rnn.spec import Model
 
 FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
@@ -51,7 +51,7 @@ class Flatbuffer:
             waiting.extend((body, True) for body in bodies)
         if any(name == FUSED for name, _ in self._operators(self._step)):
             return "fused"
-        return told([set(map(str, range(copies))) for copies in loops], set(map(str, range(straight))))
+        return describe_lowered([copies for copies in loops if copies], straight)
 
     def fused_state(self) -> list[list[int]]:
         """For each fused operator, in order, the numbers of its tensors h and c."""

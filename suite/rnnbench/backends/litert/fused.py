@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.tensorflow.modules import traced, x_spec
+from rnnbench.backends.tensorflow.traced_function import traced, x_spec
 from rnnbench.rnn.weights import Layer
 
 

@@ -7,10 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import answers, onnx_graphs, store
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.backends.onnx_graphs import LoopOperator
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.shared import (
+    load_or_build,
+    of_one_step,
+    onnx_graphs,
+    probe_packages,
+    program_folder,
+    require_support,
+)
+from rnnbench.backends.shared.onnx_graphs import LoopOperator
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
@@ -25,7 +31,7 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        return answers.probe(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
+        return probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -38,16 +44,14 @@ class OnnxRuntimeBackend:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        if reason := _unsupported(request):
-            raise BuildError(reason)
+        require_support(self, request)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
-        here = Path(__file__).parent
-        sources = (here, here.parent / "onnx_graphs")
-        kept = store.folder(request, cache, self.probe().versions, sources)
-        stored = store.found_or_built(kept, partial(_optimised, request))
+        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
+        folder = program_folder(request, cache, self.probe().versions, sources)
+        stored = load_or_build(folder, partial(_optimised, request))
         tail = partial(self._tail, request, cache)
-        return OnnxRuntimeProgram(request, stored.artifact, kept / MODEL, stored.cached, tail)
+        return OnnxRuntimeProgram(request, stored.artifact, folder / MODEL, stored.cached, tail)
 
     def _tail(self, request: Request, cache: Path) -> Program:
         """The program of one step. Route `loop` has no copies of the cell outside a loop, so those use route `onnx`."""
@@ -67,8 +71,6 @@ def _unsupported(request: Request) -> str:
     strategy, dtype = request.strategy, request.precision.uniform
     if request.route not in ROUTES:
         return f"onnxruntime has the routes {', '.join(ROUTES)}, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs run on ONNX Runtime's CPU provider here, and not on {request.device}."
     if request.route == "loop" and strategy.time in ("fused", "unrolled"):
         return "Route loop has only loops by ONNX's Loop operator. Graphs without a loop are on route onnx."
     if dtype == "float16":

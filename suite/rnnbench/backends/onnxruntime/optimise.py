@@ -9,8 +9,8 @@ import onnx
 import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
-from rnnbench.backends.onnx_graphs import LoopOperator, build_graph, lowered, operations
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
+from rnnbench.backends.shared.onnx_graphs import LoopOperator, build_graph, lowered, operations
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:

@@ -6,9 +6,15 @@ import importlib
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends import answers, onnx_graphs, store
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.shared import (
+    load_or_build,
+    of_one_step,
+    onnx_graphs,
+    probe_packages,
+    program_folder,
+    require_support,
+)
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
@@ -18,7 +24,7 @@ class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
+        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -30,16 +36,14 @@ class OpenVinoBackend:
         importlib.import_module("openvino")
 
     def build(self, request: Request, cache: Path) -> Program:
-        if reason := _unsupported(request):
-            raise BuildError(reason)
+        require_support(self, request)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
-        here = Path(__file__).parent
-        sources = (here, here.parent / "onnx_graphs")
-        kept = store.folder(request, cache, self.probe().versions, sources)
-        stored = store.found_or_built(kept, partial(_compiled, request))
+        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
+        folder = program_folder(request, cache, self.probe().versions, sources)
+        stored = load_or_build(folder, partial(_compiled, request))
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
-        return OpenVinoProgram(request, stored.artifact, kept, stored.cached, tail)
+        return OpenVinoProgram(request, stored.artifact, folder, stored.cached, tail)
 
 
 def _compiled(request: Request, folder: Path) -> Artifact:
@@ -52,8 +56,6 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"openvino has the routes {', '.join(ROUTES)}, and not {request.route}."
-    if request.device != "cpu":
-        return f"Programs are compiled for OpenVINO's CPU device here, and not for {request.device}."
     if request.precision.uniform == "float64":
         return "OpenVINO's CPU device only stores float64: it converts the model to float32 and computes in float32."
     if request.precision.uniform != "float32":

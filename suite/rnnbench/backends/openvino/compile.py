@@ -12,8 +12,9 @@ from typing import Any
 import openvino as ov
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
-from rnnbench.backends.onnx_graphs import NEXT, build_graph, copies_named, described
 from rnnbench.backends.openvino.device import config, export, misexported, save
+from rnnbench.backends.shared import describe_lowered
+from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
@@ -67,7 +68,8 @@ def _lowered(nodes: list[_Executed], loops: list[int]) -> str:
     kinds = Counter(node.kind for node in nodes)
     straight = copies_named(name for node in nodes for name in node.names)
     fused = any(kinds[kind] for kind in FUSED)
-    return described(fused, (loops + [1] * kinds[LOOP])[: kinds[LOOP]], len(straight))
+    loops = (loops + [1] * kinds[LOOP])[: kinds[LOOP]]
+    return describe_lowered(loops, len(straight), fused=fused) or "unrolled 0"
 
 
 def _imported(request: Request) -> tuple[bytes, Any]:

@@ -19,9 +19,9 @@ from openvino.tools.benchmark.benchmark import Benchmark
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.fidelity import Tool
-from rnnbench.backends.onnx_graphs import NEXT
 from rnnbench.backends.openvino import device
 from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
+from rnnbench.backends.shared.onnx_graphs import NEXT
 from rnnbench.rnn.weights import draw_inputs
 
 MILLISECOND = 1e-3

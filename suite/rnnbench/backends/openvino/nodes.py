@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import openvino.opset13 as opset
 
-from rnnbench.backends.onnx_graphs import copy_name
+from rnnbench.backends.shared.onnx_graphs import copy_name
 
 Value = Any
 """An output of a node."""

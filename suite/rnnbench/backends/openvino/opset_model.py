@@ -14,10 +14,10 @@ import openvino as ov
 import openvino.opset13 as opset
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.onnx_graphs import NEXT
 from rnnbench.backends.openvino.authored import AuthoredLayer, State
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.openvino.sequence import fused_layer
+from rnnbench.backends.shared.onnx_graphs import NEXT
 
 Rows = list[State]
 """h (and c), [batch, size] each, of every row of the state."""

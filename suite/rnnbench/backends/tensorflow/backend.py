@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import ROUTES, environment, is_compiled, is_keras, unsupported
@@ -22,7 +21,7 @@ class TensorflowBackend:
     name = "tensorflow"
 
     def probe(self) -> Probe:
-        return answers.probe(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
+        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -34,9 +33,7 @@ class TensorflowBackend:
         importlib.import_module("tensorflow")
 
     def build(self, request: Request, cache: Path) -> Program:
-        reason = unsupported(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         jit = is_compiled(request.route)
         loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
         artifact = Artifact(
@@ -55,7 +52,7 @@ def _module(request: Request, jit: bool) -> Any:
         from rnnbench.backends.tensorflow.keras_layers import library
 
         return library(request, jit)
-    from rnnbench.backends.tensorflow.modules import authored
+    from rnnbench.backends.tensorflow.traced_function import authored
 
     return authored(request, request.strategy.copies, jit)
 

@@ -1,6 +1,6 @@
 """The shared cells in TensorFlow: the primitives, the layers, and the looped and unrolled time steps.
 
-This module imports TensorFlow at the top. Only `modules.py` imports it, and only to build.
+This module imports TensorFlow at the top. Only `traced_function.py` imports it, and only to build.
 """
 
 from __future__ import annotations

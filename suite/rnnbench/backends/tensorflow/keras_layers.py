@@ -15,13 +15,13 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.modules import lengths_specs, state_specs, traced, x_spec
+from rnnbench.backends.tensorflow.traced_function import lengths_specs, state_specs, traced, x_spec
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Layer
 
 
 def library(request: Request, jit: bool) -> Any:
-    """The module, with `step` as in `modules.py`. A stateful module keeps its state in the layers' variables."""
+    """The module, with `step` as in `traced_function.py`. A stateful module has its state in the layers' variables."""
     stack = _Stack(request)
     module = tf.Module()
     module.weights = [weight.value for layer in stack.layers_by_row for weight in layer.weights]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.rnn.spec import Cell
 
 TAG = "cell_copy_"
@@ -24,18 +24,6 @@ _NO_WORK = {"Const", "Identity"}
 def tags(name: str, cell: Cell) -> set[str]:
     """The copies of the cell that are in the name of a node, or in the source name of an HLO instruction."""
     return set(re.findall(rf"\b{TAG}(\d+)/(?:{_LAST[cell]})", name))
-
-
-def told(loops: Iterable[set[str]], straight: set[str]) -> str:
-    """`looped n`, `looped n of k` (k copies of the cell in each pass), `unrolled n`, or a mixture joined by ` + `.
-
-    `loops` has the copies in each loop, `straight` those outside loops.
-    """
-    loops_by_size = Counter(len(copies) for copies in loops if copies)
-    parts = [f"looped {n}" if size == 1 else f"looped {n} of {size}" for size, n in sorted(loops_by_size.items())]
-    if straight:
-        parts.append(f"unrolled {len(straight)}")
-    return " + ".join(parts)
 
 
 def operations(graph: Any) -> dict[str, int]:
@@ -52,7 +40,7 @@ def lowered(graph: Any, cell: Cell) -> str:
     loops = [set().union(*(work.get(name, set()) for name in names)) for names in frames.values()]
     inside = set().union(*frames.values())
     straight = set().union(*(copies for name, copies in work.items() if name not in inside))
-    return told(loops, straight)
+    return describe_lowered([len(copies) for copies in loops if copies], len(straight))
 
 
 def _frames(graph: Any) -> dict[str, set[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rnnbench.backends.answers import contradiction
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
@@ -35,12 +34,8 @@ def environment(threads: int) -> dict[str, str]:
 
 def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    if request.device != "cpu":
-        return f"the programs are placed on the CPU; there is none for '{request.device}' yet"
     if request.precision.uniform not in ("float32", "float64"):
         return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
-    if reason := contradiction(request):
-        return reason
     return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import BuildError
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tensorflow.canonical import Library
-from rnnbench.backends.tensorflow.lowered import tags, told
+from rnnbench.backends.tensorflow.lowered import tags
 from rnnbench.rnn.spec import Cell
 
 VARIABLE = "TF_XLA_FLAGS"
@@ -99,8 +100,9 @@ def lowered(module: Any, cell: Cell) -> str:
         for each in computation.instructions
         if each.opcode == "while"
     ]
-    inside = [_tags(_reached(computations, body, through_loops=True), cell) for body in bodies]
-    return told(inside, _tags(_reached(computations, module.entry_computation_id, through_loops=False), cell))
+    loops = [_tags(_reached(computations, body, through_loops=True), cell) for body in bodies]
+    straight = _tags(_reached(computations, module.entry_computation_id, through_loops=False), cell)
+    return describe_lowered([len(copies) for copies in loops if copies], len(straight))
 
 
 def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> Iterator[Any]:

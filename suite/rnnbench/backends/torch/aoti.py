@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
+from rnnbench.backends.shared import SynchronousBound
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
@@ -71,7 +72,7 @@ class PackageStream:
         return PackageBound(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
 
-class PackageBound:
+class PackageBound(SynchronousBound):
     """One frame of Python above the package's runner, which takes a list and returns a list.
 
     The results of a call are the arguments of the next one, with the next x in the place of y. A new list for each call
@@ -88,9 +89,6 @@ class PackageBound:
         arguments = self._stream.results
         arguments[0] = self._next_x()
         self._stream.results = self._run(arguments)
-
-    def sync(self) -> None:
-        """On the CPU, the runner returns when the work is done."""
 
     def output(self) -> Arrays:
         with inference(True):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from rnnbench.backends import answers
-from rnnbench.backends.base import BuildError, Probe, Program, Request, Support
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.base import Probe, Program, Request, Support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.torch.support import COMPILED, TIMES, UPSTREAM, covered, unsupported
 
 
@@ -15,7 +14,7 @@ class TorchBackend:
     name = "torch"
 
     def probe(self) -> Probe:
-        return answers.probe(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
+        return probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -32,9 +31,7 @@ class TorchBackend:
         importlib.import_module("torch")
 
     def build(self, request: Request, cache: Path) -> Program:
-        reason = unsupported(request)
-        if reason:
-            raise BuildError(reason)
+        require_support(self, request)
         import torch
 
         from rnnbench.backends.torch.stream import TorchProgram

@@ -77,7 +77,7 @@ class LoopedStream(PreparedStream):
         self._x = torch.zeros(chunk, batch, model.input, dtype=dtype)
         self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in model.state_shapes(batch).items()}
         self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
-        """Which steps of the chunk in `_x` are padding: beyond their row's length."""
+        """True for steps of the chunk in `_x` that are padding: beyond their row's length."""
         self._loops: list[Loop] = []
         recorder = Recorder(dtype, constants)
         y = self._x

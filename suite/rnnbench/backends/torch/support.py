@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rnnbench.backends import answers
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -25,14 +24,10 @@ def unsupported(request: Request) -> str:
     strategy = request.strategy
     if request.route not in TIMES:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
-    if request.device != "cpu":
-        return f"this is torch for the CPU; nothing is built for '{request.device}' yet"
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
     if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
         return _unsupported_time(request)
-    if reason := answers.contradiction(request):
-        return reason
     return _not_fused(request) if strategy.time == "fused" else ""
 
 

@@ -6,25 +6,25 @@ import warnings
 from typing import Any
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.torch import exported
+from rnnbench.backends.torch import export as torch_export
 from rnnbench.backends.tvm.framework import import_tvm
 
 Shape = tuple[int, ...]
 
 
 def imported_module(request: Request) -> Any:
-    """With the weights in it, as constants that are folded. Raises BuildError."""
+    """The module, with the weights in it as folded constants. Raises BuildError."""
     tvm = import_tvm()
     module = _from_torch(request) if request.route == "torch" else from_onnx(request)
-    # A torch weight is transposed before each product, and so in each step, until it is folded.
+    # A torch weight is transposed before each product, that is in each step, until constants are folded.
     return tvm.relax.transform.FoldConstant()(tvm.relax.transform.LegalizeOps()(module))
 
 
 def argument_shapes(request: Request) -> tuple[Shape, ...]:
-    """Of x and the state; ONNX's authored graphs have rows of steps·batch, and of layers·batch."""
+    """The shapes of x and the state. Authored ONNX graphs have steps·batch rows in x, and layers·batch in the state."""
     if request.route == "torch":
-        return exported.shapes(request)
-    x, *state = exported.shapes(request)
+        return torch_export.argument_shapes(request)
+    x, *state = torch_export.argument_shapes(request)
     return (x[0] * x[1], x[2]), *((rows * batch, size) for rows, batch, size in state)
 
 
@@ -32,18 +32,18 @@ def _from_torch(request: Request) -> Any:
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
-    example = tuple(torch.zeros(shape) for shape in exported.shapes(request))
+    example = tuple(torch.zeros(shape) for shape in torch_export.argument_shapes(request))
     with torch.no_grad(), warnings.catch_warnings():
         # torch.export warns of nn's own attributes.
         warnings.simplefilter("ignore")
-        return from_exported_program(torch.export.export(exported.module(request), example))
+        return from_exported_program(torch.export.export(torch_export.module(request), example))
 
 
 def from_onnx(request: Request) -> Any:
-    """Raises BuildError with what the importer says of an operator that it does not have."""
+    """The suite's ONNX graph, imported. Raises BuildError with the importer's message where it lacks an operator."""
     from tvm.relax.frontend.onnx import from_onnx as tvm_from_onnx
 
-    from rnnbench.backends.onnx_graphs import build_graph
+    from rnnbench.backends.shared.onnx_graphs import build_graph
 
     try:
         return tvm_from_onnx(build_graph(request), keep_params_in_input=False)

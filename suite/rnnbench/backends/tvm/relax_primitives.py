@@ -1,4 +1,4 @@
-"""The primitives of the shared cell, spoken in Relax."""
+"""The primitives of the shared cell in Relax."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tvm import relax
 from tvm.relax import BlockBuilder, op
 
 Value = Any
-"""A Relax variable, bound to what an operator gives."""
+"""A Relax variable that is bound to the result of an operator."""
 
 
-class RelaxOps:
+class RelaxPrimitives:
     """Emits each primitive into the function that `builder` is building."""
 
     def __init__(self, builder: BlockBuilder) -> None:

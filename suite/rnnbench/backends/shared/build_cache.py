@@ -1,4 +1,7 @@
-"""Built programs on disk: a folder of files beside the artifact that describes them, named by all that decides them."""
+"""Built programs on disk: one folder each, named by a digest of all that decides the program.
+
+A folder has the files of the program and `artifact.json`, which describes them.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ class Stored:
     cached: bool
 
 
-def folder(request: Request, cache: Path, made_by: Mapping[str, str], sources: Iterable[Path]) -> Path:
-    """Where a request's program lies under `cache`.
+def program_folder(request: Request, cache: Path, made_by: Mapping[str, str], sources: Iterable[Path]) -> Path:
+    """The folder of a request's program under `cache`.
 
-    `made_by` has versions and what else of this machine decides it; `sources` folders of modules: an edit there is a
-    new program.
+    `made_by` has the versions, and what else of this machine decides the program. `sources` are folders of modules that
+    make it: an edit of one of them makes a new program.
     """
-    asked = {
+    decisive = {
         "route": request.route,
         "model": request.model.model_dump(),
         "strategy": dataclasses.asdict(request.strategy),
@@ -42,38 +45,38 @@ def folder(request: Request, cache: Path, made_by: Mapping[str, str], sources: I
         "made_by": dict(made_by),
         "weights": request.weights.digest(request.model),
     }
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for module in sorted(path for source in sources for path in source.glob("*.py")):
         digest.update(module.read_bytes())
     return cache / digest.hexdigest()[:32]
 
 
-def found_or_built(kept: Path, build: Callable[[Path], Artifact]) -> Stored:
-    """The program in a folder; where there is none, what `build` makes of an empty folder becomes that folder.
+def load_or_build(folder: Path, build: Callable[[Path], Artifact]) -> Stored:
+    """The program in a folder. Where there is none, `build` fills an empty folder, which then gets that name.
 
-    Whole or not at all, whoever else builds the same.
+    The folder is there as a whole or not at all, also where other processes build the same program.
     """
-    artifact = _found(kept)
-    return Stored(kept, artifact or _built(kept, build), artifact is not None)
+    artifact = _load(folder)
+    return Stored(folder, artifact or _build(folder, build), artifact is not None)
 
 
-def _found(kept: Path) -> Artifact | None:
-    path = kept / _DESCRIPTION
+def _load(folder: Path) -> Artifact | None:
+    path = folder / _DESCRIPTION
     if not path.is_file():
         return None
     return Artifact.model_validate_json(path.read_bytes())
 
 
-def _built(kept: Path, build: Callable[[Path], Artifact]) -> Artifact:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".building-") as temporary:
+def _build(folder: Path, build: Callable[[Path], Artifact]) -> Artifact:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as temporary:
         building = Path(temporary) / "program"
         building.mkdir()
         artifact = build(building)
         (building / _DESCRIPTION).write_text(artifact.model_dump_json(indent=1))
         try:
-            building.rename(kept)
+            building.rename(folder)
         except OSError:
-            if not (kept / _DESCRIPTION).is_file():
+            if not (folder / _DESCRIPTION).is_file():
                 raise
     return artifact

@@ -1,7 +1,7 @@
-"""What became of a kernel: read off the LLVM IR that its machine code was made from, after LLVM's own optimiser.
+"""What became of a kernel, read off the LLVM IR that its machine code is made from, after LLVM's optimiser.
 
-Every copy of a cell's step carries the call of an intrinsic that does nothing and becomes no instruction, but that a
-compiler may neither drop nor merge (`MARK`). Where it stands in the control flow is where that copy stands.
+Every copy of the cell's step calls an intrinsic (`MARK`) that does nothing and becomes no instruction, but that a
+compiler may neither drop nor merge. The copy is where this call is in the control flow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from rnnbench.backends.tvm.unrolling import lowered
+from rnnbench.backends.shared import describe_lowered
 
 MARK = "llvm.sideeffect"
 
@@ -29,9 +29,9 @@ def operations(ir: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def strategy(ir: str) -> str:
-    """Which copies of the step are in a loop, and which are not."""
-    loops: Counter[int] = Counter()
+def lowered(ir: str) -> str:
+    """Which copies of the step are in a loop and which are not, as `Artifact.lowered` has it."""
+    loops: list[int] = []
     straight = 0
     for body in _functions(ir):
         marks, follows = _flow(body)
@@ -39,10 +39,10 @@ def strategy(ir: str) -> str:
             copies = sum(marks[block] for block in component)
             cyclic = len(component) > 1 or any(block in follows[block] for block in component)
             if copies and cyclic:
-                loops[copies] += 1
+                loops.append(copies)
             elif copies:
                 straight += copies
-    return lowered(loops, straight)
+    return describe_lowered(loops, straight)
 
 
 def _functions(ir: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""torch.nn's RNNs as pure functions for torch.export. Other compilers import them in this form.
+"""torch.nn's RNNs as pure functions for torch.export: the public face of this package, for other compilers.
 
 Only `module` imports torch. torch.export has no RNN operator: it writes an nn.LSTM out step by step, so every size is
 fixed in its result.
@@ -7,24 +7,27 @@ fixed in its result.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.torch.support import unsupported
+from rnnbench.backends.torch import support
 
 Shape = tuple[int, ...]
+SOURCES = Path(__file__).parent
+"""The folder of the modules that decide what is exported: part of the cache key of those who import it."""
 
 
-def refusal(request: Request) -> str:
+def unsupported(request: Request) -> str:
     """Why torch.nn has no module for a request; empty where it has one."""
     if request.strategy.time != "fused":
         return "The route imports torch.nn's RNNs, which torch.export writes out step by step: it has time fused only."
     if request.model.direction == "reverse":
         return "torch.nn has no RNN that only runs backwards."
-    return unsupported(replace(request, route="eager"))
+    return support.unsupported(replace(request, route="eager"))
 
 
-def shapes(request: Request) -> tuple[Shape, ...]:
+def argument_shapes(request: Request) -> tuple[Shape, ...]:
     """The shapes of the function's arguments: x and, unless the state is `none`, h (and c)."""
     state = request.model.state_shapes(request.batch).values() if request.strategy.state != "none" else ()
     return (request.strategy.chunk, request.batch, request.model.input), *state

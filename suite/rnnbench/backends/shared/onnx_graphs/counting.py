@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rnnbench.backends.onnx_graphs.support import COPY
+from rnnbench.backends.shared.lowered_form import describe_lowered
+from rnnbench.backends.shared.onnx_graphs.support import COPY
 
 FUSED = ("LSTM", "GRU", "RNN")
 LOOPS = ("Scan", "Loop")
@@ -15,14 +16,14 @@ _COPY = re.compile(rf"\b{COPY}\d+(?=/)")
 
 
 def operations(model: Any) -> dict[str, int]:
-    """Nodes by operator, those of the graphs within included."""
+    """Nodes by operator, with those of inner graphs."""
     return dict(sorted(Counter(node.op_type for node in _nodes(model.graph)).items()))
 
 
 def lowered(model: Any) -> str:
-    """`fused`, `looped n` (n loops), `looped n of k` (k copies in each pass), `unrolled n`, or a mixture, by ` + `.
+    """What became of the time steps, as `Artifact.lowered` has it; `unrolled 0` where all of them were folded.
 
-    A copy of the cell is where its nodes are: an optimiser keeps their names, or builds a new one's from them.
+    A copy of the cell is where its nodes are: an optimiser keeps their names, or makes new names from them.
     """
     loops, straight, fused = list[int](), set[str](), False
     for node in model.graph.node:
@@ -31,22 +32,12 @@ def lowered(model: Any) -> str:
             loops.append(len(inside))
         straight |= copies_named([node.name])
         fused |= node.op_type in FUSED
-    return described(fused, loops, len(straight))
+    return describe_lowered(loops, len(straight), fused=fused) or "unrolled 0"
 
 
 def copies_named(names: Iterable[str]) -> set[str]:
-    """The copies of the cell that names of nodes tell of."""
+    """The copies of the cell that are in the names of nodes."""
     return {copy for name in names for copy in _COPY.findall(name)}
-
-
-def described(fused: bool, loops: list[int], straight: int) -> str:
-    """`loops`: copies of the cell in each loop's pass; `straight`: copies outside of loops, none where all folded."""
-    parts = ["fused"] if fused else []
-    for size in sorted(set(loops)):
-        parts.append(f"looped {loops.count(size)}" + (f" of {size}" if size > 1 else ""))
-    if straight:
-        parts.append(f"unrolled {straight}")
-    return " + ".join(parts) or "unrolled 0"
 
 
 def _nodes(graph: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Weights as NumPy's products want them, and the file that keeps them for a second build."""
+"""Weights in the layout that NumPy's products read, and the file that keeps them for a second build."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ FIELDS = [field.name for field in fields(Layer)]
 
 
 def by_name(weights: Weights) -> dict[str, np.ndarray]:
-    """Every array there is, by row of the state and field: `0.w_ih`, `0.w_hh`, …"""
+    """Every weight array by the row of the state that it belongs to, and its field: `0.w_ih`, `0.w_hh`, …"""
     named = {f"{row}.{name}": getattr(layer, name) for row, layer in enumerate(weights.layers) for name in FIELDS}
     return {key: array for key, array in named.items() if array is not None}
 
 
-def prepared(weights: Weights, dtype: np.dtype[np.generic]) -> Weights:
-    """In the products' dtype, and in Fortran's order: the transposes that a cell multiplies by are then contiguous."""
+def for_products(weights: Weights, dtype: np.dtype[np.generic]) -> Weights:
+    """The weights in `dtype` and in Fortran's order: the transposes that a cell multiplies by are then contiguous."""
     return _weights({key: array.astype(dtype, order="F") for key, array in by_name(weights).items()})
 
 
-def store(path: Path, weights: Weights) -> None:
-    """Whole or not at all: another process may read or write the same file meanwhile."""
+def save_weights(path: Path, weights: Weights) -> None:
+    """The file is written as a whole or not at all: another process may read or write it at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
     arrays: dict[str, Any] = by_name(weights)
@@ -35,7 +35,7 @@ def store(path: Path, weights: Weights) -> None:
     part.replace(path)
 
 
-def loaded(path: Path) -> Weights:
+def load_weights(path: Path) -> Weights:
     with np.load(path) as archive:
         return _weights(dict(archive))
 

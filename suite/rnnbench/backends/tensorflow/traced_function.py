@@ -1,4 +1,6 @@
-"""A request as a `tf.Module` with one function, `step`, and the variables of its state.
+"""A request as a `tf.Module` with one traced function, `step`: the public face of this package, for converters.
+
+This module imports TensorFlow. Call `prepare_process` before the first operation of a process.
 
     none       step(x) -> (y,)                  from zeros
     none       step(x, lengths) -> (y,)         where the request is ragged; lengths: int32 [batch]
@@ -17,6 +19,9 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.cells import Network
+from rnnbench.backends.tensorflow.process import prepare_process
+
+__all__ = ["authored", "lengths_specs", "prepare_process", "state_specs", "traced", "x_spec"]
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:

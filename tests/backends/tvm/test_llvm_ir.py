@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.backends.tvm.machine import operations, strategy
+from rnnbench.backends.tvm.llvm_ir import lowered, operations
 
 MARK = "  tail call void @llvm.sideeffect() #1"
 
@@ -36,7 +36,7 @@ def function(*lines: str) -> str:
     ids=["straight", "loop", "mixture", "two loops", "a loop beside the step"],
 )
 def test_copies_are_where_their_marks_are(ir: str, expected: str) -> None:
-    assert strategy(ir) == expected
+    assert lowered(ir) == expected
 
 
 def test_operations_are_counted_by_kind_and_marks_are_not() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.chunked import of_one_step
+from rnnbench.backends.shared import of_one_step
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights

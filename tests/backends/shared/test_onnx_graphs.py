@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from random_models import models, problem
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.onnx_graphs import (
+from rnnbench.backends.shared.onnx_graphs import (
     NEXT,
     LoopOperator,
     build_graph,
-    described,
     lowered,
     operations,
     unsupported,
@@ -120,12 +119,6 @@ def test_the_same_request_is_the_same_graph() -> None:
         (Model(cell="counter", input=4, hidden=4), Strategy("fused", "none", 4), "no operator for a counter"),
         (Model(cell="lstm", input=4, hidden=4, projection=2), Strategy("fused", "none", 4), "has no projection"),
         (Model(cell="lstm", input=4, hidden=4, cell_clip=1.0), Strategy("fused", "none", 4), "never its cell state"),
-        (LSTM, Strategy("unrolled:3", "none", 4), "3 copies of the cell needs a chunk that they divide, and 4 is none"),
-        (
-            Model(cell="gru", input=4, hidden=4, direction="reverse"),
-            Strategy("looped", "stitched", 4),
-            "cannot run backwards",
-        ),
         (Model(cell="lstm", input=9, hidden=20_000), Strategy("looped", "none", 4), "larger than the 2 GiB"),
     ],
 )
@@ -134,8 +127,3 @@ def test_what_no_graph_can_say_has_a_reason(model: Model, strategy: Strategy, re
     assert reason in unsupported(request)
     with pytest.raises(BuildError, match=reason):
         build_graph(request)
-
-
-def test_a_mixture_is_told_part_by_part() -> None:
-    assert described(True, [1, 4, 1], 3) == "fused + looped 2 + looped 1 of 4 + unrolled 3"
-    assert described(False, [], 0) == "unrolled 0"

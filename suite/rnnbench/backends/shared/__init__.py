@@ -1,0 +1,38 @@
+"""What adapters share. No module here is a backend, and none imports a framework before it is called.
+
+- `refusals`: what is refused of every backend alike, for `registry.support` and for an adapter's `build`.
+- `packages`: a probe, from the metadata of the packages that a backend needs.
+- `sessions`: programs and sessions of one chunk size. They check arrays, cut calls into chunks and run the rest.
+- `build_cache`: built programs on disk, found again by a second build.
+- `lowered_form`: the words for what a program became (`looped 2 of 4`).
+- `onnx_graphs`: a package of its own, with ONNX graphs of every model and strategy.
+
+`rnnbench/backends/README.md` shows a whole backend built on these names.
+"""
+
+from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
+from rnnbench.backends.shared.lowered_form import describe_lowered
+from rnnbench.backends.shared.packages import probe_packages
+from rnnbench.backends.shared.refusals import require_support, support_of
+from rnnbench.backends.shared.sessions import (
+    AlternatingSession,
+    ChunkedProgram,
+    ChunkedSession,
+    SynchronousBound,
+    of_one_step,
+)
+
+__all__ = [
+    "AlternatingSession",
+    "ChunkedProgram",
+    "ChunkedSession",
+    "Stored",
+    "SynchronousBound",
+    "describe_lowered",
+    "load_or_build",
+    "of_one_step",
+    "probe_packages",
+    "program_folder",
+    "require_support",
+    "support_of",
+]

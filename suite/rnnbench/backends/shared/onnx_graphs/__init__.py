@@ -1,0 +1,32 @@
+"""ONNX graphs of every model and strategy, for all runtimes and importers that read them. It is not a backend.
+
+- `unsupported` says what no graph can express, without importing anything.
+- `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
+- `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
+- `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of the cell, are named.
+"""
+
+from pathlib import Path
+
+from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
+from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
+from rnnbench.backends.shared.onnx_graphs.graph import build_graph
+from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, copies, copy_name, unsupported
+
+SOURCES = Path(__file__).parent
+"""The folder of these modules: part of a cache's key, since an edit here makes other graphs."""
+
+__all__ = [
+    "COPY",
+    "FUSED",
+    "NEXT",
+    "SOURCES",
+    "LoopOperator",
+    "build_graph",
+    "copies",
+    "copies_named",
+    "copy_name",
+    "lowered",
+    "operations",
+    "unsupported",
+]

@@ -1,0 +1,52 @@
+"""What is refused of every backend alike. `registry.support` asks here, and so does the `build` of each adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rnnbench.backends.base import Backend, BuildError, Request, Support
+
+DEVICES = ("cpu",)
+"""The devices of a backend that declares no others (`Probe.devices`)."""
+
+
+def support_of(backend: Backend, request: Request, devices: Sequence[str] = DEVICES) -> Support:
+    """The answer to a request: first what no backend or device can do, then the adapter's own answer.
+
+    An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
+    """
+    if request.device not in devices:
+        named = ", ".join(devices)
+        reason = f"{backend.name}:{request.route} has programs for {named} and none for {request.device}."
+        return Support("unsupported", reason)
+    if reason := _contradiction(request):
+        return Support("unsupported", reason)
+    answer = backend.support(request)
+    if answer.level != "unsupported" and (missing := sorted(request.extras.keys() - answer.covers)):
+        reason = f"The adapter of '{backend.name}' has no {request.extras[missing[0]]} in this strategy."
+        return Support("unsupported", reason)
+    return answer
+
+
+def require_support(backend: Backend, request: Request, devices: Sequence[str] = DEVICES) -> None:
+    """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
+
+    `devices` are those that the adapter's probe declares. They are passed, and not read from a probe, because a probe
+    takes 1 to 3 ms and builds are timed.
+    """
+    answer = support_of(backend, request, devices)
+    if answer.level == "unsupported":
+        raise BuildError(answer.reason)
+
+
+def _contradiction(request: Request) -> str:
+    """Why one part of a request excludes another; empty where none does."""
+    strategy = request.strategy
+    if request.model.direction != "forward" and strategy.state != "none":
+        return "A stream cannot run backwards: such a direction needs the whole sequence, so its state is none."
+    if strategy.copies and strategy.chunk % strategy.copies:
+        return (
+            f"A loop over {strategy.copies} copies of the cell needs a chunk that is a multiple of {strategy.copies}, "
+            f"and {strategy.chunk} is not."
+        )
+    return ""

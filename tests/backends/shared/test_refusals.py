@@ -1,0 +1,101 @@
+"""What is refused of every backend alike: other devices, contradictions, and extras that an adapter does not cover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rnnbench.backends import registry
+from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
+from rnnbench.backends.shared import require_support
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+HARD = Model(cell="lstm", input=2, hidden=3, recurrent_activation="hard_sigmoid")
+REQUEST = Request("r", HARD, Weights(()), Strategy("looped", "none", 4), 1, Precision.of("float32"))
+
+
+class Answering:
+    name = "some"
+
+    def __init__(self, answer: Support) -> None:
+        self.answer = answer
+
+    def probe(self) -> Probe:
+        return Probe(routes=("r",), devices=("cpu", "tpu"))
+
+    def support(self, request: Request) -> Support:
+        return self.answer
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    def ask(answer: Support, request: Request = REQUEST) -> Support:
+        monkeypatch.setattr(registry, "find", lambda name: Answering(answer))
+        return registry.support("some", request)
+
+    return ask
+
+
+def test_an_adapter_that_says_nothing_of_an_extra_does_not_support_it(ask):
+    answer = ask(Support("native"))
+    assert answer.level == "unsupported"
+    assert "lstm with hard_sigmoid and tanh" in answer.reason
+
+
+def test_one_that_covers_it_is_believed(ask):
+    assert ask(Support("native", covers=frozenset({ACTIVATIONS}))).level == "native"
+
+
+def test_its_own_refusal_stands(ask):
+    assert ask(Support("unsupported", "no such operator")).reason == "no such operator"
+
+
+def test_an_ordinary_request_asks_for_nothing_extra(ask):
+    ordinary = replace(REQUEST, model=HARD.model_copy(update={"recurrent_activation": "sigmoid"}))
+    assert ask(Support("native"), ordinary).level == "native"
+
+
+def test_an_rnn_has_the_activation_it_always_had(ask):
+    relu = replace(REQUEST, model=Model(cell="rnn", input=2, hidden=3, activation="relu"))
+    assert ask(Support("native"), relu).level == "native"
+
+
+ORDINARY = replace(REQUEST, model=Model(cell="lstm", input=2, hidden=3))
+
+
+def test_a_device_that_the_probe_does_not_name_is_refused(ask: Any) -> None:
+    refused = ask(Support("native"), replace(ORDINARY, device="cuda"))
+    assert (refused.level, refused.reason) == ("unsupported", "some:r has programs for cpu, tpu and none for cuda.")
+    assert ask(Support("native"), replace(ORDINARY, device="tpu")).level == "native"
+
+
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_stream_cannot_run_backwards(ask: Any, direction: str, state: Any) -> None:
+    model = ORDINARY.model.model_copy(update={"direction": direction})
+    request = replace(ORDINARY, model=model, strategy=Strategy("looped", state, 4))
+    refused = ask(Support("native"), request)
+    assert refused.level == "unsupported"
+    assert "cannot run backwards" in refused.reason
+    assert ask(Support("native"), replace(request, strategy=Strategy("looped", "none", 4))).level == "native"
+
+
+def test_a_loop_over_copies_needs_a_multiple_of_them(ask: Any) -> None:
+    refused = ask(Support("native"), replace(ORDINARY, strategy=Strategy("unrolled:3", "none", 4)))
+    assert refused.level == "unsupported"
+    assert "3 copies of the cell needs a chunk that is a multiple of 3, and 4 is not" in refused.reason
+    assert ask(Support("native"), replace(ORDINARY, strategy=Strategy("unrolled:2", "none", 4))).level == "native"
+
+
+def test_a_build_is_refused_with_the_same_reason() -> None:
+    backend: Any = Answering(Support("native"))
+    require_support(backend, ORDINARY)
+    with pytest.raises(BuildError, match="has no lstm with hard_sigmoid"):
+        require_support(backend, REQUEST)
+    with pytest.raises(BuildError, match="some:r has programs for cpu and none for tpu"):
+        require_support(backend, replace(ORDINARY, device="tpu"))
+    require_support(backend, replace(ORDINARY, device="tpu"), devices=("cpu", "tpu"))
