@@ -9,7 +9,7 @@ from rnnbench.measure.blocks import Block
 from rnnbench.measure.disturbance import Disturbance
 from rnnbench.measure.paths import PATHS
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
-from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, save_samples, samples_file
+from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, samples_file, save_samples
 from rnnbench.results.timing import Warmup
 from rnnbench.stages import PathSamples
 
