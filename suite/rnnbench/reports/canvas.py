@@ -42,7 +42,7 @@ LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
-CARRIES = {"stitched": "carried by the caller", "stateful": "kept inside", "none": "whole sequence"}
+CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
 STYLE = {
     "font.size": 9.5,
     "axes.titlesize": 10,

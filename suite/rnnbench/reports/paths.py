@@ -93,7 +93,8 @@ def _ratio(path: LatencyPath, entry: Entry) -> str:
 
 def _p99(path: str, entry: Entry) -> str:
     latency = entry.latency(path)
-    return units.seconds(p99(latency)) if latency else ""
+    seconds = p99(latency) if latency else None
+    return "" if seconds is None else units.seconds(seconds)
 
 
 def _figure(path: str, figure: PathFigure, entry: Entry) -> str:
@@ -167,10 +168,14 @@ def _slower(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _throughput(entries: Sequence[Entry]) -> Iterator[str]:
-    rates = [(e.bound.figures[STEPS_PER_S], e) for e in entries if e.bound and STEPS_PER_S in e.bound.figures]
+    programs = [entry for entry in entries if entry.origin != "kernel"]
+    rates = [(e.bound.figures[STEPS_PER_S], e) for e in programs if e.bound and STEPS_PER_S in e.bound.figures]
     if rates:
         most, entry = max(rates, key=lambda item: item[0])
-        yield f"{_named(entry)} computes the most steps per second: {units.number(most)} of all streams together."
+        yield (
+            f"{_named(entry)} computes the most steps per second, kernels left out: {units.number(most)} of all "
+            f"streams together."
+        )
 
 
 def _named(entry: Entry) -> str:
