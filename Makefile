@@ -23,6 +23,7 @@ lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check suite tests
 	$(TEST)/bin/ruff format --check suite tests
 	$(TEST)/bin/mypy
+	$(TEST)/bin/lint-imports --no-logo
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest tests/benchmarks -s -p no:cacheprovider

@@ -1,6 +1,6 @@
-"""Writes the conformance cases: covering arrays by allpairspy, in which every pair of values that can meet does.
+"""Writes the conformance cases: covering arrays by allpairspy, with every possible pair of values in at least one row.
 
-python cases/conformance/generate.py        writes them again; a test holds that they are current.
+python cases/conformance/generate.py        writes them again; a test fails if they are not current.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CELLS: Mapping[str, Row] = {
     "gru, ragged": {"cell": "gru", "lengths": "ragged", "batch": 3},
     "rnn, ragged": {"cell": "rnn", "lengths": "ragged", "batch": 3},
 }
-"""What may be computed, with what belongs to one of them alone."""
+"""The cells, each with the values of other keys that it needs."""
 PLAIN = ["lstm", "gru", "gru, reset before", "rnn"]
 RAGGED = ["lstm, ragged", "gru, ragged", "rnn, ragged"]
 TIMES = ["fused", "looped", "unrolled", "unrolled:2"]
@@ -74,7 +74,7 @@ LENGTHS: Mapping[str, Sequence[Value]] = {
     "chunk": [4, "all"],
     "layers": [1, 2],
 }
-"""In calls of several steps: in those of one, every row has the same length."""
+"""Only calls of several steps: in a call of one step, every row has the same length."""
 DTYPES: Mapping[str, Sequence[Value]] = {
     "dtype": ["float16", "bfloat16", "float64"],
     "cell": PLAIN,
@@ -93,42 +93,47 @@ ENDURANCE: Mapping[str, Sequence[Value]] = {
 
 @dataclass(frozen=True)
 class Array:
-    """A case: its axes, an array for each value of the axis `each`, and what the rest of the file says."""
+    """A conformance case: its axes, and the other values of its file; one array for each value of the axis `each`."""
 
     description: str
     axes: Mapping[str, Sequence[Value]]
     each: str = ""
-    own: Row = field(default_factory=dict)
-    """What the case says where it has no axis, and differs from the others."""
+    constants: Row = field(default_factory=dict)
+    """Values of keys that are not axes of this case and differ from `DEFAULTS`."""
     endurance: str = "50ms"
 
 
 NETWORKS = Array(
-    "For each of four values of time, every pair of values of ten other axes that can meet.",
+    "For each of four values of time, every possible pair of values of ten other axes.",
     {"time": TIMES, **SIZES},
     each="time",
 )
 CASES: Mapping[str, Array] = {
     "networks": NETWORKS,
     "variants": Array(
-        "Every pair of values of six axes that can meet, of cells with what not every runtime has.", VARIANTS
+        "Every possible pair of values of six axes, for cells with features that some runtimes lack.", VARIANTS
     ),
     "lengths": Array(
-        "For each of three values of time, every pair of values of four other axes, of rows with lengths of their own.",
+        "For each of three values of time, every pair of values of four other axes, for rows with their own lengths.",
         LENGTHS,
         each="time",
-        own={"state": "none"},
+        constants={"state": "none"},
     ),
-    "dtypes": Array("Every pair of values of seven axes, in the other types.", DTYPES),
-    "endurance": Array("Ten thousand steps and ten thousand calls.", ENDURANCE, own={"hidden": 16}, endurance="1s"),
+    "dtypes": Array("Every pair of values of seven axes, in float16, bfloat16 and float64.", DTYPES),
+    "endurance": Array(
+        "The long checks, with ten thousand steps and ten thousand calls.",
+        ENDURANCE,
+        constants={"hidden": 16},
+        endurance="1s",
+    ),
 }
 LIMITS = "limits: {{build: 120s, trial: 240s, memory: 4GiB, endurance: {}}}"
-OTHERS: Row = {"steps": 12, "input": 8, "hidden": 17, "chunk": 4, "dtype": "float32"}
-"""What a case must say where it is no axis."""
+DEFAULTS: Row = {"steps": 12, "input": 8, "hidden": 17, "chunk": 4, "dtype": "float32"}
+"""Values of required keys that are not axes of a case."""
 
 
 def possible(row: Row) -> bool:
-    """Whether these values, all of a row or some, can stand in one trial."""
+    """Whether one trial can have these values; the row may be complete or partial."""
     cell, chunk, steps, state = str(row.get("cell")), row.get("chunk"), row.get("steps"), row.get("state")
     call = steps if chunk == "all" else chunk
     one_way = CELLS.get(cell, {}).get("cell") == "counter"
@@ -149,17 +154,17 @@ def rows_of(case: Array) -> list[Row]:
 
 
 def array(axes: Mapping[str, Sequence[Value]]) -> list[Row]:
-    """Rows in which every pair of values that can meet does: allpairspy's, and more for pairs that it gave up on."""
+    """Rows that contain every possible pair of values: allpairspy's, and more for the pairs that it left out."""
 
     def allowed(values: Sequence[Value]) -> bool:
         return possible(dict(zip(axes, values, strict=False)))
 
     rows = [dict(zip(axes, values, strict=True)) for values in AllPairs(list(axes.values()), filter_func=allowed)]
-    left = set(every_pair(axes)).difference(*map(pairs, rows))
+    missing = set(every_pair(axes)).difference(*map(pairs, rows))
     for pair in every_pair(axes):
-        if pair in left and (row := completed(dict(pair), axes, left)) is not None:
+        if pair in missing and (row := completed(dict(pair), axes, missing)) is not None:
             rows.append(row)
-            left.difference_update(pairs(row))
+            missing.difference_update(pairs(row))
     return rows
 
 
@@ -168,36 +173,36 @@ def pairs(row: Row) -> Iterator[Pair]:
 
 
 def every_pair(axes: Mapping[str, Sequence[Value]]) -> Iterator[Pair]:
-    """All pairs of values of two axes, those that contradict each other included."""
+    """All pairs of values of two axes, also those that exclude each other."""
     for (one, values), (other, others) in combinations(axes.items(), 2):
         yield from (((one, a), (other, b)) for a, b in product(values, others))
 
 
-def completed(row: Row, axes: Mapping[str, Sequence[Value]], left: Collection[Pair] = ()) -> Row | None:
-    """A possible row with these values, and with many a pair of those that are `left`; None where there is none."""
+def completed(row: Row, axes: Mapping[str, Sequence[Value]], missing: Collection[Pair] = ()) -> Row | None:
+    """A possible row with these values and many of the pairs in `missing`; None if there is none."""
     if not possible(row):
         return None
-    missing = next((name for name in axes if name not in row), None)
-    if missing is None:
+    axis = next((name for name in axes if name not in row), None)
+    if axis is None:
         return {name: row[name] for name in axes}
 
-    def brings(value: Value) -> int:
-        return sum(pair in left for pair in pairs({name: {**row, missing: value}.get(name) for name in axes}))
+    def new_pairs(value: Value) -> int:
+        return sum(pair in missing for pair in pairs({name: {**row, axis: value}.get(name) for name in axes}))
 
-    tried = (
-        completed({**row, missing: value}, axes, left) for value in sorted(axes[missing], key=brings, reverse=True)
+    candidates = (
+        completed({**row, axis: value}, axes, missing) for value in sorted(axes[axis], key=new_pairs, reverse=True)
     )
-    return next((whole for whole in tried if whole is not None), None)
+    return next((candidate for candidate in candidates if candidate is not None), None)
 
 
 def text(name: str) -> str:
-    """The case file: the first row is the case's own values, the others are included."""
+    """The case file: the first row gives the case's own values, and `include` adds the others."""
     case = CASES[name]
     rows = [_leaves(row) for row in rows_of(case)]
-    first = {**OTHERS, **case.own, **rows[0]}
+    first = {**DEFAULTS, **case.constants, **rows[0]}
     lines = [
         "# yaml-language-server: $schema=../../suite/rnnbench/cases/schema.json",
-        "# Written by generate.py, which says what the axes are and which of their values cannot meet.",
+        "# Written by generate.py, which has the axes and the values that exclude each other.",
         "schema: 1",
         f"name: {name}",
         f"description: {case.description}",

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rnnbench.backends.base import Probe, Support
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
+from rnnbench.conformance import TIMED
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.roof import Roof
-from rnnbench.results import Anchor, Artifact, CheckResult, Outcome, StoppedBy, WarmUpFigures
+from rnnbench.results.artifact import Artifact
+from rnnbench.results.record import Anchor, CheckResult, Outcome
+from rnnbench.results.timing import Warmup
 
+StoppedBy = Literal["precision", "budget"]
 Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]
 
 
@@ -106,7 +110,7 @@ class WorkerState:
 
 
 @dataclass(frozen=True)
-class CheckFigures:
+class CheckResults:
     """The result of every conformance check, by name, in their order."""
 
     results: dict[str, CheckResult]
@@ -123,7 +127,7 @@ class Checked:
 
     built: Built
     loaded: LoadFigures | None = None
-    figures: CheckFigures | None = None
+    figures: CheckResults | None = None
     failure: Failure | None = None
 
     @property
@@ -148,7 +152,7 @@ class PathSamples:
     """All samples of one latency path of one trial, by process."""
 
     processes: Sequence[Sequence[Block]]
-    warmup: WarmUpFigures | None = None
+    warmup: Warmup | None = None
     stopped_by: StoppedBy | None = None
     setting: float = 0.0
     """The value of the path's setting, where it has one."""
@@ -220,10 +224,6 @@ class Sampled:
     def results(self) -> dict[str, CheckResult]:
         """All check results, the one of the timed calls last."""
         return {**self.checked.results, **({TIMED: self.timed} if self.timed else {})}
-
-
-TIMED = "timed"
-"""Name of the check that follows sampling."""
 
 
 def first_failure(results: Mapping[str, CheckResult]) -> str:

@@ -12,8 +12,7 @@ from harness_trials import make_trial
 
 import rnnbench.backends
 from rnnbench.cases.trial import State, Strategy
-from rnnbench.conformance.checks import run_checks
-from rnnbench.conformance.oracle import Oracle
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.run.messages import request_of
 
 README = Path(rnnbench.backends.__file__).with_name("README.md")
@@ -26,8 +25,8 @@ def test_the_toy_conforms(tmp_path: Path, state: State) -> None:
     exec(compile(code, "README.md", "exec"), found)
     backend = found["ToyBackend"]()
     trial = replace(make_trial(), strategy=Strategy("looped", state, 4))
-    oracle = Oracle(trial, tmp_path)
-    request = request_of(trial, oracle.weights)
+    reference = ReferenceTrajectories(trial, tmp_path)
+    request = request_of(trial, reference.weights)
     assert backend.support(request).level != "unsupported"
     program = backend.build(request, tmp_path)
-    assert [name for name, figure in run_checks(program, oracle) if figure.verdict == "fail"] == []
+    assert [name for name, figure in run_checks(program, reference) if figure.verdict == "fail"] == []

@@ -9,11 +9,9 @@ from typing import get_args
 
 import pytest
 
-from rnnbench.cases import load_case
+from rnnbench.cases import Lengths, load_case
 from rnnbench.cases.quantity import SECONDS, parse
-from rnnbench.cases.trial import Lengths
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import DTYPES, Model
 
 FOLDER = Path(__file__).parents[2] / "cases" / "conformance"
 pytest.importorskip("allpairspy")

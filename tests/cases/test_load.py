@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import Case, CaseError, Limits, Measure, Strategy, Target, load_case
-from rnnbench.cases.folders import case_files
-from rnnbench.cases.trial import paths
-from rnnbench.rnn.spec import Model
+from rnnbench.cases import Case, CaseError, Limits, Measure, Strategy, Target, case_files, load_case, schema
+from rnnbench.cases.schema import SETTINGS
+from rnnbench.measure import Setting
+from rnnbench.rnn import Model
 
 SHIPPED = Path(__file__).parents[2] / "cases"
 CASES = [*case_files(SHIPPED), *case_files(SHIPPED / "conformance")]
@@ -130,7 +130,7 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         (
             "",
             "measure: {budget: 3s, period: 1s}",
-            "case.yaml:6:31: measure.period: 4 calls in each of 3 processes take 12 s, more than their 1 s of",
+            "case.yaml:6:31: measure.period: 3 processes of at least 4 s take 12 s, more than their 1 s of measure.",
         ),
         (
             "",
@@ -341,8 +341,23 @@ def test_the_line_that_a_mistake_says_to_exclude_mends_it(load, refusal, replace
     assert load(replaced, by, overrides=[f"matrix.exclude=[{entry}]"]).points
 
 
+def test_long_running_checks_have_time_only_where_it_is_given(load):
+    case = load("", "limits: {endurance: 5s}")
+    assert case.endurance == 5.0
+    assert {trial.limits.endurance for trial in case.trials(TARGETS)} == {0.0}
+    assert {trial.limits.endurance for trial in case.trials(TARGETS, endurance=case.endurance)} == {5.0}
+
+
 def test_how_precisely_cold_and_paced_is_for_the_case_to_say(load):
     measure = load("", "measure: {precision: 1%, cold: true, period: 10ms}").measure
-    assert (measure.precision, measure.cold, measure.period) == (pytest.approx(0.01), True, pytest.approx(0.01))
-    assert paths(measure) == ("bound", "public", "cold", "paced")
-    assert paths(Measure()) == ("bound", "public")
+    assert measure.precision == pytest.approx(0.01)
+    assert measure.settings == {"cold": 1.0, "period": pytest.approx(0.01)}
+    assert load("", "measure: {cold: false, period: null}").measure == Measure(), "only what is asked for"
+
+
+def test_a_new_latency_path_needs_no_change_of_the_schema(monkeypatch):
+    twice = Setting("twice", "flag", "Whether to time two calls as one.")
+    monkeypatch.setattr(schema, "SETTINGS", {**SETTINGS, "twice": twice})
+    section = schema._measure_section()
+    assert section.model_validate({"twice": True}).twice is True
+    assert section.model_fields["twice"].description == twice.description

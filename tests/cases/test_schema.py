@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rnnbench.cases import json_schema
-from rnnbench.cases.folders import case_files
+from rnnbench.cases import case_files, json_schema
 from rnnbench.cases.schema import _MODEL_KEYS, LEAVES, SECTIONS, CaseFile
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 SHIPPED = Path(__file__).parents[2] / "cases"
 CASES = [*case_files(SHIPPED), *case_files(SHIPPED / "conformance")]

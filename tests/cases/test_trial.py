@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from rnnbench.cases import Limits, Measure, Precision, Strategy, Target, Trial
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 TRIAL = Trial(
     case="lstm_streaming",
@@ -68,3 +69,10 @@ def test_a_default_written_out_does_not_change_the_id():
 def test_a_uniform_precision_has_one_dtype():
     assert Precision.of("float16").uniform == "float16"
     assert Precision("int8", "float32", "float32", "float32").uniform is None
+
+
+def test_a_trial_comes_back_from_json_and_can_be_hashed():
+    trial = replace(TRIAL, measure=Measure(settings={"cold": 1.0, "period": 0.01}))
+    adapter = TypeAdapter(Trial)
+    assert adapter.validate_json(adapter.dump_json(trial)) == trial
+    assert hash(trial) == hash(replace(trial, measure=Measure(settings={"period": 0.01, "cold": 1.0})))

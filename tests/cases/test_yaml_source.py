@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases.errors import CaseError, Place
+from rnnbench.cases import CaseError, Place
 from rnnbench.cases.yaml_source import MAX_BYTES, Source, dotted, parse, read_source
 
 

@@ -9,12 +9,11 @@ import pytest
 from harness_trials import make_trial
 from rnnbench_fake import FakeBackend
 
-from rnnbench.conformance import endurance as room
-from rnnbench.conformance.checks import run_checks
-from rnnbench.conformance.endurance import CALLS, STEPS, WINDOWS, exact_after
-from rnnbench.conformance.oracle import RING, Oracle
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.cases import Limits
+from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
+from rnnbench.conformance import endurance as endurance_module
+from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
+from rnnbench.rnn import Model, run_reference
 from rnnbench.run.messages import request_of
 
 COUNTER = Model(cell="counter", input=3, hidden=3)
@@ -23,11 +22,10 @@ COUNTER = Model(cell="counter", input=3, hidden=3)
 @pytest.fixture
 def verdicts(tmp_path):
     def check(seconds, **trial):
-        asked = make_trial()
-        asked = replace(asked, limits=replace(asked.limits, endurance=seconds), **trial)
-        oracle = Oracle(asked, tmp_path)
-        program = FakeBackend().build(request_of(asked, oracle.weights), tmp_path / "cache")
-        return dict(run_checks(program, oracle))
+        enduring = replace(make_trial(limits=Limits(endurance=seconds)), **trial)
+        reference = ReferenceTrajectories(enduring, tmp_path)
+        program = FakeBackend().build(request_of(enduring, reference.weights), tmp_path / "cache")
+        return dict(run_checks(program, reference))
 
     return check
 
@@ -55,12 +53,12 @@ def test_without_time_for_them_they_are_left_out(verdicts):
 @pytest.mark.parametrize("model", [make_trial().model, COUNTER], ids=lambda model: model.cell)
 @pytest.mark.parametrize("calls", [1, 9, 16, 1003, 2500])
 def test_what_is_expected_after_many_calls_is_what_the_reference_comes_to(tmp_path, model, calls):
-    oracle = Oracle(replace(make_trial(), model=model), tmp_path)
-    x = np.concatenate([oracle.ring[call % RING]["x"] for call in range(calls)])
-    run = run_reference(model, oracle.weights, x, oracle.start)
-    expected = exact_after(oracle, calls)
+    reference = ReferenceTrajectories(replace(make_trial(), model=model), tmp_path)
+    x = np.concatenate([reference.ring[call % RING]["x"] for call in range(calls)])
+    run = run_reference(model, reference.weights, x, reference.start)
+    expected = exact_after(reference, calls)
     assert expected is not None
-    np.testing.assert_allclose(expected["y"], run.y[-oracle.trial.strategy.chunk :], atol=1e-11)
+    np.testing.assert_allclose(expected["y"], run.y[-reference.trial.strategy.chunk :], atol=1e-11)
     for name, array in run.final.items():
         np.testing.assert_allclose(expected[name], array, atol=1e-11)
 
@@ -82,9 +80,9 @@ def test_only_memory_that_grows_in_every_window_is_lost(monkeypatch, tmp_path, k
         levels.append(levels[-1] + (grown << 10))
     levels.insert(WINDOWS, levels[WINDOWS - 1])  # the second look begins where the first one ended
     measured = iter(levels)
-    monkeypatch.setattr(room, "resident_in_use", lambda: next(measured))
-    trial = make_trial()
-    oracle = Oracle(trial, tmp_path)
-    program = FakeBackend().build(request_of(trial, oracle.weights), tmp_path / "cache")
-    memory = next(check for check in room.endurance(0.01) if check.name == "memory")
-    assert memory.run(program.open, oracle).verdict == verdict
+    monkeypatch.setattr(endurance_module, "resident_in_use", lambda: next(measured))
+    trial = make_trial(limits=Limits(endurance=0.01))
+    reference = ReferenceTrajectories(trial, tmp_path)
+    program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
+    memory = next(check for check in ENDURANCE if check.name == "memory")
+    assert memory.run(program.open, reference).verdict == verdict

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from random_models import models
 from verdicts import failures
 
-from rnnbench.cases.trial import Strategy
-from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.cases import Strategy
+from rnnbench.rnn import Arithmetic
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -12,11 +12,9 @@ from honest_adapter import HonestSession
 from random_models import problem
 from verdicts import failures, verdicts
 
-from rnnbench.conformance.oracle import Oracle
+from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.conformance.rounding import Rounding, expected_rounding, incomparable
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import DTYPES, Model, run_reference
 
 CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
 
@@ -115,8 +113,8 @@ def test_rows_that_end_early_are_measured_as_they_end(tmp_path: Path) -> None:
     """Backwards a row starts at its own end: saturated from the last step, one of its gates is not from the third."""
     model = Model(cell="lstm", input=8, hidden=17, direction="bidirectional")
     trial = replace(make_trial(state="none"), model=model, batch=3, lengths="ragged")
-    oracle = Oracle(trial, tmp_path)
-    assert oracle.lengths is not None
-    huge = oracle.scaled(1e4)
-    got = run_reference(model, oracle.weights, huge.x, dtype="float32", lengths=oracle.lengths[0]).y
+    reference = ReferenceTrajectories(trial, tmp_path)
+    assert reference.lengths is not None
+    huge = reference.scaled(1e4)
+    got = run_reference(model, reference.weights, huge.x, dtype="float32", lengths=reference.lengths[0]).y
     assert np.abs(got - huge.y).max() < 2 * huge.rounding.max()

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from honest_adapter import HonestProgram, HonestSession
 
-from rnnbench.backends.shared import of_one_step
+from rnnbench.backends.chunked import of_one_step
 from rnnbench.cases.trial import Trial
-from rnnbench.conformance.checks import run_checks
-from rnnbench.conformance.oracle import Oracle
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.results.record import CheckResult
 from rnnbench.run.messages import request_of
 
@@ -21,10 +20,10 @@ def verdicts(trial: Trial, session: type[HonestSession], folder: Path) -> dict[s
         def open(self) -> HonestSession:
             return session(self)
 
-    oracle = Oracle(trial, folder)
-    request = request_of(trial, oracle.weights)
+    reference = ReferenceTrajectories(trial, folder)
+    request = request_of(trial, reference.weights)
     program = Program(request, "digest", True, lambda: Program(of_one_step(request), "digest", True, program.tail))
-    return dict(run_checks(program, oracle))
+    return dict(run_checks(program, reference))
 
 
 def failures(trial: Trial, session: type[HonestSession], folder: Path) -> dict[str, str]:

@@ -12,7 +12,8 @@ import time
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.measure.disturbance import DISTURBED_SHARE, Disturbance, accounts_so_far, disturbance_since
+from rnnbench.measure import Disturbance
+from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, read_core_counters
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_process_on_the_same_core_is_noticed(core):
     with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout.readline() == b"\n"
-            before, begun = accounts_so_far(), time.perf_counter()
+            before, begun = read_core_counters(), time.perf_counter()
             while disturbance_since(before).switches < 2:
                 waited = time.perf_counter() - begun
                 assert waited < PATIENCE_S, "two spinning processes shared one core without a switch"
@@ -55,7 +56,9 @@ def test_a_process_on_the_same_core_is_noticed(core):
     assert found.waited is None or found.waited > 0
 
 
-@pytest.mark.skipif(accounts_so_far().waited is None, reason="this kernel does not count for how long a thread waits")
+@pytest.mark.skipif(
+    read_core_counters().waited is None, reason="this kernel does not count for how long a thread waits"
+)
 def test_a_thread_of_the_same_process_is_no_other_process(core):
     """As a runtime's own thread that works while the caller goes on: both hash, which needs no interpreter.
 
@@ -65,12 +68,12 @@ def test_a_thread_of_the_same_process_is_no_other_process(core):
     def work():
         hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 400_000)
 
-    before, begun = accounts_so_far(), time.perf_counter()
+    before, begun = read_core_counters(), time.perf_counter()
     other = threading.Thread(target=work)
     other.start()
     work()
     found, seconds = disturbance_since(before), time.perf_counter() - begun
-    now = accounts_so_far()
+    now = read_core_counters()
     other.join()
     waited = now.waited - before.waited
     assert waited - found.waited > 3 * DISTURBED_SHARE * seconds

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rnnbench.measure import fitness
-from rnnbench.measure.fitness import look, warnings
+from rnnbench.measure import examine_machine, fitness
+from rnnbench.measure.fitness import warnings
 
 FIT: dict[str, Any] = {
     "usable_cores": 4,
@@ -52,4 +52,4 @@ def test_what_cannot_be_read_is_no_fault() -> None:
 
 def test_this_machine_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitness, "WATCHED_S", 0.01)
-    assert look().facts["usable_cores"] >= 1
+    assert examine_machine().facts["usable_cores"] >= 1

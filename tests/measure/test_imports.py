@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rnnbench.measure.imports import ImportClock
+from rnnbench.measure import ImportClock
 
 now = 0.0
 """What the clock under test shows; the modules below advance it as they are imported."""

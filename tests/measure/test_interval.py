@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rnnbench.measure.interval import drift_of, half_width, interval_of
+from rnnbench.measure import drift_of, half_width, interval_of
 
 
 @pytest.mark.parametrize("processes", [2, 3, 6])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rnnbench.measure.machine import describe_machine
+from rnnbench.measure import describe_machine
 
 
 def test_the_description_goes_into_json_and_has_what_every_linux_tells():

@@ -21,13 +21,13 @@ def swept():
 
 
 def test_the_peak_remembers_what_was_freed_until_it_is_forgotten(swept):
-    memory.forget_peak()
+    memory.reset_peak()
     before = memory.peak()
     block = np.ones(SIZE, np.uint8)
     assert memory.resident() >= SIZE
     del block
     assert memory.peak() >= before + 0.9 * SIZE
-    memory.forget_peak()
+    memory.reset_peak()
     assert memory.peak() < before + 0.5 * SIZE
 
 

@@ -6,10 +6,9 @@ import sys
 
 import pytest
 
-from rnnbench.measure import roof
-from rnnbench.measure.roof import RoofProbe
+from rnnbench.measure import RoofProbe, roof
 from rnnbench.measure.roof_code import multiplier, reader
-from rnnbench.results.optional import MissingExtraError
+from rnnbench.optional import MissingExtraError
 
 llvm = pytest.importorskip("llvmlite.binding")
 SMALL, LARGE = 32 << 10, 64 << 20

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rnnbench.measure import threads
-from rnnbench.measure.threads import ThreadTimes, cpu_seconds, scheduled
+from rnnbench.measure import ThreadTimes, threads
+from rnnbench.measure.threads import cpu_seconds, scheduler_seconds
 
 Watched = Callable[..., ThreadTimes]
 
@@ -82,7 +82,7 @@ def test_without_scheduler_statistics_ticks_are_counted(
     monkeypatch.setattr(threads, "_TASKS", tmp_path)
     monkeypatch.setattr(threads, "_TICK_S", 0.01)
     assert cpu_seconds() == {7: pytest.approx(0.42)}
-    assert scheduled(tmp_path / "7" / "schedstat") is None
+    assert scheduler_seconds(tmp_path / "7" / "schedstat") is None
 
 
 def test_a_thread_that_ended_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

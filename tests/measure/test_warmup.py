@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnbench.measure.sampling import Block
-from rnnbench.measure.warmup import WINDOWS, WarmUp, at_rest
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.warmup import WINDOWS, WarmUp, is_stationary
 
 TOLERANCE = 0.01
 
@@ -15,27 +15,27 @@ def windows(*medians, scatter=0.001, calls=50):
     return [Block(0.0, 0, median * np.exp(generator.normal(0, scatter, calls))) for median in medians]
 
 
-def test_it_lasts_until_calls_are_at_rest():
+def test_it_lasts_until_calls_are_stationary():
     warmup = WarmUp(1e9, TOLERANCE)
     for window in windows(3.0, 2.0, 1.0, 1.0):
         assert not warmup.is_over
         warmup.windows.append(window)
     assert warmup.is_over
-    assert warmup.at_rest
+    assert warmup.is_stationary
     assert warmup.calls == 4 * 50
 
 
-def test_that_never_come_to_rest_is_cut_short():
+def test_it_ends_with_its_time_where_calls_never_become_stationary():
     warmup = WarmUp(1.0, TOLERANCE)
     for median in (1.0, 0.5, 0.25, 0.125, 0.0625):
         assert not warmup.is_over
         warmup.windows.append(Block(0.0, 0, np.full(50, median), elapsed=warmup.window_s))
     assert len(warmup.windows) == WINDOWS
     assert warmup.is_over
-    assert not warmup.at_rest
+    assert not warmup.is_stationary
 
 
-def test_of_calls_longer_than_a_window_it_takes_no_more_than_its_time():
+def test_calls_longer_than_a_window_end_with_the_time_too():
     warmup = WarmUp(1.0, TOLERANCE)
     for seconds in (0.9, 0.5):
         assert not warmup.is_over
@@ -43,28 +43,28 @@ def test_of_calls_longer_than_a_window_it_takes_no_more_than_its_time():
     assert warmup.is_over
 
 
-def test_one_window_says_nothing():
-    assert not at_rest(windows(1.0), TOLERANCE)
+def test_one_window_is_not_enough_to_be_stationary():
+    assert not is_stationary(windows(1.0), TOLERANCE)
 
 
-def test_calls_that_still_become_faster_are_not_at_rest():
-    assert not at_rest(windows(1.0, 0.9), TOLERANCE)
+def test_calls_that_still_become_faster_are_not_stationary():
+    assert not is_stationary(windows(1.0, 0.9), TOLERANCE)
 
 
-def test_calls_that_agree_within_the_tolerance_are_at_rest():
-    assert at_rest(windows(1.0, 0.995), TOLERANCE)
+def test_calls_that_agree_within_the_tolerance_are_stationary():
+    assert is_stationary(windows(1.0, 0.995), TOLERANCE)
 
 
 def test_only_the_last_two_windows_count():
-    assert at_rest(windows(3.0, 2.0, 1.0, 1.0), TOLERANCE)
-    assert not at_rest(windows(1.0, 1.0, 0.9), TOLERANCE)
+    assert is_stationary(windows(3.0, 2.0, 1.0, 1.0), TOLERANCE)
+    assert not is_stationary(windows(1.0, 1.0, 0.9), TOLERANCE)
 
 
-def test_noise_that_hides_any_difference_is_no_warm_up():
+def test_noise_that_hides_any_difference_counts_as_stationary():
     noisy = windows(1.0, 1.0, scatter=0.5, calls=40)
     assert abs(np.median(noisy[0].seconds) / np.median(noisy[1].seconds) - 1) > TOLERANCE
-    assert at_rest(noisy, TOLERANCE)
+    assert is_stationary(noisy, TOLERANCE)
 
 
-def test_of_a_few_calls_only_their_medians_are_believed():
-    assert not at_rest(windows(1.0, 0.9, scatter=0.2, calls=3), TOLERANCE)
+def test_few_calls_are_compared_by_their_medians_alone():
+    assert not is_stationary(windows(1.0, 0.9, scatter=0.2, calls=3), TOLERANCE)

@@ -16,7 +16,8 @@ import pytest
 
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
-from rnnbench.results import COLUMNS, SCHEMA, MissingExtraError, Record, Run, columns_table, fingerprint, read_run, row
+from rnnbench.optional import MissingExtraError
+from rnnbench.results import COLUMNS, SCHEMA, Record, Run, columns_table, fingerprint, read_run, row
 from rnnbench.results.columns import MODEL_PARAMETERS
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.migrations import MIGRATIONS

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_state, draw_weights
+from rnnbench.rnn import Layer, Model, Weights, draw_inputs, draw_state, draw_weights
 
 CLIPS = st.none() | st.floats(0.05, 2.0)
 

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from random_models import problem
 
-from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-from rnnbench.rnn.dtypes import DTYPES, rounded
-from rnnbench.rnn.reference import Trajectory, run_in, run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import DTYPES, Arithmetic, Model, RandomRounding, Trajectory, rounded, run_in, run_reference
 
 MODEL = Model(cell="lstm", input=8, hidden=24)
 DTYPE_NAMES = list(DTYPES)

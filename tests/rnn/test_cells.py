@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import Problem, models, problem, with_other_activations
 
-from rnnbench.rnn.cells import cell_body
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model, cell_body, run_reference
 
 
 class Plain:

@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models
 
-from rnnbench.rnn.cells import cell_body
-from rnnbench.rnn.cost import call_cost
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_weights
+from rnnbench.rnn import Model, call_cost, cell_body, draw_weights
 
 LSTM = Model(cell="lstm", input=3, hidden=4)
 

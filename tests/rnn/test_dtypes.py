@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rnnbench.rnn.dtypes import DTYPES, rounded
+from rnnbench.rnn import DTYPES, rounded
 
 FLOATS = arrays.arrays(np.float32, 8, elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
 

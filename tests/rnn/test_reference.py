@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models, problem
 
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Model, Weights, run_reference
 
 
 @settings(max_examples=60)

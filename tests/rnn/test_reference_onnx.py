@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import GATES, Model
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn import GATES, Layer, Model, Weights, run_reference
 
 onnx = pytest.importorskip("onnx")
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from random_models import Problem, problem
 
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import GATES, Model
+from rnnbench.rnn import GATES, Model, run_reference
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import Problem, models, problem
 
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model, run_reference
 
 torch = pytest.importorskip("torch")
 

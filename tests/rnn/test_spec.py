@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 SIZES = {"input": 4, "hidden": 8}
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from random_models import models
 
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+from rnnbench.rnn import Model, draw_inputs, draw_state, draw_weights
 
 MODEL = Model(cell="lstm", input=5, hidden=7, layers=2, projection=3, direction="bidirectional")
 

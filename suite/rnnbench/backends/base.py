@@ -1,7 +1,7 @@
-"""The contract between the suite and a backend: Backend, Program, Session, Bound, and the values they exchange.
+"""The contract between the suite and a backend: Backend, Program, Session, Bound, and the values that they exchange.
 
-A module that implements it imports its framework in `build` and below; `probe` and `support` import none. Arrays are
-NumPy and travel by name: an RNN uses `x` and `y`, and for its state `h` (and `c`, for an LSTM).
+An adapter imports its framework in `load` and `build`; `probe` and `support` import none. Arrays are NumPy arrays and
+are passed by name: an RNN uses `x` and `y`, and for its state `h` (an LSTM also `c`).
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ __all__ = [
 Arrays = Mapping[str, np.ndarray]
 Level = Literal["native", "emulated", "unsupported"]
 ACTIVATIONS, LENGTHS = "activations", "lengths"
-"""Extras of requests: an LSTM or GRU with other activations than its own; rows that end before their call does."""
+"""Extras of requests: an LSTM or GRU with other activations than the standard ones; rows shorter than their call."""
 Role = Literal["input", "output", "state"]
 
 
 class BuildError(RuntimeError):
-    """A compiler refused or failed. The message ends with what the compiler itself said."""
+    """A compiler refused or failed. The message ends with the compiler's own message."""
 
 
 class ArrayError(ValueError):
-    """An array is not what the signature says. Names the argument, what was expected and what came."""
+    """An array does not fit the signature. The message names the argument, what was expected and what was given."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to build. `weights` may be empty in a request that is only asked about (`support`)."""
+    """What to build. `weights` may be empty in a request to `support`, which reads none."""
 
     route: str
     model: Model
@@ -70,23 +70,23 @@ class Request:
     device: str = "cpu"
     threads: int = 1
     ragged: bool = False
-    """Whether each row of a call has a length of its own, in a second input: `lengths`, int32 [batch], 1 to n each.
-    Beyond it y is zero and x may be anything; a direction that runs backwards starts at the row's own end."""
+    """Whether each row of a call has its own length, in a second input: `lengths`, int32 [batch], 1 to n each.
+    Beyond its length y is zero and x may be anything. A direction that runs backwards starts at the end of the row."""
 
     @property
     def extras(self) -> dict[str, str]:
-        """What is asked beyond what every adapter is written for, by name, in words."""
-        model, asked = self.model, dict[str, str]()
+        """What is requested beyond what every adapter is written for: a description by the name of the extra."""
+        model, extras = self.model, dict[str, str]()
         if model.other_activations:
-            asked[ACTIVATIONS] = f"{model.cell} with {model.recurrent_activation} and {model.activation}"
+            extras[ACTIVATIONS] = f"{model.cell} with {model.recurrent_activation} and {model.activation}"
         if self.ragged:
-            asked[LENGTHS] = "sequence lengths by row"
-        return asked
+            extras[LENGTHS] = "sequence lengths by row"
+        return extras
 
 
 @dataclass(frozen=True)
 class Lack:
-    """Why something is unavailable, and what to do about it."""
+    """Why something is unavailable, and the command that installs it."""
 
     reason: str
     install: str
@@ -94,20 +94,20 @@ class Lack:
 
 @dataclass(frozen=True)
 class Probe:
-    """What is installed. Where the backend is unavailable, `reason` says why and `install` what to do about it."""
+    """What is installed. Where the backend is unavailable, `reason` says why and `install` is the command to run."""
 
     routes: tuple[str, ...]
-    """Its routes, the default one first."""
+    """The backend's routes. The first is the default."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Version by distribution name, as package metadata has it."""
+    """Versions by distribution name, from package metadata."""
     reason: str = ""
     install: str = ""
     lacking: Mapping[str, Lack] = field(default_factory=dict)
-    """What single routes lack, where the backend is here and they want more."""
+    """What single routes lack, where the backend is installed and they need more packages."""
     slow: tuple[str, ...] = ()
-    """Routes whose builds take tens of seconds: a check that names no backend has them on a few points only."""
+    """Routes whose builds take tens of seconds. A check that names no backend runs them on a few trials only."""
     shared: tuple[str, ...] = ()
-    """Routes into one compiler whose builds take seconds: such a check spreads its pairs of values over them."""
+    """Routes into one compiler whose builds take seconds. Such a check shares its pairs of values out among them."""
     devices: tuple[str, ...] = ("cpu",)
     """Devices that the backend's programs run on. The registry refuses a request for any other."""
     baseline: bool = False
@@ -118,24 +118,24 @@ class Probe:
         return not self.reason
 
     def lack(self, route: str) -> Lack | None:
-        """What keeps a route from being used; None where nothing does."""
+        """What a route lacks; None where it can be used."""
         return self.lacking.get(route) if self.available else Lack(self.reason, self.install)
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether a request can be met. `emulated` says in `reason` what stands in; `unsupported` says there why not."""
+    """Whether a request can be met. `reason` says what stands in (`emulated`), or why it cannot (`unsupported`)."""
 
     level: Level
     reason: str = ""
     upstream: str = ""
     """An upstream issue, as `owner/repository#number`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables its worker's environment must have before the interpreter starts."""
+    """Variables that the environment of its worker must have before the interpreter starts."""
     covers: frozenset[str] = frozenset()
-    """What of `Request.extras` the answer has thought of. An adapter that says nothing of one does not support it."""
+    """The extras (`Request.extras`) that the answer holds for. An extra that is not named here is unsupported."""
     interpreter: str = ""
-    """Another Python for its worker; empty for the one that runs the suite."""
+    """The path of another Python for its worker; empty for the Python that runs the suite."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,10 @@ class Backend(Protocol):
         ...
 
     def build(self, request: Request, cache: Path) -> Program:
-        """Compile, or load what an earlier build left under `cache`. Raises BuildError; for the unsupported, too."""
+        """Compile, or load what an earlier build left under `cache`.
+
+        Raises BuildError, also for what is unsupported (`shared.require_support`).
+        """
         ...
 
 
@@ -180,7 +183,7 @@ class Program(Protocol):
     cached: bool
     """True where `build` found its artifact under `cache` and only loaded it."""
     tail_build_s: float | None
-    """Seconds that building the program of size 1 for ragged rests took; None until one was needed."""
+    """Seconds for building the program of one step, which runs the rest of a call; None until it was needed."""
 
     def open(self) -> Session:
         """A new stream, in its initial state, independent of all others."""
@@ -193,7 +196,7 @@ class Session(Protocol):
     """One stream. Used by one thread at a time. What it returns is a copy that the caller owns."""
 
     def reset(self) -> None:
-        """Back to the initial state: zeros."""
+        """Set the state to zeros, the initial state."""
         ...
 
     def get_state(self) -> Arrays:
@@ -202,18 +205,18 @@ class Session(Protocol):
 
     def set_state(self, state: Arrays) -> None: ...
     def step(self, inputs: Arrays) -> Arrays:
-        """The public way: x [n, batch, input] to y [n, batch, width], NumPy in and out, for any n ≥ 1.
+        """The public call: x [n, batch, input] to y [n, batch, width], NumPy in and out, for any n ≥ 1.
 
-        With state `none` every call starts from zeros, so n must be the program's own chunk.
+        With state `none` every call starts from zeros, so n must be the chunk of the program.
         """
         ...
 
     def bind(self, ring: Sequence[Arrays]) -> Bound:
-        """The fast way: everything allocated and converted beforehand; runs no step. Each entry is one chunk."""
+        """The fast call: all arrays are allocated and converted here. Runs no step. Each entry is one chunk."""
         ...
 
     def close(self) -> None:
-        """Free what the stream holds. A second time does nothing."""
+        """Free what the stream holds. A second call does nothing."""
         ...
 
 

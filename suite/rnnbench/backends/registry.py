@@ -1,4 +1,4 @@
-"""Finding backends by entry point (`rnnbench.backends`), and reading what a user means by `iree,tvm:relax,numpy:*`."""
+"""Finds backends by entry point (`rnnbench.backends`), and the targets that a user names: `iree,tvm:relax,numpy:*`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from rnnbench.backends.base import Backend, Request, Support
-from rnnbench.backends.shared.refusals import support_of
+from rnnbench.backends.shared import support_of
 from rnnbench.cases.trial import Target
 
 GROUP = "rnnbench.backends"
 
 
 class BackendError(ValueError):
-    """No backend or route of that name, and which is the nearest; or one that is there and cannot be loaded."""
+    """There is no backend or route of that name, or it cannot be loaded. The message names the nearest one."""
 
 
 @cache
@@ -28,7 +28,7 @@ def find(name: str) -> Backend:
                 return cast("Callable[[], Backend]", entry.load())()
             except Exception as error:
                 what = f"backend '{name}' ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
-                raise BackendError(f"{what}; mend or uninstall the package that brings it") from error
+                raise BackendError(f"{what}; repair or uninstall the package that provides it") from error
     raise BackendError(f"unknown backend '{name}'{_nearest(name, names())}")
 
 
@@ -50,30 +50,30 @@ def names() -> list[str]:
 
 def targets(requested: Iterable[str]) -> list[Target]:
     """Targets for each `name`, `name:route` or `name:*`, in the order given and without repeats."""
-    found: dict[Target, None] = {}
+    chosen: dict[Target, None] = {}
     for text in requested:
         name, _, route = text.strip().partition(":")
         routes = find(name).probe().routes
         if route == "*":
-            found.update(dict.fromkeys(Target(name, r) for r in routes))
+            chosen.update(dict.fromkeys(Target(name, r) for r in routes))
         elif route in ("", *routes):
-            found[Target(name, route or routes[0])] = None
+            chosen[Target(name, route or routes[0])] = None
         else:
             raise BackendError(f"unknown route '{name}:{route}'{_nearest(route, routes)}")
-    return list(found)
+    return list(chosen)
 
 
 def baselines() -> list[Target]:
     """The default route of each backend that declares itself a baseline. A backend that cannot be loaded is none."""
-    found = []
+    declared = []
     for name in names():
         try:
             probe = find(name).probe()
         except BackendError:
             continue
         if probe.baseline:
-            found.append(Target(name, probe.routes[0]))
-    return found
+            declared.append(Target(name, probe.routes[0]))
+    return declared
 
 
 @cache
@@ -82,7 +82,7 @@ def _devices(backend: str) -> tuple[str, ...]:
     return find(backend).probe().devices
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(known)}"
+def _nearest(word: str, candidates: Iterable[str]) -> str:
+    candidates = list(candidates)
+    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(candidates)}"

@@ -1,4 +1,4 @@
-"""What is here and what it supports: every backend probed, and asked about each strategy and a model of each kind."""
+"""The support matrix: every backend probed, and its answer for each strategy and a model of each kind."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ MODELS: Mapping[str, Model] = {
     "lstm, cell clip": Model(cell="lstm", input=64, hidden=128, cell_clip=3.0),
     "lstm, bidirectional": Model(cell="lstm", input=64, hidden=128, direction="bidirectional"),
 }
-"""A model of each kind, the one that all others are compared with first."""
+"""A model of each kind. The first is the one that all others are compared with."""
 CHUNK = 4
 
 
 @dataclass(frozen=True)
-class Survey:
+class SupportMatrix:
     probes: Mapping[str, Probe]
-    """By backend."""
+    """By the name of the backend."""
     support: Mapping[tuple[Target, str, str], Support]
-    """By target, kind of model, and strategy written `time-state`; no case may ask for streams run backwards."""
+    """By target, kind of model and strategy (`time-state`), without streams that run backwards: no case has them."""
 
     @property
     def targets(self) -> list[Target]:
         return list(dict.fromkeys(target for target, _, _ in self.support))
 
 
-def survey() -> Survey:
-    """Ask every backend that has an entry point. Imports no framework."""
+def support_matrix() -> SupportMatrix:
+    """The answers of every backend that has an entry point. Imports no framework."""
     probes = {name: find(name).probe() for name in names()}
-    return Survey(probes, dict(_answers(probes)))
+    return SupportMatrix(probes, dict(_answers(probes)))
 
 
 def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, str], Support]]:

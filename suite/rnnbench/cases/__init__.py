@@ -1,7 +1,12 @@
-"""Case files: YAML → Case → Trials. What is named here is for other rooms; every other name is this room's own.
+"""Cases: what is to be run. A case becomes points, and a point on a backend becomes a trial.
 
-Names are imported when they are first asked for: a run starts hundreds of workers, each needs `trial` alone, and the
-rest takes some 40 ms to import. Choosing among trials is `rnnbench.cases.select.select`; that name cannot be both here.
+Start with `load_case` (a YAML file) or `make_case` (Python mappings): both validate everything and raise a `CaseError`
+that lists every problem with its place. `Case.trials` gives the trials on some targets, `select` some of them, and
+`every_pair`, `every_pair_between` and `every_value` a few of them that still have all pairs of values, or all values.
+`expected_failures_for` reads what is expected to fail. `docs/cases.md` has every key of a case file.
+
+A name is imported when it is first used: each of the hundreds of workers of a run needs `Trial` alone, and the rest
+takes about 40 ms to import.
 """
 
 from importlib import import_module
@@ -9,41 +14,73 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rnnbench.cases.case import Case, Point
-    from rnnbench.cases.errors import CaseError, Place, Problem
-    from rnnbench.cases.load import load_case
+    from rnnbench.cases.covering import every_pair, every_pair_between, every_value
+    from rnnbench.cases.errors import CaseError, Place, Problem, hint
+    from rnnbench.cases.expand import scalar
+    from rnnbench.cases.expected_failures import (
+        ExpectedFailure,
+        InstalledBackend,
+        expected_failures_for,
+        expected_failures_of,
+    )
+    from rnnbench.cases.files import case_files
+    from rnnbench.cases.load import load_case, make_case
     from rnnbench.cases.matrix import MAX_TRIALS
+    from rnnbench.cases.quantity import parse_duration
     from rnnbench.cases.schema import json_schema
-    from rnnbench.cases.trial import Limits, Measure, Precision, Strategy, Target, Trial
+    from rnnbench.cases.selection import select
+    from rnnbench.cases.trial import Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
 
 _MODULES = {
     "case": ("Case", "Point"),
-    "errors": ("CaseError", "Place", "Problem"),
-    "load": ("load_case",),
+    "covering": ("every_pair", "every_pair_between", "every_value"),
+    "errors": ("CaseError", "Place", "Problem", "hint"),
+    "expand": ("scalar",),
+    "expected_failures": ("ExpectedFailure", "InstalledBackend", "expected_failures_for", "expected_failures_of"),
+    "files": ("case_files",),
+    "load": ("load_case", "make_case"),
     "matrix": ("MAX_TRIALS",),
+    "quantity": ("parse_duration",),
     "schema": ("json_schema",),
-    "trial": ("Limits", "Measure", "Precision", "Strategy", "Target", "Trial"),
+    "selection": ("select",),
+    "trial": ("Lengths", "Limits", "Measure", "Precision", "State", "Strategy", "Target", "Trial"),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "MAX_TRIALS",
     "Case",
     "CaseError",
+    "ExpectedFailure",
+    "InstalledBackend",
+    "Lengths",
     "Limits",
     "Measure",
     "Place",
     "Point",
     "Precision",
     "Problem",
+    "State",
     "Strategy",
     "Target",
     "Trial",
+    "case_files",
+    "every_pair",
+    "every_pair_between",
+    "every_value",
+    "expected_failures_for",
+    "expected_failures_of",
+    "hint",
     "json_schema",
     "load_case",
+    "make_case",
+    "parse_duration",
+    "scalar",
+    "select",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

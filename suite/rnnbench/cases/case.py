@@ -1,14 +1,15 @@
-"""A case, checked: its points, and the trials they make on the targets that a run names."""
+"""A case after all its checks: its points, and the trials that they make on the targets of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rnnbench.cases.errors import CaseError, Place
 from rnnbench.cases.matrix import MAX_TRIALS
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy, Target, Trial
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 
 @dataclass(frozen=True)
@@ -28,28 +29,33 @@ class Point:
 
 @dataclass(frozen=True)
 class Case:
-    """One case file with its overrides. No two points are the same."""
+    """One case with its overrides, from a file or from Python. No two points are the same."""
 
-    path: str
     name: str
     description: str
     points: tuple[Point, ...]
     limits: Limits
     measure: Measure
     endurance: float = ENDURANCE_S
-    """Seconds for each check that goes on for long, where the trials are only checked."""
+    """Seconds for each long-running check, where the trials are only checked."""
+    path: str | None = None
+    """The case file, as it was named; None for a case made in Python."""
+    expected_failures_file: Path | None = None
+    """The file of expected failures that holds for this case, if there is one."""
 
-    def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS) -> list[Trial]:
-        """Every point on every target (no target twice): what is to be compared stands together.
+    def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS, endurance: float = 0.0) -> list[Trial]:
+        """Every point on every target (no target twice). Trials of one point, which are compared, stand together.
 
-        Raises CaseError, before making any, where there would be more than `max_trials`.
+        `endurance` is the time in seconds of each long-running check; with 0 these checks are left out. Raises
+        CaseError, before any trial is made, where there would be more than `max_trials`.
         """
         if (count := len(self.points) * len(targets)) > max_trials:
             raise CaseError.at(
-                Place(self.path),
+                Place(self.path or self.name),
                 f"{len(self.points):,} points on {len(targets)} targets make {count:,} trials, and at most "
                 f"{max_trials:,} are allowed; name fewer targets, shorten an axis or raise --max-trials",
             )
+        limits = replace(self.limits, endurance=endurance)
         return [
             Trial(
                 case=self.name,
@@ -63,7 +69,7 @@ class Case:
                 threads=point.threads,
                 seed=point.seed,
                 lengths=point.lengths,
-                limits=self.limits,
+                limits=limits,
                 measure=self.measure,
             )
             for point in self.points

@@ -1,4 +1,4 @@
-"""What is wrong with a case: problems, each with its place, what was expected and what to do."""
+"""Errors of a case: problems, each with its place, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SHOWN = 20
-"""Problems that the text of a CaseError lists; beyond, it says how many were found."""
+"""Most problems that the text of a CaseError lists. Where there are more, it says how many there are."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a problem is: a file's line and column (both from 1), or a whole file, or an option as it was typed."""
+    """Where a problem is: a line and column of a file (from 1), a whole file, an option as it was typed, or a key."""
 
     source: str
     line: int | None = None
@@ -24,17 +24,20 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong. Written `file:line:column: message`."""
+    """One thing that is wrong. Its text is `file:line:column: message`."""
 
     place: Place
     message: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}".encode("utf-8", "backslashreplace").decode("utf-8")
+        place = str(self.place)
+        names_its_place = self.message.startswith((f"{place}:", f"{place}.", f"{place}["))
+        text = self.message if names_its_place else f"{place}: {self.message}"
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class CaseError(ValueError):
-    """A case, an override or a selection cannot be used. Its text is one problem a line, in the file's order."""
+    """A case, an override or a selection cannot be used. Its text has a line for each problem, in the file's order."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         in_order = sorted(problems, key=lambda problem: (problem.place.line or 0, problem.place.column or 0))

@@ -1,4 +1,4 @@
-"""From a case's axes and patterns to its candidates, and every mistake on the way with its place."""
+"""From a case's axes and patterns to its candidate points. Every mistake is told with its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rnnbench.cases.yaml_source import KeyPath, Source, dotted
 
 @dataclass(frozen=True)
 class Expansion:
-    """The candidates of a case. A stale entry of `matrix` is a mistake, unless only a `--set` made it so."""
+    """The candidates of a case. A stale entry of `matrix` does nothing: a mistake, unless a `--set` made it stale."""
 
     axes: Axes
     candidates: list[Candidate] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Expansion:
 
 
 def expand(file: CaseFile, source: Source, max_trials: int) -> Expansion:
-    """The product without what is excluded, then what is included. Raises CaseError, before making one too large."""
+    """The product without the excluded points, and the included points. Raises CaseError before it makes too many."""
     axes = file.axes()
     excluded = [entry.model_dump(exclude_unset=True) for entry in file.matrix.exclude]  # type: ignore[attr-defined]
     included = [entry.model_dump(exclude_unset=True) for entry in file.matrix.include]  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ def expand(file: CaseFile, source: Source, max_trials: int) -> Expansion:
 
 
 def leaf_path(candidate: Candidate, leaf: str, source: Source) -> KeyPath:
-    """Where the value that a candidate has for a leaf is written."""
+    """The key path of the value that a candidate has for a leaf."""
     path: KeyPath = ("matrix", "include", candidate.added or 0, leaf)
     if candidate.added is None or path not in source.values:
         path = (LEAVES[leaf], leaf)
@@ -63,7 +63,7 @@ def flow(values: Mapping[str, Value]) -> str:
 
 
 def scalar(value: Value) -> str:
-    """A value as YAML has it; whole floats without their `.0`."""
+    """A value as YAML writes it. A whole float loses its `.0`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -74,7 +74,7 @@ def scalar(value: Value) -> str:
 def _list_problems(
     axes: Axes, excluded: Sequence[Pattern], included: Sequence[Pattern], source: Source
 ) -> Iterator[Problem]:
-    """What is wrong with lists of values, wherever they stand."""
+    """What is wrong with the lists of values, in axes and in patterns."""
     for leaf, values in axes.items():
         yield from _value_problems(values, (LEAVES[leaf], leaf), source)
     if "all" in axes["chunk"] and len(axes["chunk"]) > 1 and set(axes["steps"]) <= set(axes["chunk"]):
@@ -127,26 +127,26 @@ def _refuse_size(axes: Axes, included: Sequence[Pattern], max_trials: int, sourc
 def _stale_exclude(
     pattern: Pattern, path: KeyPath, axes: Axes, points: Sequence[Candidate], source: Source
 ) -> dict[KeyPath, str]:
-    """What of a pattern no point has: a value that its axis lacks, or all of it together."""
+    """Why a pattern matches no point: its axis does not have a value, or no point has all of its values."""
     stale = {}
     for leaf, index in unmatched(pattern, axes):
         place = (*path, leaf, index) if isinstance(source.at((*path, leaf)), list) else (*path, leaf)
-        known, value = ", ".join(scalar(value) for value in axes[leaf]), scalar(pattern[leaf][index])
-        stale[place] = f"{dotted(place)}: {leaf} is never {value} in this case, only {known}; correct it"
+        existing, value = ", ".join(scalar(value) for value in axes[leaf]), scalar(pattern[leaf][index])
+        stale[place] = f"{dotted(place)}: {leaf} is never {value} in this case, only {existing}; correct it"
     if not stale and not any(matches(pattern, point.values) for point in points):
         stale[path] = f"{dotted(path)}: no point has all of these values; correct or remove it"
     return stale
 
 
 def _include(patterns: Sequence[Pattern], expansion: Expansion) -> None:
-    """Adds the points of each entry. One that is there already makes its entry stale and is not added twice."""
-    known = {identity(candidate.values) for candidate in expansion.candidates}
+    """Add the points of each entry. A point that is there already is not added, and makes its entry stale."""
+    present = {identity(candidate.values) for candidate in expansion.candidates}
     for index, pattern in enumerate(patterns):
         path: KeyPath = ("matrix", "include", index)
         for candidate in product({leaf: pattern.get(leaf, values) for leaf, values in expansion.axes.items()}):
-            if (key := identity(candidate.values)) in known:
+            if (key := identity(candidate.values)) in present:
                 repeated = flow({leaf: candidate.written[leaf] for leaf in pattern})
                 expansion.stale[path] = f"{dotted(path)}: the point {repeated} is there already; remove it"
             else:
-                known.add(key)
+                present.add(key)
                 expansion.candidates.append(replace(candidate, added=index))

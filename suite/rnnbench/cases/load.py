@@ -1,52 +1,95 @@
-"""A case file, with what the command line sets in it, to a checked Case; all that is wrong is told at once."""
+"""Cases from files and from Python: everything is validated, and all problems are told at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from rnnbench.cases import schema_errors
 from rnnbench.cases.case import Case, Point
-from rnnbench.cases.errors import CaseError, Problem
+from rnnbench.cases.errors import CaseError, Place, Problem
 from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
+from rnnbench.cases.feasibility import Fault, faults, model_of
+from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
 from rnnbench.cases.overrides import override
-from rnnbench.cases.points import Fault, faults, model_of
-from rnnbench.cases.schema import LEAVES, CaseFile
-from rnnbench.cases.trial import Limits, Measure, Strategy, paths
+from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile
+from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
-from rnnbench.rnn.spec import Model
+from rnnbench.measure import requested
+from rnnbench.rnn import Model
 
-PACED_CALLS = 4
-"""Fewest calls of a paced stream in each process for which there must be time in the budget."""
+IN_PYTHON = "the case"
+"""What errors call a case that has no file."""
 
 
 def load_case(path: str | Path, overrides: Sequence[str] = (), max_trials: int = MAX_TRIALS) -> Case:
     """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place."""
     written = read_source(Path(path))
-    source = override(written, overrides) if overrides else written
+    if not overrides:
+        return _case(written, max_trials, Path(path))
+    return _case(override(written, overrides), max_trials, Path(path), as_written=written)
+
+
+def make_case(
+    name: str,
+    *,
+    model: Mapping[str, object],
+    workload: Mapping[str, object],
+    strategy: Mapping[str, object],
+    max_trials: int = MAX_TRIALS,
+    **sections: object,
+) -> Case:
+    """A case written in Python: the sections of a case file as mappings, in which a list or tuple is an axis.
+
+    `sections` are the optional ones: `description`, `target`, `matrix`, `limits` and `measure`. Raises CaseError, as
+    `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
+    """
+    data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
+    return _case(_python_source(data), max_trials, path=None)
+
+
+def _case(source: Source, max_trials: int, path: Path | None, as_written: Source | None = None) -> Case:
+    """`as_written` is the file without its overrides, where there are any."""
     file = _validated(source)
     expansion = expand(file, source, max_trials)
-    problems = list(_stale(expansion, source, written if overrides else None, max_trials))
+    problems = list(_stale(expansion, source, as_written, max_trials))
     if not expansion.candidates:
         problems.append(
             Problem(source.key_place(("matrix", "exclude")), "matrix.exclude: no point is left; drop fewer")
         )
-    points, faulty = _points(expansion, source)
-    problems += [*_limit_problems(file, source), *faulty]
+    points, point_problems = _points(expansion, source)
+    measure = _measure(file)
+    problems += [*_limit_problems(file, measure, source), *point_problems]
     if problems:
         raise CaseError(problems)
     return Case(
-        path=str(path),
         name=file.name,
         description=file.description,
         points=tuple(points),
         limits=Limits(**file.limits.model_dump(exclude={"endurance"})),
-        measure=Measure(**file.measure.model_dump()),
+        measure=measure,
         endurance=file.limits.endurance,
+        path=None if path is None else str(path),
+        expected_failures_file=None if path is None else expected_failures_file(path),
     )
+
+
+def _python_source(data: Mapping[str, object]) -> Source:
+    """Plain data with key paths as places."""
+    places: dict[KeyPath, Place] = {}
+
+    def plain(value: object, path: KeyPath) -> object:
+        places[path] = Place(dotted(path) if path else IN_PYTHON)
+        if isinstance(value, Mapping):
+            return {str(key): plain(inner, (*path, str(key))) for key, inner in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            return [plain(inner, (*path, index)) for index, inner in enumerate(value)]
+        return value
+
+    return Source(IN_PYTHON, plain(data, ()), places, places)
 
 
 def _validated(source: Source) -> CaseFile:
@@ -68,15 +111,21 @@ def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials
 
 
 def _stale_as_written(file: Source, max_trials: int) -> set[KeyPath]:
-    """None where the file is not even valid without its overrides."""
+    """The stale entries of the file without its overrides. Empty where the file is not valid without them."""
     try:
         return set(expand(_validated(file), file, max_trials).stale)
     except CaseError:
         return set()
 
 
-def _limit_problems(file: CaseFile, source: Source) -> Iterator[Problem]:
-    limits, budget, period = file.limits, file.measure.budget, file.measure.period
+def _measure(file: CaseFile) -> Measure:
+    values = file.measure.model_dump()  # type: ignore[attr-defined]
+    settings = {key: float(value) for key in SETTINGS if (value := values.pop(key))}
+    return Measure(**values, settings=settings)
+
+
+def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterator[Problem]:
+    limits, budget = file.limits, measure.budget
     if limits.build > limits.trial:
         place = source.place(("limits", "build"))
         yield Problem(place, f"limits.build: {limits.build:g} s is more than the {limits.trial:g} s of the whole trial")
@@ -85,13 +134,16 @@ def _limit_problems(file: CaseFile, source: Source) -> Iterator[Problem]:
         yield Problem(
             place, f"measure.budget: {budget:g} s of sampling do not fit in the {limits.trial:g} s of the whole trial"
         )
-    if period is not None:
-        processes, share = file.measure.processes, budget / len(paths(Measure(**file.measure.model_dump())))
-        if (least := PACED_CALLS * period * processes) > share:
+    latency_paths = requested(measure.settings)
+    share = budget / len(latency_paths)
+    for path in latency_paths:
+        process_s = path.least_process_s(path.value(measure.settings))
+        if path.setting is not None and process_s * measure.processes > share:
+            key = path.setting.key
             yield Problem(
-                source.place(("measure", "period")),
-                f"measure.period: {PACED_CALLS} calls in each of {processes} processes take {least:g} s, more than "
-                f"their {share:g} s of measure.budget",
+                source.place(("measure", key)),
+                f"measure.{key}: {measure.processes} processes of at least {process_s:g} s take "
+                f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget",
             )
 
 
@@ -107,9 +159,9 @@ def _points(expansion: Expansion, source: Source) -> tuple[list[Point], list[Pro
         if key not in models:
             models[key] = model_of(values)
         model = models[key]
-        found = [model] if isinstance(model, Fault) else list(faults(values, model))
-        faulty += [(fault, candidate) for fault in found]
-        if isinstance(model, Model) and not found:
+        point_faults = [model] if isinstance(model, Fault) else list(faults(values, model))
+        faulty += [(fault, candidate) for fault in point_faults]
+        if isinstance(model, Model) and not point_faults:
             points.append(_point(candidate, model))
     return points, [_problem(fault, candidate, expansion, source, others=bool(points)) for fault, candidate in faulty]
 
@@ -122,7 +174,7 @@ def _point(candidate: Candidate, model: Model) -> Point:
 
 
 def _problem(fault: Fault, candidate: Candidate, expansion: Expansion, source: Source, *, others: bool) -> Problem:
-    """A fault where its first leaf is written; where there are sound `others`, with the entry that would exclude it."""
+    """A fault at the place of its first leaf. Where `others` have no fault, with the entry that would exclude it."""
     paths = [leaf_path(candidate, leaf, source) for leaf in fault.leaves]
     path = next((path for path in paths if path in source.values), paths[0])
     axes = {leaf: candidate.written[leaf] for leaf in fault.leaves if len(expansion.axes[leaf]) > 1}

@@ -1,7 +1,7 @@
 """The matrix of a case: the product of its axes, patterns that drop points from it, and points added to it.
 
-A point is written with a value for every leaf. `chunk: all` is resolved: it means the point's own steps, in axes, in
-patterns and in added points alike.
+A point has a value for every leaf (a key of a section that makes trials). `chunk: all` is resolved to the point's own
+steps, in axes, in patterns and in added points.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ Axes = Mapping[str, tuple[Value, ...]]
 Values = Mapping[str, Value]
 """A value for every leaf, in that order."""
 Pattern = Mapping[str, tuple[Value, ...]]
-"""Leaf names with the values to match, any of them."""
+"""Leaf names, each with the values that match."""
 
 MAX_TRIALS = 10_000
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point before it is checked: its values, resolved, and what of them was written where."""
+    """A point before it is checked."""
 
     values: Values
+    """Resolved."""
     written: Values
-    """As in the file, `all` unresolved."""
+    """As in the file: `all` is not resolved."""
     added: int | None = None
-    """Index in `matrix.include`; None for a point of the product."""
+    """Index in `matrix.include`. None for a point of the product."""
 
 
 def size(axes: Axes) -> int:
-    """Points of the product, without making them."""
+    """How many points the product has. Makes none of them."""
     return math.prod(len(values) for values in axes.values())
 
 
 def product(axes: Axes) -> Iterator[Candidate]:
-    """Each different point once, the last axis fastest: where `all` is a number of its axis, the first stands."""
+    """Each different point once, the last axis fastest. Of two points that `all` makes the same, the first counts."""
     seen = set()
     for combination in itertools.product(*axes.values()):
         written = dict(zip(axes, combination, strict=True))
@@ -55,25 +56,25 @@ def resolved(written: Values) -> Values:
 
 
 def identity(values: Values) -> tuple[Value, ...]:
-    """What makes two points the same."""
+    """Two points with the same identity are the same."""
     return tuple(values.values())
 
 
 def matches(pattern: Mapping[str, Collection[Value]], values: Values) -> bool:
     """Whether a resolved point has, for each leaf of the pattern, one of its values."""
-    return all(_has(wanted, leaf, values) for leaf, wanted in pattern.items())
+    return all(_has(matching, leaf, values) for leaf, matching in pattern.items())
 
 
 def unmatched(pattern: Pattern, axes: Axes) -> list[tuple[str, int]]:
     """The values of a pattern that no point of the product has, as leaf and index."""
-    lost = []
-    for leaf, wanted in pattern.items():
-        known = set(axes[leaf])
+    unmatched_values = []
+    for leaf, matching in pattern.items():
+        existing = set(axes[leaf])
         if leaf == "chunk":
-            known |= set(axes["steps"]) if "all" in known else set()
-            known |= {"all"} if known & set(axes["steps"]) else set()
-        lost += [(leaf, index) for index, value in enumerate(wanted) if value not in known]
-    return lost
+            existing |= set(axes["steps"]) if "all" in existing else set()
+            existing |= {"all"} if existing & set(axes["steps"]) else set()
+        unmatched_values += [(leaf, index) for index, value in enumerate(matching) if value not in existing]
+    return unmatched_values
 
 
 def without(candidates: Sequence[Candidate], patterns: Sequence[Pattern]) -> list[Candidate]:
@@ -82,5 +83,5 @@ def without(candidates: Sequence[Candidate], patterns: Sequence[Pattern]) -> lis
     return [c for c in candidates if not any(matches(pattern, c.values) for pattern in sets)]
 
 
-def _has(wanted: Collection[Value], leaf: str, values: Values) -> bool:
-    return values[leaf] in wanted or (leaf == "chunk" and "all" in wanted and values["chunk"] == values["steps"])
+def _has(matching: Collection[Value], leaf: str, values: Values) -> bool:
+    return values[leaf] in matching or (leaf == "chunk" and "all" in matching and values["chunk"] == values["steps"])

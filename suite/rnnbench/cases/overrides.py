@@ -1,4 +1,4 @@
-"""`--set section.key=value`: parts of a case replaced from the command line, and errors that quote the option."""
+"""`--set section.key=value` replaces parts of a case. Errors quote the option."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def override(source: Source, settings: Sequence[str]) -> Source:
             problems += error.problems
             continue
         for marks in (values, keys):
-            for old in [known for known in marks if known[: len(path)] == path]:
+            for old in [marked for marked in marks if marked[: len(path)] == path]:
                 del marks[old]
         values.update({path + inner: place for inner in part.values})
         keys.update({path + inner: place for inner in part.keys})

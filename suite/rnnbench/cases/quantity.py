@@ -1,6 +1,6 @@
-"""Durations, sizes and shares as people write them: `120s`, `4GiB`, `1%`; a plain number is seconds, bytes, the share.
+"""Durations, sizes and shares with units: `120s`, `4GiB`, `1%`. A plain number is seconds, bytes, or the share itself.
 
-pydantic's own ByteSize takes `True`, drops fractions and knows no bounds, so both kinds are read here in one way.
+pydantic's ByteSize accepts `True`, drops fractions and has no bounds, so all kinds are read here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]+|%)\Z")
 
 
 def parse(value: object, units: Mapping[str, float]) -> float | None:
-    """`value` in the base unit; None where it is neither a finite number nor a number with one of `units`."""
+    """`value` in the base unit. None where it is neither a finite number nor a number with one of `units`."""
     if isinstance(value, str):
         written = _WRITTEN.match(value)
         return float(written[1]) * units[written[2]] if written and written[2] in units else None
@@ -34,17 +34,22 @@ def parse(value: object, units: Mapping[str, float]) -> float | None:
     return value
 
 
+def parse_duration(value: object) -> float | None:
+    """`value` in seconds. None where it is not a duration."""
+    return parse(value, SECONDS)
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """An annotation: a float (durations, shares) or an int (sizes) between two bounds, with a unit or without."""
+    """A pydantic annotation: a float (duration, share) or an int (size) between two bounds, with or without a unit."""
 
     noun: str
     units: Mapping[str, float] = field(hash=False)
-    least: str
-    most: str
+    minimum: str
+    maximum: str
     example: str
     base: str
-    """What a plain number counts; empty where it is a bare ratio."""
+    """The unit of a plain number. Empty for a ratio."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         low, high = self._bounds()
@@ -60,10 +65,10 @@ class Quantity:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         pattern = f"^[0-9]+(\\.[0-9]+)? ?({'|'.join(self.units)})$"
         plain = f"a plain number of {self.base}" if self.base else "a plain number"
-        title = f"a {self.noun} from {self.least} to {self.most}, such as {self.example}, or {plain}"
+        title = f"a {self.noun} from {self.minimum} to {self.maximum}, such as {self.example}, or {plain}"
         low, high = self._bounds()
         number = {"type": "number", "minimum": low, "maximum": high}
         return {"title": title, "anyOf": [{"type": "string", "pattern": pattern}, number]}
 
     def _bounds(self) -> tuple[float, float]:
-        return parse(self.least, self.units) or 0, parse(self.most, self.units) or 0
+        return parse(self.minimum, self.units) or 0, parse(self.maximum, self.units) or 0

@@ -1,7 +1,8 @@
 """What may stand in a case file: its sections and keys, their types, bounds and defaults.
 
-Strict: a text is no number, `true` is no 1, and every key that is not here is refused. The model's keys are those of
-`rnn.spec.Model`. In the sections that make trials a list is an axis.
+The types are strict: a text is not a number, `true` is not 1, and every unknown key is refused. The keys of `model:`
+are those of `rnn.Model`. The keys of `measure:` that ask for a latency path are those that `measure.paths` declares. In
+the sections that make trials a list is an axis.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from pydantic_core import CoreSchema, core_schema
 from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.spec import Model, Size
+from rnnbench.measure import PATHS, Setting
+from rnnbench.rnn import DTYPES, Model, Size
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ Axis = Annotated[tuple[T, ...], Field(max_length=MAX_VALUES), _AxisMarker()]
 
 
 def axis_of(kind: Any) -> Any:
-    """Axis[kind] for a kind that is only known as the module runs."""
+    """Axis[kind] for a kind that is only known at run time."""
     return Annotated[tuple[kind, ...], Field(max_length=MAX_VALUES), _AxisMarker()]
 
 
@@ -77,14 +78,14 @@ Copies = Annotated[
 ]
 Time = Literal["fused", "looped", "unrolled"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
-"""Those that `rnn.dtypes` knows."""
+"""Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
 Device = Literal["cpu", "cuda"]
 BuildTime = Annotated[float, Quantity("duration", SECONDS, "100ms", "24h", "120s or 5min", "seconds")]
 Endurance = Annotated[float, Quantity("duration", SECONDS, "1ms", "1h", "50ms or 10s", "seconds")]
 Budget = Annotated[float, Quantity("duration", SECONDS, "10ms", "1h", "500ms or 2s", "seconds")]
-Period = Annotated[float, Quantity("duration", SECONDS, "0.1ms", "60s", "10ms or 1s", "seconds")]
+Duration = Annotated[float, Quantity("duration", SECONDS, "0.1ms", "60s", "10ms or 1s", "seconds")]
 Precision = Annotated[float, Quantity("share", SHARE, "0.1%", "50%", "1% or 2.5%", "")]
 Memory = Annotated[int, Quantity("size", BYTES, "64MiB", "1TiB", "4GiB or 512MiB", "bytes")]
 
@@ -94,7 +95,7 @@ class Section(BaseModel):
 
 
 class _Pattern(Section):
-    """A mapping of bare leaf names; what was not written is told by `model_fields_set`."""
+    """A mapping of leaf names without their sections. `model_fields_set` has those that were written."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -134,11 +135,11 @@ class LimitsSection(Section):
     trial: BuildTime = Field(default=Limits.trial, description="What one trial may take in all, its build included.")
     memory: Memory = Field(default=Limits.memory, description="Resident memory of one trial's processes.")
     endurance: Endurance = Field(
-        default=ENDURANCE_S, description="What each check that goes on for long may take in `rnnbench check`."
+        default=ENDURANCE_S, description="What each long-running check may take in `rnnbench check`."
     )
 
 
-class MeasureSection(Section):
+class _SamplingSection(Section):
     budget: Budget = Field(
         default=Measure.budget, description="Sampling time of one trial: all processes, rounds and latencies."
     )
@@ -150,11 +151,21 @@ class MeasureSection(Section):
         default=Measure.precision,
         description="Half the 95 % interval of a median, relative to it, at which sampling stops before its budget.",
     )
-    cold: bool = Field(default=Measure.cold, description="Whether to time calls with evicted caches too.")
-    period: Period | None = Field(
-        default=Measure.period,
-        description="Time between the beginnings of a stream's calls, which is then timed too; null for none.",
-    )
+
+
+SETTINGS: dict[str, Setting] = {path.setting.key: path.setting for path in PATHS.values() if path.setting}
+"""The keys of `measure:` that ask for a latency path."""
+
+
+def _measure_section() -> type[Section]:
+    fields: dict[str, Any] = {}
+    for key, setting in SETTINGS.items():
+        kind, default = (bool, False) if setting.kind == "flag" else (Duration | None, None)
+        fields[key] = (kind, Field(default=default, description=setting.description))
+    return create_model("MeasureSection", __base__=_SamplingSection, **fields)
+
+
+MeasureSection = _measure_section()
 
 
 _MODEL_KEYS = {
@@ -196,7 +207,7 @@ LEAVES: dict[str, str] = {leaf: name for name, section in SECTIONS.items() for l
 
 
 def _pattern(title: str, doc: str) -> type[Section]:
-    """A mapping of bare leaf names, none of them required, each with a value or a list of them."""
+    """A mapping of leaf names without their sections, none of them required, each with a value or a list of values."""
     fields: dict[str, Any] = {}
     for leaf, section in LEAVES.items():
         field = SECTIONS[section].model_fields[leaf]
@@ -236,7 +247,7 @@ class CaseFile(Section):
         default=MatrixSection(), description="Points dropped from the product of the axes or added."
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What one trial may take.")
-    measure: MeasureSection = Field(default=MeasureSection(), description="How one trial is sampled.")
+    measure: MeasureSection = Field(default=MeasureSection(), description="How one trial is sampled.")  # type: ignore[valid-type]
 
     def axes(self) -> Axes:
         """Every leaf with its values, in the order of the sections."""
@@ -247,7 +258,7 @@ class CaseFile(Section):
 
 
 class Generator(GenerateJsonSchema):
-    """Titles only where this module sets them: there they are the words of an error message."""
+    """Keeps only the titles that this module sets: they are the words of error messages."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""What pydantic refuses, said in the words of a file's author: where, what was expected, what came, what to do."""
+"""Turns pydantic's errors into problems of the file: the place, what was expected, what was there, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rnnbench.cases.yaml_source import KeyPath, Source, dotted
 Schema = dict[str, Any]
 
 MAX_PROBLEMS = 100
-"""A file with more is no case file; each costs a search for the nearest name."""
+"""Problems that are told of one file. Each costs a search for the nearest name."""
 
 
 def problems(error: ValidationError, source: Source, schema: Schema | None = None) -> Iterator[Problem]:
@@ -47,15 +47,15 @@ def expected(path: KeyPath, schema: Schema) -> str:
 
 
 def _by_path(error: ValidationError, source: Source) -> dict[KeyPath, ErrorDetails]:
-    """The first complaint about each part of the file. A union complains once for each of its kinds."""
-    found: dict[KeyPath, ErrorDetails] = {}
+    """The first error of each part of the file: a union has one for each of its kinds."""
+    first_errors: dict[KeyPath, ErrorDetails] = {}
     for details in error.errors(include_url=False, include_input=False):
         path = details["loc"]
         if details["type"] != "missing":
             while path and path not in source.values:
                 path = path[:-1]
-        found.setdefault(path, details)
-    return found
+        first_errors.setdefault(path, details)
+    return first_errors
 
 
 def _unknown(path: KeyPath, schema: Schema) -> str:
@@ -98,7 +98,7 @@ def _got(path: KeyPath, source: Source, schema: Schema) -> str:
 
 
 def _descend(path: KeyPath, schema: Schema) -> dict[str, Any]:
-    """The part of the JSON Schema that speaks of `path`."""
+    """The part of the JSON Schema that describes `path`."""
     node = schema
     for part in path:
         node = _resolve(node, schema)
@@ -118,8 +118,8 @@ def _resolve(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
 
 def _choices(node: dict[str, Any]) -> list[str]:
     nested = [name for kind in node.get("anyOf", ()) for name in _choices(kind)]
-    own = [node["const"]] if isinstance(node.get("const"), str) else node.get("enum", [])
-    return [*own, *nested]
+    direct = [node["const"]] if isinstance(node.get("const"), str) else node.get("enum", [])
+    return [*direct, *nested]
 
 
 def _phrase(node: dict[str, Any]) -> str:
@@ -144,7 +144,7 @@ def _phrase(node: dict[str, Any]) -> str:
 
 
 def _either(kinds: list[dict[str, Any]]) -> str:
-    """An axis is its value or a list of them; anything else is one of several kinds."""
+    """An axis is a value or a list of values. Anything else is one of several kinds."""
     if len(kinds) == 2 and kinds[1].get("items") == kinds[0]:
         return f"{_phrase(kinds[0])}, or a list of such"
     return " or ".join(_phrase(kind) for kind in kinds)

@@ -1,21 +1,19 @@
-"""A trial: one point of a case's matrix on one backend, and the names it is known by."""
+"""A trial: one point of a case's matrix on one backend, with its identity. Workers import this module alone."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 ENDURANCE_S = 1.0
-"""Seconds for each check that goes on for long, where trials are only checked."""
+"""Seconds for each long-running check, where trials are only checked."""
 Lengths = Literal["full", "ragged"]
 State = Literal["none", "stitched", "stateful"]
-LatencyPath = Literal["bound", "public", "cold", "paced"]
-"""What is timed of a trial: the least that its runtime needs from Python; NumPy in, NumPy out; the former with evicted
-caches, and at a stream's pace."""
 
 
 @dataclass(frozen=True, order=True)
@@ -76,31 +74,22 @@ class Limits:
     trial: float = 300.0
     memory: int = 4 << 30
     endurance: float = 0.0
-    """Seconds for each check that goes on for long; without any, those checks are left out."""
+    """Seconds for each long-running check; with 0, these checks are left out."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How one trial is sampled: seconds in all (processes, rounds and latencies), and at least so many processes."""
+    """How one trial is sampled."""
 
     budget: float = 2.0
+    """Seconds of sampling in all: every process, round and latency path."""
     processes: int = 3
+    """Fewest processes."""
     precision: float = 0.02
     """Half the confidence interval of a median, relative to it, at which sampling stops before its budget is spent."""
-    cold: bool = False
-    """Whether calls are timed with evicted caches too."""
-    period: float | None = None
-    """Seconds between the beginnings of calls of a stream, which is then timed too."""
-
-
-def paths(measure: Measure) -> tuple[LatencyPath, ...]:
-    """The latencies that are asked for; the budget is theirs in equal shares."""
-    asked: list[LatencyPath] = ["bound", "public"]
-    if measure.cold:
-        asked.append("cold")
-    if measure.period is not None:
-        asked.append("paced")
-    return tuple(asked)
+    settings: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What the case file says under the keys of latency paths (`measure.paths`), only where it asks for the path:
+    `{"cold": 1.0, "period": 0.01}`, a flag as 1, a duration in seconds."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """YAML text to plain data, with the line and column of every key and value.
 
-Built on PyYAML's events, so that what a case has no use for (anchors, aliases, tags, several documents) is refused
-where it stands and nothing is ever expanded. Plain scalars are read as YAML 1.2's core schema has them: `no` is a text,
-`010` is ten.
+It reads PyYAML's events. Anchors, aliases, tags and second documents are refused at their place, and nothing is ever
+expanded. Plain scalars follow the core schema of YAML 1.2: `no` is a text, `010` is ten.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ Locate = Callable[[int, int], Place]
 """From a line and a column, both from 0, to a place."""
 
 MAX_BYTES = 256 * 1024
-"""A case file is a few kilobytes; 1,000 exclusions are 60."""
+"""Largest file. A case file has a few KiB; 1,000 exclusions have 60 KiB."""
 MAX_DEPTH = 12
-"""The format needs 5."""
+"""Deepest nesting. A case file needs 5."""
 MAX_DIGITS = 40
-"""Of a number: more than any bound has."""
+"""Longest number: every bound of a case is shorter."""
 
 _NULL = re.compile(r"(|~|null|Null|NULL)\Z")
 _BOOL = re.compile(r"(true|True|TRUE|false|False|FALSE)\Z")
@@ -43,7 +42,7 @@ def dotted(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Plain data (dict, list, str, int, float, bool, None) and where each part of it stands."""
+    """Plain data (dict, list, str, int, float, bool, None), with the place of each value and key."""
 
     name: str
     data: object
@@ -51,7 +50,7 @@ class Source:
     keys: Mapping[KeyPath, Place] = field(default_factory=dict)
 
     def place(self, path: KeyPath) -> Place:
-        """Of the value at `path`; of what is nearest around it, by its key, where it is not written."""
+        """The place of the value at `path`. Where it is not written, that of the nearest key or value around it."""
         if path in self.values:
             return self.values[path]
         while path:
@@ -66,7 +65,7 @@ class Source:
         return self.keys[path] if path in self.keys else self.place(path)
 
     def at(self, path: KeyPath) -> object:
-        """The value at `path`; None where there is none."""
+        """The value at `path`, or None."""
         node = self.data
         for part in path:
             if isinstance(node, dict) or (isinstance(node, list) and isinstance(part, int) and part < len(node)):
@@ -98,7 +97,7 @@ def read_source(path: Path) -> Source:
 
 
 def parse(text: str, name: str, locate: Locate) -> Source:
-    """The one document of `text`. `locate` says where a line and a column (from 0) of it are, for people."""
+    """The one document of `text`. `locate` turns a line and a column of it (from 0) into a place."""
     builder = _Builder(text, locate)
     try:
         data = builder.document()

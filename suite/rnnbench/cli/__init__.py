@@ -1,4 +1,7 @@
-"""The command line: options in, calls out. Heavy imports wait for the command that needs them."""
+"""The command line: it parses options and calls the library. Heavy imports are inside the commands that need them.
+
+One file for each command, named as the command. `options` has what commands share, `exit_status` how they end.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +11,41 @@ import sys
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, check, doctor, export, results, run, survey
+from rnnbench.cli import ab, backends, check, compare, doctor, export, report, run, schema
+from rnnbench.cli import list as list_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rnnbench")
 def cli() -> None:
-    """Compare RNN execution strategies across compilers.
+    """Compare how recurrent networks run in compilers and runtimes.
 
-    Every trial is built, checked against a float64 reference, timed and recorded. Exit status: 0 all went as expected;
-    1 something is nonconforming, or slower where that was to fail; 2 the command, a case or a named backend is wrong;
-    3 a trial failed; 130 interrupted.
+    Every trial is built, checked against a float64 reference, timed and recorded.
+
+    Exit status: 0 everything went as expected; 1 something is nonconforming, or slower in a comparison; 2 a mistake in
+    the command, a case or a named backend; 3 a trial failed; 130 interrupted.
     """
 
 
 for _command in (
     run.run,
     check.check,
-    survey.list_trials,
-    results.report,
-    results.compare,
-    export.export,
+    list_command.list_trials,
+    report.report,
+    compare.compare,
     ab.ab,
-    survey.backends,
+    export.export,
+    backends.backends,
     doctor.doctor,
-    survey.schema,
+    schema.schema,
 ):
     cli.add_command(_command)
 
 
 def main() -> None:
-    """The entry point: what a user got wrong is told in a sentence, with exit status 2.
+    """The entry point. A user's mistake prints one sentence and exits with status 2.
 
-    SIGTERM, by which CI and `timeout` end a job, interrupts as Ctrl-C does: what is finished is kept.
+    SIGTERM, which CI and `timeout` use to end a job, acts as Ctrl-C: finished trials are kept.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -48,10 +53,10 @@ def main() -> None:
     except Exception as error:
         from rnnbench.backends.registry import BackendError
         from rnnbench.cases import CaseError
+        from rnnbench.optional import MissingExtraError
+        from rnnbench.pipeline import SideError
         from rnnbench.reports import ReportError
         from rnnbench.results import StoreError
-        from rnnbench.results.optional import MissingExtraError
-        from rnnbench.run.environments import SideError
 
         if isinstance(error, BackendError | CaseError | MissingExtraError | ReportError | SideError | StoreError):
             click.echo(f"rnnbench: {error}", err=True)

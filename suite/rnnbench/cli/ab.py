@@ -1,30 +1,48 @@
-"""`rnnbench ab`: two environments, sampled in turn in one session."""
+"""`rnnbench ab`: compares two environments, sampled together."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import EXIT_INTERRUPTED, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rnnbench.results import Comparison
 
 
-@click.command(short_help="Compare two environments, sampled in turn: is B slower?")
+@click.command(short_help="Compare two environments, sampled together: is B slower than A?")
 @selection
-@click.option("--a", "old", metavar="ENV", help="The side compared with. Without it, the environment that runs this.")
-@click.option("--b", "new", metavar="ENV", help="The side that is judged. Without it, the environment that runs this.")
+@click.option(
+    "--a", "side_a", metavar="ENV", help="Environment A, the base. Default: the environment that runs this command."
+)
+@click.option(
+    "--b",
+    "side_b",
+    metavar="ENV",
+    help="Environment B, which is compared with A. Default: the environment that runs this command.",
+)
 @RESULTS
 @REPORTS
-@click.option("--budget", default="120s", show_default=True, help="Longest that the sampling of one trial may go on.")
+@click.option(
+    "--budget", default="120s", show_default=True, help="The longest sampling time of one trial, as 60s or 5min."
+)
 @THRESHOLD
 @click.option(
-    "--environments", type=click.Path(path_type=Path), help="Folder of the environments made. [~/.cache/rnnbench]"
+    "--environments",
+    type=click.Path(path_type=Path),
+    help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
 )
 def ab(
     selection: Selection,
-    old: str | None,
-    new: str | None,
+    side_a: str | None,
+    side_b: str | None,
     results: Path,
     reports: Path,
     budget: str,
@@ -33,36 +51,46 @@ def ab(
 ) -> None:
     """Compare two environments on the trials of CASE…: is B slower than A?
 
-    An ENV is the folder of a virtual environment with this rnnbench in it (.venv-old), or requirements
-    ('onnxruntime==1.30.0'), of which an environment is made, and kept. Both are built, checked, and sampled in turn in
-    fresh processes, pair by pair, until there is a verdict. Exit status 1: something is SLOWER in B, or was ok in A and
-    is not in B, or nonconforming; 3: a trial failed.
-    """
-    from rnnbench.cases.quantity import SECONDS, parse
-    from rnnbench.reports import print_comparison, trust, write_comparison
-    from rnnbench.results import Store, read_run, view_runs
-    from rnnbench.run.ab import SideBySide, judge_sides
-    from rnnbench.run.environments import CACHE, open_side
-    from rnnbench.run.session import exit_status
+    ENV is the folder of a virtual environment with this rnnbench in it (.venv-old), or a list of requirements
+    ('onnxruntime==1.30.0'). For requirements an environment is made and kept. Both sides are built and checked. Then
+    they are sampled together in fresh processes, pair by pair, until there is a verdict.
 
-    seconds = parse(budget, SECONDS) or 0.0
+    Exit status: 1 if something is SLOWER in B, or was ok in A and is not ok in B, or is nonconforming; 3 if a trial
+    failed.
+    """
+    from rnnbench.cases import parse_duration
+    from rnnbench.cli.exit_status import INTERRUPTED, exit_status
+    from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideBySide, compare_sides, open_side
+    from rnnbench.results import Store, read_run
+    from rnnbench.sampling import PairBudget
+
+    seconds = parse_duration(budget) or 0.0
     if seconds <= 0:
-        raise click.UsageError(f"--budget is a duration such as 60s or 5min, not '{budget}'")
-    trials = selection.trials(baseline=False, here=False)
-    cache = environments or CACHE
-    both = SideBySide.begin(trials, (open_side(old, trials, cache), open_side(new, trials, cache)), Store(results))
+        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
+    trials = selection.select(selection.load_cases(), selection.targets(installed=False))
+    folder = environments or ENVIRONMENTS
+    sides = open_side(side_a, trials, folder), open_side(side_b, trials, folder)
+    both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()
     click.echo("\n".join(both.describe()))
     try:
-        comparison = judge_sides(both, trials, seconds, threshold, terminal)
+        with ProgressBar(terminal, 2 * len(trials)) as progress:
+            comparison = compare_sides(both, PairBudget(seconds, threshold), progress)
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. What is finished is in {both.runs[0]} and {both.runs[1]}", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    print_comparison(comparison, terminal)
-    for name, run in zip("AB", both.runs, strict=True):
-        for sentence in trust(view_runs([read_run(run)])):
-            click.echo(f"{name}: {sentence}")
-    report = write_comparison(comparison, reports / both.runs[1].name)
-    click.echo(f"{comparison.about[-1]}\n\nrecords  {both.runs[0]}\n         {both.runs[1]}\nreport   {report}")
+        click.echo(f"\nInterrupted. Finished trials are in {both.runs[0]} and {both.runs[1]}.", err=True)
+        sys.exit(INTERRUPTED)
+    _show(comparison, both.runs, reports, terminal)
     failed = exit_status([record for run in both.runs for record in read_run(run).records])
     sys.exit(1 if comparison.regressed else failed)
+
+
+def _show(comparison: Comparison, runs: Sequence[Path], reports: Path, terminal: Console) -> None:
+    from rnnbench.reports import print_comparison, trust, write_comparison
+    from rnnbench.results import read_run, view_runs
+
+    print_comparison(comparison, terminal)
+    for name, run in zip("AB", runs, strict=True):
+        for sentence in trust(view_runs([read_run(run)])):
+            click.echo(f"{name}: {sentence}")
+    report = write_comparison(comparison, reports / runs[1].name)
+    click.echo(f"{comparison.about[-1]}\n\nrecords  {runs[0]}\n         {runs[1]}\nreport   {report}")

@@ -5,38 +5,31 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.known import EXPECTATIONS, known_failures
-from rnnbench.cli.options import (
-    EXIT_INTERRUPTED,
-    REPORTS,
-    RESULTS,
-    Selection,
-    console,
-    paths_of,
-    selection,
-)
+from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
 
 if TYPE_CHECKING:
-    from rnnbench.cases import Trial
-    from rnnbench.results.store import Run
+    from rnnbench.cases import Case, Trial
+    from rnnbench.results import Run
+    from rnnbench.stages import Checked
 
 
-@click.command(short_help="Check every trial and time none: conformance alone.")
+@click.command(short_help="Check every trial against the reference, without timing.")
 @selection
 @RESULTS
 @REPORTS
 @EXPECTATIONS
-@click.option("--jobs", type=click.IntRange(1, 256), help="Trials checked at once. Without it, one to a core.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel. Default: one per core."
+)
 @click.option(
     "--endurance",
     type=click.FloatRange(0, 3600),
-    help="Seconds for each check that goes on for long (drift, memory); 0 leaves them out. Without it, as cases say.",
+    help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
 )
 def check(
     selection: Selection,
@@ -46,59 +39,68 @@ def check(
     jobs: int | None,
     endurance: float | None,
 ) -> None:
-    """Check every trial of CASE… and time none: conformance alone, trials side by side.
+    """Check every trial of CASE… against the reference, in parallel and without timing.
 
-    Without --backend every route of all that is installed, on as few points as have every pair of values that it
-    supports; those that build slowly on points that have every value.
+    CASE may be a folder of case files. Without --backend, every route of every installed backend is checked, on few
+    trials that together contain every pair of values that the route supports. Routes that build slowly are checked on
+    trials that contain every value once.
     """
-    from rnnbench.reports import print_conformance, write_report
-    from rnnbench.results.store import Store, read_run
-    from rnnbench.run.plan import begin
-    from rnnbench.run.session import check_all, exit_status
-    from rnnbench.run.shrink import command
+    from rnnbench.cli.exit_status import INTERRUPTED, exit_status
+    from rnnbench.pipeline import ProgressBar, check_trials
+    from rnnbench.plan import begin_run, expected_failures
+    from rnnbench.reports import count, print_conformance, write_report
+    from rnnbench.results import Store, read_run
 
-    trials = _trials(selection, endurance)
-    known = known_failures(selection.load(), (trial.target.backend for trial in trials), expectations)
-    folder = begin(trials, Store(results), known)
+    cases = selection.load_cases()
+    trials = _trials(selection, cases, endurance)
+    plan = begin_run(trials, Store(results), expected_failures(cases, trials, expectations))
     terminal = console()
     try:
-        smallest = check_all(trials, folder, terminal, jobs or len(os.sched_getaffinity(0)))
+        with ProgressBar(terminal, len(trials)) as progress:
+            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)))
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. The {len(read_run(folder).records)} finished trials are in {folder}", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    finished = read_run(folder)
+        done = count(len(read_run(plan.folder).records), "finished trial")
+        click.echo(f"\nInterrupted. {plan.folder} has {done}.", err=True)
+        sys.exit(INTERRUPTED)
+    finished = read_run(plan.folder)
     print_conformance(finished, terminal)
-    paths = paths_of(selection.load()) if smallest else {}
-    for found in smallest:
-        click.echo(f"\nsmallest example found: {found.failure.reason if found.failure else ''}")
-        click.echo(f"  {command(found.trial, paths[found.trial.case])}")
+    for checked in smallest:
+        click.echo(_smallest(checked, cases))
     click.echo(_cost(finished))
-    click.echo(f"\nrecords  {folder}\nreport   {write_report([finished], reports / finished.name)}")
+    click.echo(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
     sys.exit(exit_status(finished.records))
 
 
-def _trials(selection: Selection, endurance: float | None) -> list[Trial]:
-    if selection.backends:
-        return selection.enduring(selection.trials(baseline=False), endurance)
-    from rnnbench.backends.registry import find, names
-    from rnnbench.run.everywhere import thinned
+def _smallest(checked: Checked, cases: list[Case]) -> str:
+    """The smallest trial that fails as another one did, with the command that reproduces it."""
+    from rnnbench.pipeline import reproduce_command
 
-    here = tuple(f"{name}:*" for name in names() if find(name).probe().available)
-    everywhere = replace(selection, backends=here).trials(baseline=False, here=False)
-    thin = thinned(selection.enduring(everywhere, endurance))
-    for sentence in thin.sentences():
+    file = next(Path(case.path or "") for case in cases if case.name == checked.trial.case)
+    reason = checked.failure.reason if checked.failure else ""
+    command = reproduce_command(checked.trial, file)
+    return f"\nsmallest trial found that fails the same check: {reason}\nreproduce it with:\n  {command}"
+
+
+def _trials(selection: Selection, cases: list[Case], endurance: float | None) -> list[Trial]:
+    from rnnbench.plan import covering_trials, installed_backends, targets_of
+
+    if selection.backends:
+        return selection.select(cases, selection.targets(), endurance)
+    targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
+    covering = covering_trials(selection.select(cases, targets, endurance))
+    for sentence in covering.sentences():
         click.echo(sentence)
-    return thin.trials
+    return covering.trials
 
 
 def _cost(run: Run) -> str:
     """Wall time, where the workers' time went, and the memory of this process."""
-    spent, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    parts = [(what, spent.get(what, 0.0)) for what in ("build", "check", "import")]
-    workers = sum(seconds for _, seconds in parts)
-    shares = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in parts)
-    oracle = f", of it the oracle {spent.get('oracle', 0.0) / workers:.1%}" if workers else ""
+    seconds, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}
+    total = sum(of_workers.values())
+    listed = ", ".join(f"{what} {value:.0f} s" for what, value in of_workers.items())
+    reference = f"; {seconds.get('reference', 0.0) / total:.1%} of it for the reference" if total else ""
     return (
-        f"{len(run.records):,} trials in {spent['total']:.0f} s; workers had {shares}{oracle}; "
-        f"this process had {resident >> 10} MiB at most"
+        f"{len(run.records):,} trials in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
+        f"Peak memory of this process: {resident >> 10} MiB."
     )

@@ -1,4 +1,4 @@
-"""`rnnbench doctor`: whether the machine, and the way programs are called, are fit to measure with."""
+"""`rnnbench doctor`: checks the machine, and the way in which programs are called."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import click
 from rnnbench.cli.options import BACKEND, Selection, console
 
 
-@click.command(short_help="Say what speaks against measuring here and now.")
+@click.command(short_help="Check whether this machine is fit for benchmarking.")
 @click.option(
-    "--fidelity", is_flag=True, help="Hold bound calls against each runtime's own tool, on the same artifact."
+    "--fidelity",
+    is_flag=True,
+    help="Compare bound calls with each runtime's own timing tool, on the same artifact.",
 )
 @BACKEND
 def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
-    """Say what speaks against measuring on this machine now; exit with 1 if something does.
+    """Check whether this machine is fit for benchmarking now. Exit with 1 if there is a warning.
 
-    With --fidelity, time bound calls and each runtime's own tool in turn; exit with 1 if one of them is too far off.
+    With --fidelity, compare bound calls with each runtime's own timing tool. Exit with 1 if a difference is too large.
     """
     if fidelity:
-        from rnnbench.fidelity.measure import RATIO, SHARE, measure
-        from rnnbench.reports.doctor import print_fidelity
+        from rnnbench.fidelity import measure_fidelity, print_fidelity
 
-        chosen = Selection((), backends, (), (), (), 0).targets(baseline=False)
-        sys.exit(0 if print_fidelity(measure(chosen), console(), RATIO, SHARE) else 1)
+        targets = Selection((), backends).targets()
+        sys.exit(0 if print_fidelity(measure_fidelity(targets), console()) else 1)
     if backends:
-        raise click.UsageError("--backend says whose fidelity is to be measured; give --fidelity, too")
-    from rnnbench.measure.fitness import look
+        raise click.UsageError("--backend needs --fidelity: it selects the backends to compare with their own tools")
+    from rnnbench.measure.fitness import examine_machine
     from rnnbench.reports.doctor import print_fitness
 
-    fitness = look()
+    fitness = examine_machine()
     print_fitness(fitness, console())
     sys.exit(1 if fitness.warnings else 0)

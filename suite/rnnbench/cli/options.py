@@ -1,11 +1,11 @@
-"""Options that several commands share, and the selection of trials that some of them make."""
+"""Options that several commands share, and the selection of trials."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,129 +13,121 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from rnnbench.cases import Case, Target, Trial
 
 PIPE_WIDTH = 110
-"""Columns of what is printed into a file or a pipe."""
-EXIT_INTERRUPTED = 130
+"""Width in columns of output to a file or a pipe."""
 RESULTS = click.option(
-    "--results",
-    default=Path("results"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder of runs.",
+    "--results", default=Path("results"), show_default=True, type=click.Path(path_type=Path), help="Folder for runs."
 )
 REPORTS = click.option(
-    "--reports",
-    default=Path("reports"),
-    show_default=True,
+    "--reports", default=Path("reports"), show_default=True, type=click.Path(path_type=Path), help="Folder for reports."
+)
+EXPECTATIONS = click.option(
+    "--expectations",
+    metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Folder of reports.",
+    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above it.",
 )
 BACKEND = click.option(
     "--backend",
     "backends",
     multiple=True,
     metavar="NAME[:ROUTE],…",
-    help="Backends to run on, by name, name:route or name:*. Without it, all that are installed.",
+    help="Backends to use: name (its default route), name:route, or name:* (all routes). "
+    "Default: every installed backend.",
 )
 THRESHOLD = click.option(
     "--threshold",
     default=0.03,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Smallest change of latency that matters, as a share.",
+    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.",
 )
 _SELECTION = (
     click.argument("cases", nargs=-1, metavar="CASE…", type=click.Path(path_type=Path)),
     BACKEND,
     click.option(
-        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the cases: model.hidden=256."
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Replace a value of the cases, for example model.hidden=256.",
     ),
-    click.option("--only", multiple=True, metavar="ID", help="Only the trial of this id, or of its 8 hex digits."),
     click.option(
-        "--filter", "filters", multiple=True, metavar="EXPR", help="Only trials that match: time=looped,chunk=1|16."
+        "--only", multiple=True, metavar="ID", help="Keep only the trial with this id, or with these last 8 hex digits."
     ),
     click.option(
-        "--max-trials", default=10_000, show_default=True, help="Refuse a matrix larger than this before anything runs."
+        "--filter",
+        "filters",
+        multiple=True,
+        metavar="EXPR",
+        help="Keep only trials that match, for example time=looped,chunk=1|16.",
     ),
+    click.option("--max-trials", default=10_000, show_default=True, help="Refuse a matrix with more trials than this."),
 )
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What the command line says of cases, backends and the trials wanted of them."""
+    """The cases, backends and trials that a command line selects."""
 
     cases: tuple[Path, ...]
     backends: tuple[str, ...]
-    overrides: tuple[str, ...]
-    only: tuple[str, ...]
-    filters: tuple[str, ...]
-    max_trials: int
+    overrides: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+    max_trials: int = 10_000
 
-    def load(self) -> list[Case]:
-        """The cases, each read once. Raises CaseError, and UsageError where two would name their trials alike."""
-        from rnnbench.cases.folders import case_files
-        from rnnbench.cases.load import load_case
+    def load_cases(self) -> list[Case]:
+        """The cases, each file read once. Raises CaseError."""
+        from rnnbench.cases import case_files, load_case
+        from rnnbench.plan import check_case_names
 
         if not self.cases:
-            raise click.UsageError("name at least one case file, or a folder of them; some are in cases/")
-        loaded = [
-            load_case(path, self.overrides, self.max_trials) for named in self.cases for path in case_files(named)
-        ]
-        by_name: dict[str, str] = {}
-        for case in loaded:
-            if (other := by_name.setdefault(case.name, case.path)) != case.path:
-                raise click.UsageError(
-                    f"{other} and {case.path} are both named '{case.name}': their trials would be, too"
-                )
+            raise click.UsageError(
+                "give at least one case file or a folder of case files, for example cases/smoke.yaml"
+            )
+        loaded = [load_case(file, self.overrides, self.max_trials) for path in self.cases for file in case_files(path)]
+        check_case_names(loaded)
         return loaded
 
-    def trials(self, *, baseline: bool, here: bool = True) -> list[Trial]:
-        """The trials selected; with `baseline`, those of the baselines are added to those of the named backends.
+    def select(self, cases: list[Case], targets: list[Target], endurance: float | None = 0.0) -> list[Trial]:
+        """The selected trials of the cases on these targets. Raises CaseError.
 
-        Unless they are to run `here`, in this interpreter's environment, a backend that is named need not be in it.
+        `endurance` is the time in seconds of each long check; None takes the time of each case.
         """
-        from rnnbench.cases.select import select
+        from rnnbench.cases import select
 
-        loaded = self.load()
-        chosen = self.targets(baseline=baseline, here=here)
-        trials = [trial for case in loaded for trial in case.trials(chosen, self.max_trials)]
+        trials = [
+            trial
+            for case in cases
+            for trial in case.trials(targets, self.max_trials, case.endurance if endurance is None else endurance)
+        ]
         return select(trials, self.only, self.filters)
 
-    def enduring(self, trials: Sequence[Trial], seconds: float | None) -> list[Trial]:
-        """The trials with what each check that goes on for long may take: `seconds`, or else what their case says."""
-        own = {case.name: case.endurance for case in self.load()}
-        return [
-            replace(t, limits=replace(t.limits, endurance=own[t.case] if seconds is None else seconds)) for t in trials
-        ]
+    def targets(self, *, baseline: bool = False, installed: bool = True) -> list[Target]:
+        """The named targets; or, if none is named, the default route of every installed backend. Raises BackendError.
 
-    def targets(self, *, baseline: bool, here: bool = True) -> list[Target]:
-        """Targets by name, each of them here; or, where none is named, the default route of all that are here."""
-        from rnnbench.backends.registry import baselines, find, names, targets
+        With `baseline`, NumPy's are added. Unless `installed` is false, each must be installed in this environment.
+        """
+        from rnnbench.plan import targets_of
 
-        named = [part for text in self.backends for part in text.split(",") if part.strip()]
-        if self.backends and not named:
-            raise click.UsageError("--backend names no backend")
-        if not named:
-            return targets(name for name in names() if find(name).probe().available)
-        chosen = targets(named)
-        for target in chosen if here else ():
-            if lack := find(target.backend).probe().lack(target.route):
-                raise click.UsageError(f"{target}: {lack.reason}; install it with: {lack.install}")
-        return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
+        names = [name for text in self.backends for name in text.split(",") if name.strip()]
+        if self.backends and not names:
+            raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
+        return targets_of(names, baseline=baseline, installed=installed)
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that select trials, and pass them on as one `selection`."""
+    """Decorator: adds the options that select trials, and passes them as one `selection`."""
 
     @wraps(command)
-    def with_selection(**given: Any) -> None:
-        command(selection=Selection(**{field.name: given.pop(field.name) for field in fields(Selection)}), **given)
+    def with_selection(**options: Any) -> None:
+        selected = {field.name: options.pop(field.name) for field in fields(Selection)}
+        command(selection=Selection(**selected), **options)
 
     decorated: Callable[..., None] = with_selection
     for option in reversed(_SELECTION):
@@ -144,12 +136,7 @@ def selection(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def console() -> Console:
-    """A terminal's own width; elsewhere one that the tables fit into."""
+    """A console with the terminal's width, or, in a file or a pipe, with a width that the tables need."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=PIPE_WIDTH)
-
-
-def paths_of(cases: Sequence[Case]) -> dict[str, Path]:
-    """The file of each case by the case's name."""
-    return {case.name: Path(case.path) for case in cases}

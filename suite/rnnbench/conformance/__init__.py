@@ -1,0 +1,50 @@
+"""Conformance: whether a program computes what its model says, in the timed path too.
+
+`run_checks` runs the list `CHECKS` on a program, and compares it with the `ReferenceTrajectories` of its trial: float64
+runs of `rnn.run_reference`, kept in files for all trials that need the same. `TimedPath` checks what the timed calls
+computed. `expected_failure_results` compares the results with the expected failures. Checks know sessions, not
+backends. `docs/conformance.md` says what each check means and how far a result may be off.
+
+To add a check, write a function in the module of its subject, and add a `Check` to the tuple at the end of that module.
+A check of a new subject gets a new module, whose tuple `suite.CHECKS` must join.
+
+A name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rnnbench.conformance.definition import Check, OpenSession
+    from rnnbench.conformance.expected_failures import expected_failure_results
+    from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, TIMED, run_checks
+    from rnnbench.conformance.timed_path import TimedPath
+    from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+
+_MODULES = {
+    "definition": ("Check", "OpenSession"),
+    "expected_failures": ("expected_failure_results",),
+    "suite": ("CHECKS", "CHECK_NAMES", "TIMED", "run_checks"),
+    "timed_path": ("TimedPath",),
+    "trajectories": ("RING", "ReferenceTrajectories"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "CHECKS",
+    "CHECK_NAMES",
+    "RING",
+    "TIMED",
+    "Check",
+    "OpenSession",
+    "ReferenceTrajectories",
+    "TimedPath",
+    "expected_failure_results",
+    "run_checks",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

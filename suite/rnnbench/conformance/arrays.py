@@ -1,4 +1,4 @@
-"""Checks of the arrays that go in and come out: whose they are, and how they may lie in memory."""
+"""Checks of the arrays that go in and come out: who owns them, and their layout in memory."""
 
 from __future__ import annotations
 
@@ -7,68 +7,70 @@ from collections.abc import Callable
 import numpy as np
 
 from rnnbench.backends.base import Arrays
-from rnnbench.conformance.check import FEW, Check, Open, few, pairs
-from rnnbench.conformance.oracle import Oracle
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import FEW_CALLS, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results.record import CheckResult
 
 
-def _untouched(open_session: Open, oracle: Oracle) -> CheckResult:
+def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     session = open_session()
-    inputs = [{**chunk, "x": chunk["x"].copy()} for chunk in oracle.ring]
-    outputs = [session.step(chunk)["y"] for chunk in inputs[:FEW]]
-    states, given = session.get_state(), {name: array.copy() for name, array in oracle.start.items()}
-    outputs_then = [y.copy() for y in outputs]
-    states_then = {name: array.copy() for name, array in states.items()}
-    few(session, oracle)
-    if oracle.streams:
+    inputs = [{**chunk, "x": chunk["x"].copy()} for chunk in reference.ring]
+    outputs = [session.step(chunk)["y"] for chunk in inputs[:FEW_CALLS]]
+    states, given = session.get_state(), {name: array.copy() for name, array in reference.start.items()}
+    outputs_before = [y.copy() for y in outputs]
+    states_before = {name: array.copy() for name, array in states.items()}
+    first_outputs(session, reference)
+    if reference.is_stream:
         session.set_state(given)
     bound = session.bind(inputs)
     for _ in range(len(inputs) + 1):
         bound()
     output = bound.output()["y"]
-    output_then = output.copy()
+    output_before = output.copy()
     bound()
     bound.sync()
-    model, anew = oracle.trial.model, Oracle(oracle.trial, oracle.directory)
+    model, weights = reference.trial.model, reference.weights
+    drawn_again = ReferenceTrajectories(reference.trial, reference.directory).weights
     return same_bits(
         [
-            *((f"input x of chunk {i}", chunk["x"], oracle.ring[i]["x"]) for i, chunk in enumerate(inputs)),
-            *pairs("after later calls, earlier y of call", outputs, outputs_then),
-            ("after a later bound call, an earlier output", output, output_then),
-            *((f"after later calls, earlier state {name}", states[name], states_then[name]) for name in states),
-            *((f"after later calls, the given state {name}", given[name], oracle.start[name]) for name in given),
+            *((f"input x of chunk {i}", chunk["x"], reference.ring[i]["x"]) for i, chunk in enumerate(inputs)),
+            *output_pairs("after later calls, earlier y of call", outputs, outputs_before),
+            ("after a later bound call, an earlier output", output, output_before),
+            *((f"after later calls, earlier state {name}", states[name], states_before[name]) for name in states),
+            *((f"after later calls, the given state {name}", given[name], reference.start[name]) for name in given),
             *(
-                (f"after all calls, weight {name}", given_to_it, drawn)
-                for (name, given_to_it), (_, drawn) in zip(
-                    oracle.weights.named(model), anew.weights.named(model), strict=True
-                )
+                (f"after all calls, weight {name}", used, drawn)
+                for (name, used), (_, drawn) in zip(weights.named(model), drawn_again.named(model), strict=True)
             ),
         ]
     )
 
 
-def _owned(open_session: Open, oracle: Oracle) -> CheckResult:
+def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     session, undisturbed = open_session(), open_session()
-    given = {name: array.copy() for name, array in oracle.start.items()}
-    if oracle.streams:
+    given = {name: array.copy() for name, array in reference.start.items()}
+    if reference.is_stream:
         session.set_state(given)
-        undisturbed.set_state(oracle.start)
+        undisturbed.set_state(reference.start)
     _spoil(given)
     disturbed = []
-    for chunk in oracle.ring[:FEW]:
+    for chunk in reference.ring[:FEW_CALLS]:
         x = chunk["x"].copy()
         y = session.step({**chunk, "x": x})["y"]
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             _spoil(arrays)
     return same_bits(
-        pairs("with all arrays overwritten between the calls, y of call", disturbed, few(undisturbed, oracle))
+        output_pairs(
+            "with all arrays overwritten between the calls, y of call", disturbed, first_outputs(undisturbed, reference)
+        )
     )
 
 
 def _spoil(arrays: Arrays) -> None:
-    """Overwrite what may be written to: a copy that is read-only is safe as well."""
+    """Overwrite the arrays that are writeable. A read-only copy is safe too."""
     for array in arrays.values():
         if array.flags.writeable:
             array.fill(7)
@@ -87,10 +89,10 @@ def _transposed(x: np.ndarray) -> np.ndarray:
 
 
 def _offset(x: np.ndarray) -> np.ndarray:
-    """On its items' boundary, and on no wider one."""
-    room = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
-    start = -room.ctypes.data % 64 + x.itemsize
-    shifted = room[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    """Aligned to its items, and to nothing wider."""
+    memory = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
+    start = -memory.ctypes.data % 64 + x.itemsize
+    shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
     shifted[...] = x
     return shifted
 
@@ -103,12 +105,12 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _layout(open_session: Open, oracle: Oracle) -> CheckResult:
-    plain, laid_out_pairs = few(open_session(), oracle), []
-    for what, laid_out in LAYOUTS.items():
+def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    contiguous, laid_out_pairs = first_outputs(open_session(), reference), []
+    for what, lay_out in LAYOUTS.items():
         session = open_session()
-        got = [session.step({**chunk, "x": laid_out(chunk["x"])})["y"] for chunk in oracle.ring[:FEW]]
-        laid_out_pairs += pairs(f"from an x that is {what}, y of call", got, plain)
+        got = [session.step({**chunk, "x": lay_out(chunk["x"])})["y"] for chunk in reference.ring[:FEW_CALLS]]
+        laid_out_pairs += output_pairs(f"from an x that is {what}, y of call", got, contiguous)
     return same_bits(laid_out_pairs)
 
 

@@ -1,6 +1,6 @@
-"""Checks that go on for long: what adds up over ten thousand steps, and what stays behind of ten thousand calls.
+"""Long-running checks: the error over 10,000 steps, and the memory over 10,000 calls.
 
-Both stop when their time is up, and say how far they came.
+Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came.
 """
 
 from __future__ import annotations
@@ -9,54 +9,37 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import cycle
 
 import numpy as np
 
 from rnnbench.backends.base import Arrays
-from rnnbench.conformance.check import Check, Open
-from rnnbench.conformance.oracle import RING, Oracle
+from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.measure.memory import resident_in_use
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.measure import resident_in_use
 from rnnbench.results.record import CheckResult
 
 STEPS = CALLS = 10_000
 BLOCK = 4 * RING + 1
-"""Calls between two comparisons: every chunk of the ring has its turn to be the last."""
+"""Calls between two comparisons, so that each chunk of the ring is in turn the last one."""
 WINDOWS = 5
-"""Parts of the calls; the first is for warming up. Memory that is lost with each call grows in every other one."""
+"""Parts of the calls. The first one warms up. A leak grows in every other one."""
 NOISE = 64 << 10
-"""Bytes that a window may grow by: an allocator takes memory in lumps, but does not need one in every window."""
+"""Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
 
 
-def endurance(budget_s: float) -> tuple[Check, ...]:
-    """The two checks, with the seconds that each may take."""
-    return (
-        Check(
-            "drift",
-            "Over ten thousand steps the error does not grow beyond the rounding expected.",
-            partial(_drift, budget_s),
-            streams_only=True,
-        ),
-        Check(
-            "memory",
-            "Over ten thousand calls the process does not grow with every thousand.",
-            partial(_memory, budget_s),
-        ),
-    )
+def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Feed the ring over and over through the timed path. Compare every call of the first pass, then one in BLOCK.
 
-
-def _drift(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
-    """The ring over and over through the timed path, compared at each call of the first pass, and then again and again.
-
-    The growth of the error is that of the last comparisons over the first ones, a pass of each.
+    The growth is the largest error of the last RING comparisons over that of the first RING.
     """
-    chunk, errors, worst = oracle.trial.strategy.chunk, Errors(), list[float]()
+    chunk, errors, largest_errors = reference.trial.strategy.chunk, Errors(), list[float]()
+    budget_s = reference.trial.limits.endurance
     session = open_session()
-    bound = session.bind(oracle.ring)
-    session.set_state(oracle.start)
-    calls, total, deadline = 0, min(_known_calls(oracle), -(-STEPS // chunk)), time.perf_counter() + budget_s
+    bound = session.bind(reference.ring)
+    session.set_state(reference.start)
+    calls, total, deadline = 0, min(_followed_calls(reference), -(-STEPS // chunk)), time.perf_counter() + budget_s
     while calls < total and (calls < RING or time.perf_counter() < deadline):
         for _ in range(min(1 if calls < RING else BLOCK, total - calls)):
             bound()
@@ -64,54 +47,57 @@ def _drift(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
             if calls > RING and time.perf_counter() > deadline:
                 break
         bound.sync()
-        if exact := exact_after(oracle, calls):
+        if exact := exact_after(reference, calls):
             got = {"y": bound.output()["y"], **session.get_state()}
             for name, array in got.items():
-                errors.add(f"{name} after {calls * chunk} steps", array, exact[name], _rounding(oracle, calls))
-            worst.append(max(float(np.abs(array - exact[name]).max()) for name, array in got.items()))
+                errors.add(f"{name} after {calls * chunk} steps", array, exact[name], _rounding(reference, calls))
+            largest_errors.append(max(float(np.abs(array - exact[name]).max()) for name, array in got.items()))
     verdict, figures = errors.verdict(), {"steps": float(calls * chunk)}
-    first, last = max(worst[:RING]), max(worst[-RING:])
-    fed = f"fed {calls * chunk:,} steps"
+    first, last = max(largest_errors[:RING]), max(largest_errors[-RING:])
+    detail = f"fed {calls * chunk:,} steps"
     if first > 0 and np.isfinite(last):
         figures["growth"] = last / first
-        fed += f"; the error at the end is {last / first:.2g} times that of the beginning"
-    return verdict.model_copy(update={"detail": verdict.detail or fed, "figures": figures})
+        detail += f"; the error at the end is {last / first:.2g} times that of the beginning"
+    return verdict.model_copy(update={"detail": verdict.detail or detail, "figures": figures})
 
 
-def _rounding(oracle: Oracle, calls: int) -> float:
-    """Expected after so many calls. Once the ring repeats itself the start is forgotten, and rounding with it."""
-    chunk, settled = oracle.trial.strategy.chunk, oracle.of_ring.settled_after
+def _rounding(reference: ReferenceTrajectories, calls: int) -> float:
+    """Rounding expected after so many calls. It grows no more once the ring repeats itself: the start is forgotten."""
+    chunk, settled = reference.trial.strategy.chunk, reference.ring_trajectory.settled_after
     if not settled or calls < settled:
-        return oracle.rounding_at(calls * chunk - 1)
-    return oracle.rounding_at(settled * chunk - 1)
+        return reference.rounding_at(calls * chunk - 1)
+    return reference.rounding_at(settled * chunk - 1)
 
 
-def _known_calls(oracle: Oracle) -> int:
-    """How many calls the reference can be followed for: without end where it repeats itself, or only counts."""
-    ring = oracle.of_ring
-    return STEPS if ring.settled_after or oracle.trial.model.cell == "counter" else ring.followed
+def _followed_calls(reference: ReferenceTrajectories) -> int:
+    """Calls whose exact results are known: all of them where the reference repeats itself, or is a counter."""
+    ring = reference.ring_trajectory
+    return STEPS if ring.settled_after or reference.trial.model.cell == "counter" else ring.followed_calls
 
 
-def exact_after(oracle: Oracle, calls: int) -> dict[str, np.ndarray] | None:
-    """y and the state after so many calls, from `start` at the ring's first chunk; None where they are not known."""
-    ring, last = oracle.of_ring, (calls - 1) % RING
+def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
+    """y and the state after so many calls, from `start` at the ring's first chunk. None where they are not known."""
+    ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
         return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
-    if oracle.trial.model.cell == "counter":
-        rise = (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in oracle.ring], axis=0)
+    if reference.trial.model.cell == "counter":
+        rise = (
+            (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in reference.ring], axis=0)
+        )
         return {"y": ring.y[last] + rise, "h": ring.states["h"][last] + rise}
     settled = ring.settled_after and calls >= ring.settled_after
-    if settled or ring.followed - RING < calls <= ring.followed:
+    if settled or ring.followed_calls - RING < calls <= ring.followed_calls:
         return {"y": ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
     return None
 
 
-def _memory(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
-    """Public and timed calls in turn. What looks like a leak is looked at again: a leak goes on, a cache is full."""
-    call, grown = _both_paths(open_session, oracle), np.zeros(0)
+def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Public and timed calls in turn. Growth is measured a second time before it is a leak: a cache fills up, a leak
+    goes on."""
+    call, grown = _both_paths(open_session, reference), np.zeros(0)
     with _frozen():
         for _ in range(2):
-            calls, grown = _growth(call, budget_s / 2)
+            calls, grown = _growth(call, reference.trial.limits.endurance / 2)
             if (grown <= NOISE).any():
                 break
     per_thousand = float(np.median(grown)) * WINDOWS * 1_000 / calls
@@ -124,7 +110,7 @@ def _memory(budget_s: float, open_session: Open, oracle: Oracle) -> CheckResult:
 
 @contextmanager
 def _frozen() -> Iterator[None]:
-    """The collector leaves alone what is here by now: to look at a framework's objects takes longer than the calls."""
+    """Garbage collection skips the objects that exist now: a framework's objects would take longer than the calls."""
     gc.collect()
     gc.freeze()
     try:
@@ -133,9 +119,9 @@ def _frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _both_paths(open_session: Open, oracle: Oracle) -> Callable[[], None]:
-    step, bound = open_session().step, open_session().bind(oracle.ring)
-    chunks: Callable[[], Arrays] = cycle(oracle.ring).__next__
+def _both_paths(open_session: OpenSession, reference: ReferenceTrajectories) -> Callable[[], None]:
+    step, bound = open_session().step, open_session().bind(reference.ring)
+    chunks: Callable[[], Arrays] = cycle(reference.ring).__next__
 
     def call() -> None:
         step(chunks())
@@ -146,7 +132,7 @@ def _both_paths(open_session: Open, oracle: Oracle) -> Callable[[], None]:
 
 
 def _growth(call: Callable[[], None], budget_s: float) -> tuple[int, np.ndarray]:
-    """Calls that were made, and bytes by which memory in use grew in each window but the first."""
+    """Calls that were made, and the bytes by which memory in use grew in each window after the first."""
     size, grown = _window(call, budget_s), []
     before = resident_in_use()
     for _ in range(WINDOWS - 1):
@@ -159,9 +145,26 @@ def _growth(call: Callable[[], None], budget_s: float) -> tuple[int, np.ndarray]
 
 
 def _window(call: Callable[[], None], budget_s: float) -> int:
-    """Run the first window, as many of CALLS as there is time for. Returns how many rounds of two calls it had."""
+    """Run the first window, with as many of CALLS as there is time for. Returns its rounds of two calls."""
     rounds, deadline = 0, time.perf_counter() + budget_s / WINDOWS
     while rounds < CALLS // 2 // WINDOWS and (rounds == 0 or time.perf_counter() < deadline):
         call()
         rounds += 1
     return rounds
+
+
+ENDURANCE = (
+    Check(
+        "drift",
+        "Over ten thousand steps the error does not grow beyond the rounding expected.",
+        _drift,
+        streams_only=True,
+        long_running=True,
+    ),
+    Check(
+        "memory",
+        "Over ten thousand calls the process does not grow with every thousand.",
+        _memory,
+        long_running=True,
+    ),
+)

@@ -1,8 +1,8 @@
-"""The rounding error that a computation is expected to suffer in its dtype, step by step; and where that says nothing.
+"""The rounding error that is expected in a dtype, step by step, and where no comparison is possible.
 
-It is measured on the network itself: evaluated in the dtype over several orders of summation, and in float64 with
-random roundings, many runs at once as rows of one batch (`rnn/arithmetic.py`). The largest error of all of them counts.
-Long runs are measured at their beginning and carried on from there.
+It is measured on the network itself: computed in the dtype with several orders of summation, and in float64 with random
+roundings, many runs at once as rows of one batch (`rnn/arithmetic.py`). The largest error of all these runs counts. A
+long run is measured at its beginning and extrapolated.
 """
 
 from __future__ import annotations
@@ -13,64 +13,68 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.conformance.tolerance import FACTOR
-from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-from rnnbench.rnn.dtypes import DTYPES
-from rnnbench.rnn.reference import Trajectory, run_in
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import DTYPES, Arithmetic, Model, RandomRounding, Trajectory, Weights, run_in
 
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
 ROWS, MOST_ROWS = 8, 64
-"""Rows of the batch that are measured, evenly over it; and how many of them at most where that is cheap, since a
-network of few units may be lucky (each a relu that is 0) in all but one of many."""
+"""Fewest rows of the batch that are measured, spread evenly over it, and most rows where they are cheap. In a network
+of few units, each a relu that is 0, all rows but one may have no error."""
 SAMPLES = 16
-"""Runs with random roundings, over these rows: with fewer, a network of one unit may be lucky in all of them."""
+"""Runs with random roundings, over these rows. With fewer, a network of one unit may have no error in any of them."""
 MEASURED_STEPS = 512
-"""Steps that are measured of a longer run, most networks having forgotten their start by then."""
+"""Most steps that are measured. Most networks have forgotten their start by then."""
 WORK = 2e9
-"""Products of a weight and a value that a measurement may take: with large weights fewer steps are measured …"""
+"""Multiplications of a weight and a value that a measurement may take. With large weights fewer steps are measured."""
 CHEAP = 1e8
-"""The same, within which more than the fewest rows are measured."""
+"""Multiplications up to which more than the fewest rows are measured."""
 FEWEST_STEPS = 32
-"""… but never fewer."""
+"""Steps that are always measured, if the run has as many."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Expected rounding of a run, by step."""
+    """The rounding error expected in a run, by step."""
 
     measured: np.ndarray
-    """[steps]: the largest error so far. Infinite from where comparing has no meaning: see `incomparable`."""
+    """[steps]: the largest error up to each step. Infinite from the step on where `incomparable` is true."""
     dtype: str
 
     def at(self, step: int) -> float:
-        """Beyond what was measured the error grows as it last did: by the power of the steps that its growth over the
-        last half of them shows, at most one; an error that grew faster, as an exponential."""
-        known = len(self.measured)
+        """The error at a step. Beyond the measured steps it is extrapolated.
+
+        Its growth over the last half of the measured steps gives a power of the steps, of 1 at most. An error that grew
+        faster grows on as an exponential.
+        """
+        measured_steps = len(self.measured)
         last = float(self.measured[-1])
-        if step < known:
+        if step < measured_steps:
             return float(self.measured[step])
-        if last == 0:  # a counter, whose inputs and state are 4 at most
-            return 0.0 if 4 * (step + 2) <= _whole(self.dtype) else np.inf
-        growth = float(np.log2(last / self.measured[known // 2 - 1])) if known > 1 and last < np.inf else 0.0
-        steps = (step + 1) / known
+        if last == 0:  # a counter, whose inputs and state are at most 4
+            return 0.0 if 4 * (step + 2) <= _largest_exact_integer(self.dtype) else np.inf
+        growth = (
+            float(np.log2(last / self.measured[measured_steps // 2 - 1]))
+            if measured_steps > 1 and last < np.inf
+            else 0.0
+        )
+        steps = (step + 1) / measured_steps
         doublings = np.log2(steps) if growth <= 1 else 2 * (steps - 1)
         with np.errstate(over="ignore"):
             return float(last * np.exp2(growth * doublings))
 
     def over(self, steps: int) -> np.ndarray:
+        """The error at each of the first steps [steps]."""
         return np.array([self.at(step) for step in range(steps)])
 
 
 def steps_measured(model: Model, weights: Weights, steps: int) -> int:
-    """Of a run of so many steps, the first ones: as many as are cheap."""
+    """How many steps are measured, from the first, of a run of `steps` steps."""
     affordable = int(min(WORK / ((ROWS + SAMPLES) * _elements(model, weights)), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
 
 
 def _rows_measured(model: Model, weights: Weights, steps: int, batch: int) -> np.ndarray:
-    """Their indices [rows]. Each is run once exactly, and once with random roundings."""
+    """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings."""
     cheap = int(CHEAP / (2 * steps * _elements(model, weights)))
     number = min(max(ROWS, cheap), MOST_ROWS)
     return np.unique(np.linspace(0, batch - 1, number).round().astype(int))
@@ -89,7 +93,10 @@ def expected_rounding(
     seed: int,
     lengths: np.ndarray | None = None,
 ) -> Rounding:
-    """For x [steps, batch, input] from `state` (zeros where None), of each row its first `lengths` [batch] steps."""
+    """Measure the rounding of a run over x [steps, batch, input] from `state` (zeros where None).
+
+    With `lengths` [batch], each row ends after so many steps.
+    """
     if model.cell == "counter":
         return _of_counter(x, state, dtype)
     steps = steps_measured(model, weights, len(x))
@@ -116,36 +123,36 @@ def expected_rounding(
 
 
 def _of_counter(x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: str) -> Rounding:
-    """None while the dtype has every whole number up to the largest count; beyond, nothing can be compared."""
+    """No rounding while the dtype has every integer up to the largest count. Beyond, nothing can be compared."""
     counts = np.cumsum(x, axis=0, dtype=np.float64) + (0.0 if state is None else state["h"][0])
     largest = np.maximum.accumulate(_largest([counts]))
-    return Rounding(np.where(largest <= _whole(dtype), 0.0, np.inf), dtype)
+    return Rounding(np.where(largest <= _largest_exact_integer(dtype), 0.0, np.inf), dtype)
 
 
-def _whole(dtype: str) -> float:
-    """Up to which every whole number is one of the dtype's."""
+def _largest_exact_integer(dtype: str) -> float:
+    """Every integer up to this one is a number of the dtype."""
     return 2.0 ** DTYPES[dtype].digits
 
 
 def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """From which step on [steps] no comparison has a meaning, given the largest error and the largest value so far.
+    """At which steps [steps] a comparison is meaningless, given the largest error and the largest value up to each.
 
-    There the tolerance would be as large as the values, the error's share of them having grown to that from what the
-    first steps make of it (chaos); or the dtype's range is exceeded.
+    From one such step on, all are. Either the error, relative to the values, has grown from its first size until the
+    tolerance is as large as the values (chaos), or the values exceed the dtype's range.
     """
     share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
     first = share[share > 0][:1]
-    lost = ~np.isfinite(error) | ((share >= 1 / FACTOR) & (share >= FACTOR * first.sum()))
-    ever: np.ndarray = np.logical_or.accumulate(lost)
-    return ever
+    meaningless = ~np.isfinite(error) | ((share >= 1 / FACTOR) & (share >= FACTOR * first.sum()))
+    from_there_on: np.ndarray = np.logical_or.accumulate(meaningless)
+    return from_there_on
 
 
 def _arrays(run: Trajectory) -> list[np.ndarray]:
-    """Outputs and states by step, all that a backend may be asked for."""
+    """Outputs and states by step: all that a backend may return."""
     return [run.y, *(run.states or {}).values()]
 
 
 def _largest(arrays: list[np.ndarray]) -> np.ndarray:
-    """Largest absolute value of each step [steps]; infinite where one is not finite."""
+    """Largest absolute value at each step [steps]. Infinite where a value is NaN."""
     largest = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
     return np.where(np.isnan(largest), np.inf, largest)

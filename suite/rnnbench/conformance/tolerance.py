@@ -1,4 +1,4 @@
-"""How far from the oracle a result may be, and the figures that say how far it was."""
+"""How far from the reference a result may be, and how far it was."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from rnnbench.results.record import CheckResult, CheckVerdict
 
 FACTOR = 16.0
-"""Times the rounding that the computation is expected to suffer in its dtype. Room for fused multiply-add and the
-few-ULP activations of vector libraries; a wrong gate, bias or state is off by thousands."""
+"""Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and
+for vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
 
 
 @dataclass
 class Errors:
-    """Gathers the errors of one check, each beside the rounding expected at its step."""
+    """The errors of one check, each compared with the rounding expected at its step."""
 
     max_abs: float = 0.0
     max_ulp: float = 0.0
     rounding: float = 0.0
     detail: str = ""
     beyond: str = ""
-    """The first of what could not be compared, since the rounding expected there is infinite."""
+    """The first place where nothing could be compared, because the rounding expected there is infinite."""
 
     def add(self, what: str, got: np.ndarray, exact: np.ndarray, expected: float) -> None:
-        """Compare `got` with the oracle's float64 `exact`, where rounding of `expected` is in order.
+        """Compare `got` with the reference's float64 `exact`, where a rounding error of `expected` is normal.
 
-        Where it is infinite only the shape is looked at: the reference itself gives any numbers there.
+        Where that is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary numbers.
         """
         if got.shape != exact.shape:
             self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
@@ -47,7 +47,7 @@ class Errors:
         self._worse(ratio, f"{message}{exact[where]:.6g}")
 
     def verdict(self) -> CheckResult:
-        verdict, detail = self._judged()
+        verdict, detail = self._verdict_and_detail()
         return CheckResult(
             verdict=verdict,
             detail=detail,
@@ -56,7 +56,7 @@ class Errors:
             rounding=self.rounding if np.isfinite(self.rounding) else None,
         )
 
-    def _judged(self) -> tuple[CheckVerdict, str]:
+    def _verdict_and_detail(self) -> tuple[CheckVerdict, str]:
         if self.rounding > FACTOR:
             return "fail", self.detail
         if self.beyond:
@@ -69,11 +69,17 @@ class Errors:
 
 
 def _ulps(got: np.ndarray, exact: np.ndarray) -> float:
-    """Largest error in units of the last place of the array's largest value: beside a zero any error is infinite."""
+    """Largest error in units in the last place of the array's largest value: at a zero any error would be infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.spacing(np.abs(exact).max().astype(got.dtype))
         error = np.abs(got.astype(np.float64) - exact).max()
         return float(error / scale)
+
+
+def worst(*results: CheckResult) -> CheckResult:
+    """The most severe of several results. Of equally severe ones, the one with the largest error."""
+    severity = {"not-applicable": 0, "pass": 1, "chaotic": 2, "fail": 3}
+    return max(results, key=lambda result: (severity[result.verdict], result.rounding or 0.0))
 
 
 def same_bits(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> CheckResult:

@@ -1,51 +1,46 @@
 """What calling from Python costs: `bound` against each runtime's own tool, on the same artifact, in turn.
 
-Both take short turns in one process, whose ratio is the median of its rounds' own; several fresh processes each load
-the artifact anew. A ratio is the median of the processes', with the interval of these; other figures are medians over
-the rounds of all of them.
+Both take short turns in one process, whose ratio is the median of the rounds' ratios. Several fresh processes load the
+artifact anew. A ratio is the median of the processes' ratios, with the interval of these. Other figures are medians
+over the rounds of all processes.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from rnnbench.backends import registry
-from rnnbench.cases.trial import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench.backends.registry import support
+from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFacts
 from rnnbench.measure.interval import interval_of
+from rnnbench.plan import request_of
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
-from rnnbench.run.messages import request_of, write_trial
-from rnnbench.run.prepare import affinity
+from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for
 
 LSTM = Model(cell="lstm", input=64, hidden=512)
 CHUNKS = (1, 32)
 TIMES = ("looped", "unrolled", "fused")
 STATES: tuple[State, ...] = ("stitched", "stateful")
-PROCESSES, ROUNDS, PIECE_S = 5, 6, 0.15
-"""Fresh processes, turns in each, and seconds of one turn."""
-MOST = 20
-"""Most processes: as many as before are added while the interval of the ratio has the limit of a verdict in it."""
+PROCESSES, ROUNDS, TURN_S = 5, 6, 0.15
+"""Fresh processes, rounds in each, and seconds of one turn."""
+MOST_PROCESSES = 20
+"""PROCESSES more are started while the interval of the ratio contains the limit of its verdict, up to so many."""
 RATIO = 1.05
-"""Most that `bound` may take of what the tool gives, from two steps a call on."""
+"""Largest ratio of `bound` to what the tool gives, from two steps a call on."""
 SHARE = 0.05
-"""At one step a call: most of the tool's figure that the two may differ by, beside an empty call from Python."""
+"""At one step a call: the share of the tool's figure that the two may differ by, beside an empty call from Python."""
 LIMIT_S = 600.0
 
-Rounds = list[list[float]]
-"""Of one process: (bound, own, empty, swept) of each turn."""
-Verdict = Literal["holds", "too far", "tool slower"]
-"""`tool slower`: by more than `bound` may be. No fault of `bound`, and no proof of it either: what the tool does beside
-the artifact must be known."""
+FidelityVerdict = Literal["holds", "too far", "tool slower"]
+"""`tool slower`: the tool is slower by more than `bound` may be. That proves nothing about `bound`: the tool
+does something beside the artifact."""
 
 
 @dataclass(frozen=True)
@@ -56,135 +51,117 @@ class Fidelity:
     strategy: str
     chunk: int
     tool: str = ""
+    """Name of the runtime's own tool."""
     bound: float = 0.0
-    own: float = 0.0
+    tool_s: float = 0.0
+    """What the tool gives."""
     empty: float = 0.0
-    """A call from Python that does nothing, again and again."""
-    swept: float = 0.0
-    """The same, each after a call of the program, with the interpreter where that leaves it. No verdict rests on it."""
+    """A call from Python that does nothing, repeated."""
+    empty_after_call: float = 0.0
+    """The same, each after a call of the program, whose weights have passed through the caches. No verdict uses it."""
     ratio: float = 0.0
+    """`bound` over the tool's figure."""
     interval: tuple[float, float] | None = None
-    """Of the ratio, from process to process; None of a single one."""
+    """95 % interval of the ratio, from process to process; None for a single one."""
     difference: float = 0.0
+    """`bound` less the tool's figure."""
     note: str = ""
-    untimed: str = ""
+    """What the tool does in each call that `bound` does not."""
+    unmeasured: str = ""
+    """Why there are no figures."""
 
     @property
     def allowed(self) -> float:
         """Seconds that the two may differ by."""
-        return self.empty + SHARE * self.own if self.chunk == 1 else (RATIO - 1) * self.own
+        return self.empty + SHARE * self.tool_s if self.chunk == 1 else (RATIO - 1) * self.tool_s
 
     @property
-    def verdict(self) -> Verdict | None:
-        """None where it was not timed."""
-        if self.untimed:
+    def verdict(self) -> FidelityVerdict | None:
+        """None where it was not measured."""
+        if self.unmeasured:
             return None
-        excess = self.difference if self.chunk == 1 else (self.ratio - 1) * self.own
+        excess = self.difference if self.chunk == 1 else (self.ratio - 1) * self.tool_s
         if abs(excess) <= self.allowed:
             return "holds"
         return "too far" if excess > 0 else "tool slower"
 
     @property
-    def is_open(self) -> bool:
+    def is_undecided(self) -> bool:
         """Whether more processes may change the verdict."""
-        limit = self.allowed / self.own
+        limit = self.allowed / self.tool_s
         return self.interval is not None and any(
             self.interval[0] <= 1 + most <= self.interval[1] for most in (-limit, limit)
         )
 
 
-def measure(
+def measure_fidelity(
     targets: Sequence[Target], chunks: Sequence[int] = CHUNKS, states: Sequence[State] = STATES
 ) -> Iterator[Fidelity]:
     """Each target's first supported strategy that has one of these states, at each chunk, one after the other."""
     for target in targets:
         for chunk in chunks:
-            yield _one(target, chunk, states)
+            yield _measure(target, chunk, states)
 
 
-def _one(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
+def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
     trial, environment = _trial(target, chunk, states)
     if trial is None:
-        return Fidelity(str(target), "", chunk, untimed="no streaming strategy is supported here")
-    known = Fidelity(str(target), str(trial.strategy), chunk)
-    with tempfile.TemporaryDirectory(prefix="rnnbench-fidelity-") as cache:
-        job = {
-            "trial": write_trial(trial),
-            "cache": cache,
-            "affinity": affinity(trial.threads),
-            "seconds": PIECE_S,
-        }
+        return Fidelity(str(target), "", chunk, unmeasured="no streaming strategy is supported here")
+    unmeasured = Fidelity(str(target), str(trial.strategy), chunk)
+    with tempfile.TemporaryDirectory(prefix="rnnbench-fidelity-") as folder:
         try:
-            # This process builds, and what compiled is not what is timed.
-            _run({**job, "rounds": 0}, environment, Path(cache))
-            figure, processes = known, list[Rounds]()
-            while not processes or (figure.is_open and len(processes) < MOST):
-                answers = [_run({**job, "rounds": ROUNDS}, environment, Path(cache)) for _ in range(PROCESSES)]
-                processes += [answer["rounds"] for answer in answers]
-                figure = _summed(replace(known, tool=answers[0]["tool"], note=answers[0]["note"]), processes)
-        except _UntimedError as error:
-            return replace(known, untimed=str(error))
+            # The first process builds. What compiled is not what is timed.
+            _run_process(trial, environment, Path(folder), rounds=0)
+            figure, processes = unmeasured, list[Sequence[Round]]()
+            while not processes or (figure.is_undecided and len(processes) < MOST_PROCESSES):
+                for _ in range(PROCESSES):
+                    tool, rounds = _run_process(trial, environment, Path(folder), ROUNDS)
+                    processes.append(rounds)
+                figure = _summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
+        except WorkerError as error:
+            return replace(unmeasured, unmeasured=error.reason)
     return figure
 
 
-def _summed(known: Fidelity, processes: Sequence[Rounds]) -> Fidelity:
-    bound, own, empty, swept = (statistics.median(figures) for figures in zip(*chain(*processes), strict=True))
-    ratios = [statistics.median(b / o for b, o, *_ in rounds) for rounds in processes]
+def _run_process(
+    trial: Trial, environment: dict[str, str], folder: Path, rounds: int
+) -> tuple[ToolFacts, Sequence[Round]]:
+    """The tool and the figures of one fresh process. Raises WorkerError."""
+    start = StartFidelity(trial, folder, tuple(cores_for(trial.threads)))
+    host = Host(folder / "log", {"OMP_NUM_THREADS": "1", **environment})
+    worker = WorkerProcess("rnnbench.fidelity.worker", start, host)
+    try:
+        tool = worker.ready(LIMIT_S)
+        return tool, worker.ask(MeasureRounds(rounds, TURN_S), LIMIT_S).rounds
+    finally:
+        worker.close()
+
+
+def _summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fidelity:
+    every = list(chain(*processes))
+    ratios = [statistics.median(r.bound / r.tool for r in rounds) for rounds in processes]
     return replace(
-        known,
-        bound=bound,
-        own=own,
-        empty=empty,
-        swept=swept,
+        figure,
+        bound=statistics.median(r.bound for r in every),
+        tool_s=statistics.median(r.tool for r in every),
+        empty=statistics.median(r.empty for r in every),
+        empty_after_call=statistics.median(r.empty_after_call for r in every),
         ratio=statistics.median(ratios),
         interval=interval_of(ratios),
-        difference=statistics.median(b - o for b, o, *_ in chain(*processes)),
+        difference=statistics.median(r.bound - r.tool for r in every),
     )
 
 
 def _trial(target: Target, chunk: int, states: Sequence[State]) -> tuple[Trial | None, dict[str, str]]:
-    """The first strategy that the target supports, natively if it can be, and what its environment needs."""
+    """The first strategy that the target supports, natively if it can be, and the variables that it needs."""
     emulated: tuple[Trial | None, dict[str, str]] = (None, {})
     for state in states:
         for time in TIMES:
             strategy = Strategy(time, state, chunk)
             trial = Trial("fidelity", target, LSTM, strategy, chunk, 1, "float32", "cpu", 1, 0, Limits(), Measure())
-            support = registry.support(target.backend, request_of(trial, Weights(())))
-            if support.level == "native":
-                return trial, dict(support.environment)
-            if support.level == "emulated" and emulated[0] is None:
-                emulated = trial, dict(support.environment)
+            answer = support(target.backend, request_of(trial, Weights(())))
+            if answer.level == "native":
+                return trial, dict(answer.environment)
+            if answer.level == "emulated" and emulated[0] is None:
+                emulated = trial, dict(answer.environment)
     return emulated
-
-
-class _UntimedError(RuntimeError):
-    """Says why there are no figures."""
-
-
-def _run(job: dict[str, Any], environment: dict[str, str], cache: Path) -> dict[str, Any]:
-    read, write = os.pipe()
-    log = cache / "log"
-    with os.fdopen(read) as answer, log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rnnbench.run.fidelity_worker", str(write)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            pass_fds=[write],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        )
-        os.close(write)
-        try:
-            process.communicate(json.dumps(job).encode(), timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise _UntimedError(f"took more than {LIMIT_S:g} s") from None
-        said = answer.read()
-    if process.returncode or not said:
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        raise _UntimedError(f"failed: {lines[-1] if lines else f'status {process.returncode}'}")
-    found: dict[str, Any] = json.loads(said)
-    if reason := found.get("no_tool"):
-        raise _UntimedError(reason)
-    return found

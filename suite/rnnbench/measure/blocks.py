@@ -6,7 +6,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +14,7 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
-from rnnbench.measure.disturbance import Accounts, Disturbance, accounts_so_far, disturbance_since
+from rnnbench.measure.disturbance import CoreCounters, Disturbance, disturbance_since, read_core_counters
 
 WARM_SHARE = 0.2
 """Share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
@@ -76,35 +76,11 @@ def sample_block(
 
     Unless `rewarm` is false the first calls, MIN_WARM_CALLS or more, are not counted.
     """
-    clock = time.perf_counter_ns
-    times: list[int] = []
-    append = times.append
-    warm_calls = 0
     with _undisturbed() as before:
-        begun = clock()
-        warm_until = begun + int(min(seconds * WARM_SHARE, WARM_LIMIT_S) * 1e9)
-        end = begun + int(seconds * 1e9)
-        while rewarm and (warm_calls < MIN_WARM_CALLS or clock() < warm_until):
-            call()
-            sync()
-            warm_calls += 1
+        begun = time.perf_counter_ns()
+        warm_calls = _rewarm(call, sync, begun + int(min(seconds * WARM_SHARE, WARM_LIMIT_S) * 1e9)) if rewarm else 0
         start = time.time()
-        after = 0
-        if calls_per_sample == 1:
-            while after < end:
-                earlier = clock()
-                call()
-                sync()
-                after = clock()
-                append(after - earlier)
-        else:
-            while after < end:
-                earlier = clock()
-                for _ in repeat(None, calls_per_sample):
-                    call()
-                    sync()
-                after = clock()
-                append(after - earlier)
+        times, after = _time_calls(call, sync, begun + int(seconds * 1e9), calls_per_sample)
     return Block(
         start,
         warm_calls,
@@ -113,6 +89,42 @@ def sample_block(
         elapsed=(after - begun) * 1e-9,
         disturbance=disturbance_since(before),
     )
+
+
+def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) -> int:
+    """Call until that time in nanoseconds, MIN_WARM_CALLS times or more. Returns the number of calls."""
+    calls = 0
+    while calls < MIN_WARM_CALLS or time.perf_counter_ns() < until:
+        call()
+        sync()
+        calls += 1
+    return calls
+
+
+def _time_calls(
+    call: Callable[[], object], sync: Callable[[], object], end: int, calls_per_sample: int
+) -> tuple[list[int], int]:
+    """Nanoseconds of each sample until the time `end`, one sample or more; and the time after the last one."""
+    clock = time.perf_counter_ns
+    times: list[int] = []
+    append = times.append
+    after = 0
+    if calls_per_sample == 1:
+        while after < end:
+            earlier = clock()
+            call()
+            sync()
+            after = clock()
+            append(after - earlier)
+    else:
+        while after < end:
+            earlier = clock()
+            for _ in repeat(None, calls_per_sample):
+                call()
+                sync()
+            after = clock()
+            append(after - earlier)
+    return times, after
 
 
 def sample_cold(
@@ -173,12 +185,12 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[Accounts]:
+def _undisturbed() -> Iterator[CoreCounters]:
     """Python's collector rests; gives the accounts of the core as they stand before."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        yield accounts_so_far()
+        yield read_core_counters()
     finally:
         if collecting:
             gc.enable()
@@ -190,3 +202,13 @@ def measure_clock() -> Clock:
     readings = [time.perf_counter_ns() for _ in range(10_000)]
     steps = [after - before for before, after in pairwise(readings)]
     return Clock(resolution=min(s for s in steps if s) * 1e-9, cost=statistics.median(steps) * 1e-9)
+
+
+def process_medians(processes: Sequence[Sequence[Block]]) -> list[float]:
+    """The median of each process over all of its calls, in seconds."""
+    return [float(np.median(np.concatenate([block.seconds for block in blocks]))) for blocks in processes]
+
+
+def overall_median(processes: Sequence[Sequence[Block]]) -> float:
+    """The median over the calls of all processes, in seconds."""
+    return float(np.median(np.concatenate([block.seconds for blocks in processes for block in blocks])))

@@ -1,4 +1,4 @@
-"""The processor's caches: their sizes, and emptying them of what a program left there."""
+"""The processor's caches: their sizes, and evicting what a program left in them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 CPU = Path("/sys/devices/system/cpu/cpu0")
 LINE = 64
-"""Bytes of a cache line, on every processor that these backends run on."""
+"""Bytes of a cache line on every processor that the backends support."""
 UNKNOWN = 128 << 20
-"""Bytes of the last cache where the kernel does not tell: more than most have."""
+"""Bytes assumed for the largest cache where the kernel does not tell: more than most processors have."""
 
 
 @cache
 def cache_sizes() -> dict[str, int]:
-    """Bytes by level: `L1d`, `L1i`, `L2`, `L3`; what the kernel does not tell is left out."""
+    """Bytes by level: `L1d`, `L1i`, `L2`, `L3`. A level that the kernel does not tell is left out."""
     sizes = {}
     for index in sorted((CPU / "cache").glob("index*")):
         try:
@@ -30,18 +30,19 @@ def cache_sizes() -> dict[str, int]:
 
 
 def eviction_bytes() -> int:
-    """Twice the largest cache, or twice UNKNOWN: a second cache's worth evicts what the first left in its place."""
+    """Twice the largest cache, or twice UNKNOWN: reading a cache's size once may leave some old lines in place."""
     return 2 * max(cache_sizes().values(), default=UNKNOWN)
 
 
 class Evictor:
-    """Reads a byte of every line of a buffer twice the size of the largest cache.
+    """Called, it reads a byte of every line of a buffer twice the size of the largest cache.
 
-    What it leaves is the instruction cache of the first level, which data does not pass through.
+    It does not evict the instruction cache of the first level, because data does not pass through it.
     """
 
     def __init__(self) -> None:
-        # Populated by the kernel at once: untouched zeros are all one page, and touching each takes ten times as long.
+        # The kernel populates the buffer: untouched pages would share one page of zeros, and writing to each from here
+        # takes ten times as long.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
         self._lines = np.frombuffer(mmap.mmap(-1, eviction_bytes(), flags=flags), np.uint8)[::LINE]
 

@@ -1,4 +1,4 @@
-"""Whether the core was ours: what the kernel and the machine's host took of it during a spell of sampling."""
+"""Whether sampling was disturbed: the time that other processes and the machine's host had the core."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rnnbench.measure.threads import scheduled
+from rnnbench.measure.threads import scheduler_seconds
 
 DISTURBED_SHARE = 0.005
-"""Share of a block's time without the core from which it is marked: a quarter of the precision that is asked for by
-default, below which what was taken hardly shows in a median."""
+"""A block is marked as disturbed when it was without the core for more than this share of its time. It is a quarter of
+the default precision: less than that hardly shows in a median."""
 _STEAL_FIELD = 8
-"""Of a processor's line in /proc/stat (proc_stat(5)), its name counted."""
+"""Index of `steal` in a processor's line of /proc/stat (proc_stat(5)). Index 0 is its name."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _STAT = Path("/proc/stat")
@@ -22,57 +22,59 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What was taken of the calling thread's core: how often, and for how many seconds."""
+    """How often, and for how many seconds, the calling thread was without its core."""
 
     switches: int
-    """Times the kernel gave the core to another thread, be it of this process, although this one could go on."""
+    """Times the kernel gave the core to another thread, of any process, although this one was ready to run."""
     waited: float | None
-    """Seconds this thread was ready to go on, and had no core on account of other processes; None where the kernel
-    keeps no such account."""
+    """Seconds in which this thread was ready to run and other processes had the core. None where the kernel does not
+    count them."""
     stolen: float | None
-    """Seconds the machine's host gave the core to others, in steps of 10 ms; None where there is no such account."""
+    """Seconds in which the machine's host gave the core to others, in steps of 10 ms. None where not counted."""
 
     def disturbs(self, seconds: float) -> bool:
-        """Whether a spell of `seconds` was disturbed enough to be marked."""
+        """Whether an interval of `seconds` was disturbed enough to be marked."""
         if self.waited is None:
             return self.switches > 0 or bool(self.stolen)
         return self.waited + (self.stolen or 0.0) > DISTURBED_SHARE * seconds
 
 
 @dataclass(frozen=True)
-class Accounts:
-    """Of the calling thread, since it began; of the cores it is held to, since the machine did."""
+class CoreCounters:
+    """The kernel's counters of the calling thread since its start, and of its cores since the machine's start."""
 
     switches: int
     waited: float | None
-    """Seconds this thread was ready to go on and had no core, whoever had it."""
+    """Seconds in which this thread was ready to run and had no core."""
     stolen: float | None
-    beside: float
+    other_threads_s: float
     """CPU seconds of this process's other threads."""
-    at: float
+    time: float
+    """When they were read, by the performance counter."""
 
 
-def accounts_so_far() -> Accounts:
-    return Accounts(
+def read_core_counters() -> CoreCounters:
+    return CoreCounters(
         switches=resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw,
         waited=_waited(),
         stolen=_stolen(),
-        beside=time.process_time() - time.thread_time(),
-        at=time.perf_counter(),
+        other_threads_s=time.process_time() - time.thread_time(),
+        time=time.perf_counter(),
     )
 
 
-def disturbance_since(before: Accounts) -> Disturbance:
-    """What has been added to the accounts since they stood as `before`.
+def disturbance_since(before: CoreCounters) -> Disturbance:
+    """The disturbance since the counters were read as `before`.
 
-    A runtime whose own threads take turns on the core is not disturbed by them: what they ran counts as theirs, as far
-    as the other cores of the process could not have held it.
+    The process's own threads do not disturb it: the time that they ran is subtracted, as far as the other cores of the
+    process could not have run them.
     """
-    now = accounts_so_far()
+    now = read_core_counters()
     waited = _difference(now.waited, before.waited)
     if waited is not None:
-        elsewhere = (len(os.sched_getaffinity(0)) - 1) * (now.at - before.at)
-        waited = max(0.0, waited - max(0.0, now.beside - before.beside - elsewhere))
+        on_other_cores = (len(os.sched_getaffinity(0)) - 1) * (now.time - before.time)
+        other_threads_s = now.other_threads_s - before.other_threads_s
+        waited = max(0.0, waited - max(0.0, other_threads_s - on_other_cores))
     return Disturbance(now.switches - before.switches, waited, _difference(now.stolen, before.stolen))
 
 
@@ -81,8 +83,8 @@ def _difference(now: float | None, before: float | None) -> float | None:
 
 
 def _waited() -> float | None:
-    account = scheduled(_SCHEDSTAT)
-    return None if account is None else account[1]
+    seconds = scheduler_seconds(_SCHEDSTAT)
+    return None if seconds is None else seconds[1]
 
 
 def _stolen() -> float | None:

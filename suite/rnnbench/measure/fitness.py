@@ -1,4 +1,4 @@
-"""Whether this machine is fit to measure on, now: what is read of it, and what of that speaks against it."""
+"""Whether this machine is fit for benchmarking now: its facts, and warnings drawn from them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import psutil
 
-from rnnbench.measure.machine import Watch, describe_machine
+from rnnbench.measure.machine import MachineWatch, describe_machine
 
 WATCHED_S = 1.0
-"""Seconds over which what else the machine does is watched."""
+"""Seconds over which the machine is watched."""
 BUSY = 0.25
-"""Load per usable core from which a measurement shares its core with something."""
+"""Load per usable core above which a measurement shares its core with another program."""
 STEAL = 0.01
-"""Share of the processors' time that a host may keep for others: below it few blocks are touched."""
+"""Share of the processors' time that a host may give to others. Below it few blocks are disturbed."""
 FREE = 2 << 30
-"""Bytes that a compiler and a run want at least."""
+"""Bytes of free memory that a compiler and a run need."""
 SLOW_CLOCK_S = 1e-6
-"""Cost of reading the clock from which calls of some microseconds drown in it."""
+"""Cost of reading the clock above which a call of a few microseconds cannot be timed alone."""
 HOT = 90.0
 """°C at which most processors begin to slow down."""
 
@@ -30,13 +30,13 @@ HOT = 90.0
 @dataclass(frozen=True)
 class Fitness:
     facts: dict[str, Any]
-    """What was read, by `describe_machine`'s keys, with `available` (bytes) and `steal` (a share, over a second)."""
+    """The keys of `describe_machine`, with `available` (bytes) and `steal` (a share of a second)."""
     warnings: tuple[str, ...]
 
 
-def look() -> Fitness:
-    """Watch the machine for a second."""
-    watch = Watch()
+def examine_machine() -> Fitness:
+    """Watch the machine for WATCHED_S seconds."""
+    watch = MachineWatch()
     time.sleep(WATCHED_S)
     facts = describe_machine()
     facts |= {
@@ -49,32 +49,32 @@ def look() -> Fitness:
 
 
 def warnings(facts: dict[str, Any]) -> Iterator[str]:
-    """Sentences: what is wrong, and what to do."""
+    """A sentence for each problem: what is wrong, and what to do."""
     if facts["usable_cores"] < 2:
-        yield "One core is usable: the suite itself and what it measures share it. Allow it another."
+        yield "One core is usable: the suite and the programs that it measures share it. Allow a second core."
     if facts["load"] / facts["usable_cores"] > BUSY:
         yield (
             f"The load is {facts['load']:.1f} on {facts['usable_cores']} usable cores: something else is running. Wait "
-            "until it has ended, or trust no small difference."
+            "until it has ended, or do not trust small differences."
         )
     if (facts["steal"] or 0.0) > STEAL:
-        yield f"The machine's host keeps {facts['steal']:.1%} of the processors' time for others: nothing here ends it."
+        yield f"The machine's host gives {facts['steal']:.1%} of the processors' time to others. Nothing here stops it."
     if facts.get("governor", "performance") != "performance":
         yield (
-            f"The governor is '{facts['governor']}', which lets the clock wander: set it to 'performance' "
+            f"The governor is '{facts['governor']}', which changes the clock rate: set it to 'performance' "
             "(cpupower frequency-set -g performance)."
         )
     if facts["available"] < FREE:
-        yield f"{facts['available'] >> 20} MiB of memory are free: compilers may run out of it. Close something."
+        yield f"{facts['available'] >> 20} MiB of memory are free: compilers may need more. Close other programs."
     if facts["clock_cost_s"] > SLOW_CLOCK_S:
         yield (
-            f"Reading the clock costs {facts['clock_cost_s'] * 1e6:.1f} µs, as it does where the kernel must be asked: "
+            f"Reading the clock costs {facts['clock_cost_s'] * 1e6:.1f} µs, because it needs a call of the kernel: "
             "short calls are timed several at once."
         )
     if (facts.get("temperature") or 0.0) > HOT:
-        yield f"The processor is at {facts['temperature']:.0f} °C and may be slowing down: let it cool."
+        yield f"The processor is at {facts['temperature']:.0f} °C and may be slowing down: let it cool down."
     if facts["threads"]:
         named = ", ".join(f"{name}={value}" for name, value in facts["threads"].items())
-        yield f"{named} in the environment: workers set their own, but what backends add to it may follow yours."
+        yield f"{named} in the environment: workers set their own values, but a backend may follow yours."
     if not facts["llvmlite"]:
         yield "Floors are not measured: llvmlite is not installed; pip install 'rnnbench[floor]'."

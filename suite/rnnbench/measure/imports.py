@@ -1,4 +1,4 @@
-"""What importing takes inside a stretch that is timed, so that it can be left out of its seconds."""
+"""The time of imports inside a timed interval, so that it can be left out."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import ModuleType
 from typing import Any, Self
 
 _WORK = ("create_module", "exec_module")
-"""What a loader does: mapping an extension into memory, running a module's code."""
+"""The methods of a loader that take time: they map an extension into memory and run a module's code."""
 
 
 class ImportClock:
-    """Entered, it adds up the seconds of the imports that this thread makes: the outermost ones, which hold the others.
+    """A context manager that adds up the seconds of this thread's imports. An import includes those that it makes.
 
-    It stands before the interpreter's finders, asks them, and lets what they found run under its clock. Modules that
-    are imported already cost nothing. Two of them are not to be entered at once.
+    It is the interpreter's first finder: it asks the other finders, and times the loaders that they return. Two clocks
+    must not be entered at the same time.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -37,10 +37,10 @@ class ImportClock:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the other finders find (importlib.abc.MetaPathFinder), with its loader under the clock."""
-        found = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
-        spec = next((spec for spec in found if spec is not None), None)
-        # The loaders of built-in and frozen modules are classes, shared by all, and take no time to speak of.
+        """The spec that the other finders give (importlib.abc.MetaPathFinder), with its loader timed."""
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in specs if spec is not None), None)
+        # The loaders of built-in and frozen modules are classes, shared by all modules, and take almost no time.
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, type):
             for work in _WORK:
                 if hasattr(spec.loader, work):

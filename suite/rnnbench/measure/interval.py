@@ -1,6 +1,6 @@
-"""The interval of a median, from medians of processes or of blocks, and its drift; SciPy's statistics on logarithms.
+"""The confidence interval of a median, from the medians of processes or blocks, and its drift. All on logarithms.
 
-SciPy is imported as they are called: it takes a second, and workers have no use for it.
+SciPy is imported when it is first needed: its import takes a second, and workers do not need it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 CONFIDENCE = 0.95
 DRIFT_BLOCKS = 4
-"""Fewest blocks that show a drift: of two or three the slope is their noise."""
+"""Fewest blocks for a drift. The slope of two or three blocks is noise."""
 
 
 def interval_of(medians: Sequence[float]) -> tuple[float, float] | None:
-    """Bounds of what one more such median is expected to be, by Student's t; None where there are less than two.
+    """The confidence interval of the mean of these medians, by Student's t. None where there are fewer than two.
 
-    Of medians of processes, it has the variance between processes in it as well as that within them.
+    For medians of processes it includes the variance between processes, and the variance within them.
     """
     if len(medians) < 2:
         return None
@@ -26,23 +26,23 @@ def interval_of(medians: Sequence[float]) -> tuple[float, float] | None:
 
     logs = np.log(medians)
     error = stats.sem(logs)
-    # Medians that do not scatter at all leave Student's t no scale: the interval is the point that they agree on.
+    # Where all medians are equal, Student's t has no scale: the interval is this one point.
     low, high = stats.t.interval(CONFIDENCE, len(logs) - 1, logs.mean(), error) if error > 0 else (logs[0], logs[0])
-    with np.errstate(over="ignore"):  # Two medians may reach farther than a float does.
+    with np.errstate(over="ignore"):  # Of two medians the bound may be beyond a float.
         return float(np.exp(low)), float(np.exp(high))
 
 
 def half_width(interval: tuple[float, float]) -> float:
-    """Half of an interval, relative to its middle, on the scale of ratios: 0.01 for ±1 %."""
+    """Half of an interval relative to its middle, as a ratio: 0.01 for ±1 %."""
     low, high = interval
     return math.sqrt(high / low) - 1 if low > 0 else math.inf
 
 
 def drift_of(times: Sequence[float], medians: Sequence[float]) -> float | None:
-    """By how much, relative to itself, a latency grew over `times`, by the slope of Theil and Sen.
+    """The relative growth of a latency over `times`, by the Theil–Sen slope: 0.01 for 1 %.
 
-    That slope is the median of the slopes of all pairs, which a few disturbed blocks do not move. None where there are
-    less than DRIFT_BLOCKS.
+    This slope is the median of the slopes of all pairs, so a few disturbed blocks do not change it. None where there
+    are fewer than DRIFT_BLOCKS blocks.
     """
     if len(set(times)) < DRIFT_BLOCKS:
         return None

@@ -1,4 +1,4 @@
-"""The machine a run was made on, as far as it can be read without privileges."""
+"""Facts about this machine, as far as they can be read without privileges."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import os
 import platform
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from rnnbench.measure.blocks import measure_clock
 from rnnbench.measure.caches import CPU, cache_sizes
-from rnnbench.measure.sampling import measure_clock
-from rnnbench.results.run_info import Conditions
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
-"""Names that Linux's drivers give to processors' temperature sensors."""
+"""Linux's names of processors' temperature sensors."""
 
 
 def describe_machine() -> dict[str, object]:
-    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock; what cannot be read is left out."""
+    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. What cannot be read is left out."""
     clock = measure_clock()
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
@@ -36,21 +36,33 @@ def describe_machine() -> dict[str, object]:
         "load": os.getloadavg()[0],
         "temperature": temperature(),
     }
-    return {key: value for key, value in found.items() if value not in (None, "", {})}
+    return {key: value for key, value in facts.items() if value not in (None, "", {})}
 
 
-class Watch:
-    """Notes what else the machine is doing, from now until it is asked."""
+@dataclass(frozen=True)
+class MachineConditions:
+    """What else the machine did while it was watched."""
+
+    steal: float | None
+    """Share of the processors' time that the machine's host gave to others; None where it cannot be read."""
+    load: tuple[float, float]
+    """One-minute load average at the beginning and at the end."""
+    temperature: tuple[float, float] | None
+    """The processor's hottest sensor at the beginning and at the end, in °C; None where none can be read."""
+
+
+class MachineWatch:
+    """Watches load, temperature and steal from its creation until `conditions` is called."""
 
     def __init__(self) -> None:
         self._load = os.getloadavg()[0]
         self._temperature = temperature()
         self._times = psutil.cpu_times()
 
-    def conditions(self) -> Conditions:
+    def conditions(self) -> MachineConditions:
         now, load = temperature(), (self._load, os.getloadavg()[0])
         heat = None if self._temperature is None or now is None else (self._temperature, now)
-        return Conditions(steal=self._steal(), load=load, temperature=heat)
+        return MachineConditions(steal=self._steal(), load=load, temperature=heat)
 
     def _steal(self) -> float | None:
         now = psutil.cpu_times()
@@ -61,7 +73,7 @@ class Watch:
 
 
 def temperature() -> float | None:
-    """The hottest sensor of the processor, in °C; None where none can be read, as in most virtual machines."""
+    """The processor's hottest sensor, in °C. None where none can be read, as in most virtual machines."""
     sensors = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
     return max((sensor.current for name in _SENSORS for sensor in sensors.get(name, ())), default=None)
 

@@ -20,9 +20,9 @@ def resident() -> int:
 
 
 def resident_in_use() -> int:
-    """Bytes resident once Python's garbage is gone and the C library has given back what it keeps for later.
+    """Bytes resident after garbage collection, and after the C library has returned its free memory (malloc_trim(3)).
 
-    What an allocator was left by something else would take in what is lost now (malloc_trim(3), where there is one).
+    Otherwise a leak could be hidden by free memory that the allocator still holds.
     """
     gc.collect()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
@@ -30,18 +30,18 @@ def resident_in_use() -> int:
     return resident()
 
 
-def forget_peak() -> None:
-    """Start the peak anew from what is resident now (proc(5), clear_refs)."""
+def reset_peak() -> None:
+    """Set the peak to what is resident now (proc(5), clear_refs)."""
     _CLEAR_REFS.write_text("5")
 
 
 def peak() -> int:
-    """Most bytes resident since the process started, or since `forget_peak`."""
+    """Most bytes resident since the start of the process, or since `reset_peak`."""
     match = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     assert match, "the Linux kernel reports VmHWM for every process"
     return int(match[1]) * 1024
 
 
 def children_peak() -> int:
-    """Most bytes that any one finished child (or its children) had resident; 0 where there was none."""
+    """Most bytes resident in any one finished child (or its children). 0 where there was none."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024

@@ -1,7 +1,7 @@
-"""This machine's roofs, measured by compiled code: bytes read a second, by working set, and operations a second.
+"""The machine's roofs, as in a roofline model: bytes read per second by working set, and operations per second.
 
-NumPy is no roof: several runtimes read faster than it does. The code is LLVM IR (`measure/roof_code.py`), compiled in
-some milliseconds by llvmlite, of the extra `floor`.
+They are measured by compiled code, because several runtimes read faster than NumPy does. The code is LLVM IR
+(`measure/roof_code.py`), which llvmlite (the extra `floor`) compiles in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -19,41 +19,44 @@ from typing import Any
 import numpy as np
 
 from rnnbench.measure.roof_code import DTYPES, MULTIPLIER, READER, VECTOR_BYTES, multiplier, reader
-from rnnbench.results.optional import require
+from rnnbench.optional import require
 
 ACCUMULATORS = 8
-"""Sums that a reader keeps, so that no addition waits for another. More and fewer made no reader faster."""
+"""Sums of a reader, so that no addition waits for another. More or fewer sums did not make a reader faster."""
 CHAINS = 12
-"""Independent multiply-adds under way: two units with a latency of four cycles have work for eight."""
+"""Independent chains of multiply-adds. Two units with a latency of four cycles need eight."""
 GROUP_BYTES = ACCUMULATORS * VECTOR_BYTES
 PIECE_S = 0.001
-"""Seconds of one timed piece: a thousand times what calling it costs, and shorter than most interruptions."""
+"""Seconds of one timed piece: a thousand times the cost of its call, and shorter than most interruptions."""
 PIECES = 5
+"""Timed pieces, of which the median counts."""
 LARGEST = 1 << 30
-"""Bytes of the largest buffer; a working set beyond it lies outside of every cache just as well."""
+"""Bytes of the largest buffer. A larger working set is outside of every cache, too."""
 HUGE_PAGE = 2 << 20
 
 
 @dataclass(frozen=True)
 class Roof:
-    """One look at the machine: bytes a second by working set, and operations a second where they can be measured."""
+    """One measurement of the machine."""
 
     bandwidth: Mapping[int, float]
+    """Bytes per second, by working set in bytes."""
     rate: float | None
+    """Operations per second. None where they cannot be measured for the dtype."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Compiled code with its arguments but the count, and what a count of one amounts to, in bytes or operations."""
+    """Compiled code with all of its arguments but the count, and the bytes or operations of a count of one."""
 
     run: Callable[[int], object]
     amount: int
     memory: tuple[np.ndarray, ...]
-    """What the code has addresses into."""
+    """The arrays whose addresses the code has."""
 
 
 class RoofProbe:
-    """Probes for some working sets (bytes, shared by the threads) and one dtype. Raises MissingExtraError."""
+    """Measures roofs for some working sets (bytes, shared by the threads) and one dtype. Raises MissingExtraError."""
 
     def __init__(self, working_sets: Sequence[int], dtype: str, threads: int) -> None:
         self._compiler = _Compiler()
@@ -70,7 +73,7 @@ class RoofProbe:
         self._multiplying = self._multipliers(dtype) if dtype in DTYPES else None
 
     def measure(self) -> Roof:
-        """Take one look: of each, the median of some pieces of a millisecond, by the fastest way to do it."""
+        """Measure each roof: the fastest way to do it counts, with the median of PIECES pieces of a millisecond."""
         bandwidth = {size: max(map(self._speed, ways)) for size, ways in self._readings.items()}
         return Roof(bandwidth, None if self._multiplying is None else self._speed(self._multiplying))
 
@@ -84,7 +87,7 @@ class RoofProbe:
         return [_multiplying(multiply, value, 2 * CHAINS * lanes) for value in values]
 
     def _speed(self, pieces: Sequence[_Piece]) -> float:
-        """Bytes or operations a second of all threads together."""
+        """Bytes or operations per second of all threads together."""
         count = _count_for(pieces[0])
         barrier = Barrier(len(pieces))
 
@@ -98,7 +101,7 @@ class RoofProbe:
 
 
 class _Compiler:
-    """LLVM for the processor at hand. Holds what it compiled."""
+    """LLVM for this processor. It keeps the compiled code alive."""
 
     def __init__(self) -> None:
         self._llvm = llvm = require("llvmlite.binding", "floor", "measuring what the machine can do")
@@ -111,7 +114,7 @@ class _Compiler:
         llvm = self._llvm
         module = llvm.parse_assembly(code)
         module.verify()
-        # An engine owns its machine: one shared by two is freed twice.
+        # An engine owns its machine. If two engines shared one, it would be freed twice.
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
         )
@@ -127,7 +130,7 @@ _MULTIPLIES = (ctypes.c_int64, ctypes.c_void_p)
 
 def _reading(read: Callable[..., object], groups: int, data: np.ndarray, sums: np.ndarray) -> _Piece:
     source, target = data.ctypes.data, sums.ctypes.data
-    # Passes by the pair: one there, one back.
+    # Passes in pairs: one forwards, one backwards.
     return _Piece(lambda pairs: read(source, groups, 2 * pairs, target), 2 * groups * GROUP_BYTES, (data, sums))
 
 
@@ -141,7 +144,7 @@ def _groups(size: int, threads: int) -> int:
 
 
 def _count_for(piece: _Piece) -> int:
-    """The count that makes a piece last PIECE_S, found by doubling; what is measured is warm by then."""
+    """The count for which a piece takes PIECE_S, found by doubling. This warms up the data, too."""
     count = 1
     while (seconds := _seconds(piece, count)) < PIECE_S / 2:
         count *= 2
@@ -155,7 +158,7 @@ def _seconds(piece: _Piece, count: int) -> float:
 
 
 def _buffer(nbytes: int) -> np.ndarray:
-    """Zeros in huge pages, where the kernel gives them: the least that an address can cost."""
+    """Zeros in huge pages where the kernel gives them, so that address translation costs least."""
     memory = mmap.mmap(-1, (-(-nbytes // HUGE_PAGE) + 1) * HUGE_PAGE)
     memory.madvise(mmap.MADV_HUGEPAGE)
     array = np.frombuffer(memory, np.uint8)

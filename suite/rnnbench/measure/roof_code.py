@@ -1,6 +1,6 @@
-"""LLVM IR of the probes: a reader of a buffer, and a loop of fused multiply-adds that touches no memory.
+"""LLVM IR of the roofs' probes: a reader of a buffer, and a loop of fused multiply-adds that uses no memory.
 
-Vectors are explicit, so what is measured does not hang on an optimiser's choice: 64 bytes each, which LLVM splits for a
+Vectors are explicit, so that the result does not depend on an optimiser: 64 bytes each, which LLVM splits for a
 processor with narrower registers.
 """
 
@@ -19,8 +19,8 @@ DTYPES = tuple(_LLVM)
 def reader(accumulators: int, to_and_fro: bool) -> str:
     """`void read(ptr data, i64 groups, i64 passes, ptr sums)`: reads `groups` × `accumulators` vectors, `passes` times.
 
-    In order each time, or in order and backwards in turn, which finds in a cache that is too small for the buffer what
-    the last pass left there.
+    Each pass reads forwards; with `to_and_fro` every second one reads backwards. Then a cache that is too small for the
+    buffer still has the end of the last pass.
     """
     step = accumulators * VECTOR_BYTES
     vector = f"<{VECTOR_BYTES // 4} x float>"
@@ -96,7 +96,7 @@ def _load_and_add(index: int, vector: str) -> tuple[str, ...]:
 
 
 def _store(each: Iterable[int], vector: str, value: str, pointer: str) -> Iterable[str]:
-    """What is computed must be seen, or the compiler leaves it out."""
+    """Stores the results: otherwise the compiler would leave the computation out."""
     for i in each:
         yield f"  %slot{i} = getelementptr i8, ptr %{pointer}, i64 {i * VECTOR_BYTES}"
         yield f"  store {vector} %{value}{i}, ptr %slot{i}, align {VECTOR_BYTES}"

@@ -1,4 +1,4 @@
-"""Which threads of this process worked: their CPU time, as the Linux kernel counts it (proc(5))."""
+"""Which threads of this process were busy, by their CPU time as the Linux kernel counts it (proc(5))."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 BUSY_SHARE = 0.05
-"""Share of the busiest thread's CPU time from which another one counts as busy: less is housekeeping."""
+"""A thread counts as busy above this share of the busiest thread's CPU time. Below it only does housekeeping."""
 _TASKS = Path("/proc/self/task")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> dict[int, float]:
-    """CPU time so far of every thread, by its number."""
+    """CPU seconds of every thread since its start, by thread id."""
     return {int(task.name): seconds for task in _TASKS.iterdir() if (seconds := _cpu_seconds(task)) is not None}
 
 
 def _cpu_seconds(task: Path) -> float | None:
-    """None for a thread that has ended. A kernel without scheduler statistics counts in ticks of 10 ms."""
+    """None for a thread that has ended. Without the kernel's scheduler statistics the resolution is a tick of 10 ms."""
     with suppress(FileNotFoundError, ProcessLookupError):
-        if account := scheduled(task / "schedstat"):
-            return account[0]
+        if seconds := scheduler_seconds(task / "schedstat"):
+            return seconds[0]
         user, system = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) * _TICK_S
     return None
 
 
-def scheduled(schedstat: Path) -> tuple[float, float] | None:
-    """Seconds that a thread ran, and that it waited for a core; None where the kernel keeps no such account.
+def scheduler_seconds(schedstat: Path) -> tuple[float, float] | None:
+    """Seconds that a thread ran, and that it waited for a core. None where the kernel does not count them.
 
-    A kernel that could but is told not to leaves zeros (proc_show of its `proc_pid_schedstat`).
+    A kernel whose scheduler statistics are switched off gives zeros (`proc_pid_schedstat`).
     """
     try:
         ran, waited = (int(field) * 1e-9 for field in schedstat.read_text().split()[:2])
@@ -42,7 +42,7 @@ def scheduled(schedstat: Path) -> tuple[float, float] | None:
 
 
 class ThreadTimes:
-    """CPU time by thread over the stretches that were watched."""
+    """CPU time by thread, over all intervals that were watched."""
 
     def __init__(self) -> None:
         self._used: defaultdict[int, float] = defaultdict(float)
@@ -56,6 +56,6 @@ class ThreadTimes:
 
     @property
     def busy(self) -> int:
-        """How many threads worked; 0 where none was seen to."""
+        """How many threads were busy."""
         busiest = max(self._used.values(), default=0)
         return sum(used > BUSY_SHARE * busiest for used in self._used.values())

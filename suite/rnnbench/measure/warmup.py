@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnbench.measure.blocks import Block, measure_clock
-from rnnbench.results.timing import Warmup
 
 WARMUP_SHARE = 0.25
 """Most of a process's time that warm-up may take."""
@@ -20,7 +19,7 @@ SIGNIFICANCE = 0.05
 
 
 class WarmUp:
-    """The first calls of a latency in one process, window by window, until they are stationary or their time is spent."""
+    """The first calls of a latency in one process, in windows, until they are stationary or their time is spent."""
 
     def __init__(self, limit_s: float, tolerance: float) -> None:
         self.windows: list[Block] = []
@@ -70,14 +69,3 @@ def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
     from scipy import stats
 
     return bool(stats.mannwhitneyu(before, after).pvalue >= SIGNIFICANCE)
-
-
-def describe_warmups(warmups: Sequence[WarmUp]) -> Warmup | None:
-    """The warm-ups of all processes; None where there was none."""
-    if not any(warmup.windows for warmup in warmups):
-        return None
-    return Warmup(
-        calls=sum(warmup.calls for warmup in warmups),
-        seconds=sum(warmup.seconds for warmup in warmups),
-        stationary=sum(warmup.is_stationary for warmup in warmups),
-    )

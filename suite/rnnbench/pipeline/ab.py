@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rnnbench.cases.trial import Trial
-from rnnbench.measure.machine import Watch
+from rnnbench.cases import Trial
+from rnnbench.measure import MachineWatch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
@@ -16,7 +16,8 @@ from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import group_by_workload
 from rnnbench.plan import RunPlan, begin_run, end_run
 from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
-from rnnbench.results.store import Store, read_run, write_info
+from rnnbench.results.journal import write_info
+from rnnbench.results.store import Store, read_run
 from rnnbench.sampling import SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
@@ -60,7 +61,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
 
     An interrupt goes through once every worker is gone.
     """
-    wall_time, watch = WallTime(), Watch()
+    wall_time, watch = WallTime(), MachineWatch()
     folders = [RunFolders.of_run(run) for run in both.runs]
     a, b = (Context(of_side, wall_time, observer.stage) for of_side in folders)
     journals = [Journal(plan, observer) for plan in both.plans]
@@ -96,10 +97,7 @@ def _check_pairs(
 ) -> Iterator[CheckedPair]:
     """The trials that conform on both sides. The others have their records at once."""
     to_check = [
-        (one, context)
-        for pair in group
-        for one, context in zip(pair, contexts, strict=True)
-        if one.failure is None
+        (one, context) for pair in group for one, context in zip(pair, contexts, strict=True) if one.failure is None
     ]
     checked = {id(one.examined): one for one in build_and_check_all(to_check)}
     for pair in group:

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.sampling import Context
 from rnnbench.stages import (
     BuildFigures,
     Built,
     Checked,
-    CheckFigures,
+    CheckResults,
     Examined,
     Failure,
     ImportFigures,
@@ -129,7 +129,7 @@ def _failure(stage: Stage, error: WorkerError) -> Failure:
     return Failure(stage, error.outcome, error.reason)
 
 
-def _nonconforming(figures: CheckFigures) -> Failure | None:
+def _nonconforming(figures: CheckResults) -> Failure | None:
     if all(result.verdict != "fail" for result in figures.results.values()):
         return None
     return Failure("check", "nonconforming", first_failure(figures.results))

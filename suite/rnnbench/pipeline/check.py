@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
-from rnnbench.cases.trial import Target, Trial
-from rnnbench.measure.machine import Watch
+from rnnbench.cases import Target, Trial
+from rnnbench.measure import MachineWatch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
@@ -32,7 +32,7 @@ def check_trials(plan: RunPlan, observer: Observer, jobs: int) -> list[Checked]:
     A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
     of each target and check did, at most MOST_SHRUNK.
     """
-    wall_time, watch = WallTime(), Watch()
+    wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
     checking = CheckPool(plan, Context(folders, wall_time, observer.stage), observer)
     checking.run(jobs)

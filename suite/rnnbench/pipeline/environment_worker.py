@@ -12,7 +12,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import rnnbench
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.plan import examine
 from rnnbench.stages import Examined
 from rnnbench.worker import Command, attempt, die_with_parent, encode_reply, open_channel, receive_command

@@ -20,7 +20,7 @@ from urllib.request import url2pathname
 from pydantic import ValidationError
 
 from rnnbench import __version__
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess

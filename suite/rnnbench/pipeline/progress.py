@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.results.record import FAILURES, Record
 
 SILENCE_S = 30.0

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from rnnbench import __version__
-from rnnbench.cases.expected_failures import ExpectedFailure, matching
-from rnnbench.cases.trial import Trial
-from rnnbench.conformance import judge_expected_failures
-from rnnbench.measure.floor import latency_floor
-from rnnbench.measure.latency import CallSize, sample_rows, side_latency, summarise
+from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
+from rnnbench.conformance import expected_failure_results
 from rnnbench.measure.memory_growth import growth_of
 from rnnbench.measure.paths import PATHS
+from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
+from rnnbench.pipeline.latency_floor import latency_floor
 from rnnbench.plan import RunPlan
+from rnnbench.results.journal import append_record
 from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Params, Record, SupportResult
 from rnnbench.results.samples import save_samples
-from rnnbench.results.store import append_record
 from rnnbench.results.timing import DispatchFloor, Latency, Timing
 from rnnbench.sampling import cost_of
 from rnnbench.stages import DispatchFloorSamples, Sampled
@@ -68,7 +67,7 @@ def record_of(
     results = {**measured.results, **sampled.results}
     timing = _timing(sampled, measured)
     outcome = "ok" if failure is None else failure.outcome
-    entries = matching(trial, examined.probe.versions, expected_failures)
+    entries = expected_failures_of(trial, examined.probe.versions, expected_failures)
     support = examined.support
     return Record(
         trial=trial.id,
@@ -83,7 +82,7 @@ def record_of(
         outcome=outcome,
         stage="" if failure is None else failure.stage,
         reason="" if failure is None else failure.reason,
-        expected_failures=judge_expected_failures(entries, outcome, results),
+        expected_failures=expected_failure_results(entries, outcome, results),
         same_as=None if same_as is None else same_as.trial.id,
         conformance=results,
         timing=timing,
@@ -101,9 +100,7 @@ def _timing(sampled: Sampled, measured: Sampled) -> Timing:
     trial = sampled.trial
     size = CallSize(trial.strategy.chunk, trial.batch)
     latency = {
-        name: summarise(s.processes, size, PATHS[name], s.setting, s.warmup, s.stopped_by)
-        for name, s in measured.paths.items()
-        if measured.is_measured
+        name: summarise(samples, size, PATHS[name]) for name, samples in measured.paths.items() if measured.is_measured
     }
     floor = measured.dispatch_floor
     return Timing(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.cases.trial import Trial
-from rnnbench.measure.machine import Watch
+from rnnbench.cases import Trial
+from rnnbench.measure import MachineWatch
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
@@ -23,7 +23,7 @@ def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) 
 
     A KeyboardInterrupt goes through once every worker is gone. What has a record then stays as it is.
     """
-    wall_time, watch = WallTime(), Watch()
+    wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
     context = Context(folders, wall_time, observer.stage)
     journal = Journal(plan, observer)
@@ -85,5 +85,3 @@ def same_programs(trials: Iterable[Checked]) -> dict[str, Checked]:
             same_as[trial.id] = first[plan]
         first.setdefault(plan, checked)
     return same_as
-
-

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.cases.expand import scalar
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial, scalar
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check
 from rnnbench.plan import examine

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.backends.registry import find
-from rnnbench.cases.covering import every_pair, every_pair_between, every_value
-from rnnbench.cases.trial import Target, Trial
+from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
 from rnnbench.plan.examination import examine
 from rnnbench.stages import Examined
 
@@ -80,9 +79,7 @@ def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
     )
 
 
-def _choose(
-    supported: dict[Target, list[Trial]], slow: Sequence[Target], shared: Sequence[Target]
-) -> list[Trial]:
+def _choose(supported: dict[Target, list[Trial]], slow: Sequence[Target], shared: Sequence[Target]) -> list[Trial]:
     chosen = [trial for target in slow for trial in every_value(supported[target])]
     for backend in dict.fromkeys(target.backend for target in shared):
         chosen += every_pair_between([t for target in shared if target.backend == backend for t in supported[target]])

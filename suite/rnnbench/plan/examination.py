@@ -6,7 +6,7 @@ from functools import cache
 
 from rnnbench.backends.base import Probe, Request, Support
 from rnnbench.backends.registry import BackendError, find, support
-from rnnbench.cases.trial import Precision, Trial
+from rnnbench.cases import Precision, Trial
 from rnnbench.rnn.weights import Weights
 from rnnbench.stages import Examined, Failure
 

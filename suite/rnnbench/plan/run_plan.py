@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,11 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
 from rnnbench.backends.registry import find
-from rnnbench.cases.expected_failures import ExpectedFailure
-from rnnbench.cases.trial import Trial
-from rnnbench.measure.machine import describe_machine
+from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.measure import MachineConditions, describe_machine
+from rnnbench.results import Store, StoreError, read_run
+from rnnbench.results.journal import write_info
 from rnnbench.results.run_info import Conditions, RunInfo
-from rnnbench.results.store import Store, StoreError, read_run, write_info
 
 T = TypeVar("T")
 
@@ -79,12 +79,16 @@ def resume_run(folder: Path) -> RunPlan:
     return RunPlan(folder, tuple(trial for trial in trials if trial.id not in done), run.info.seed, expected)
 
 
-def end_run(folder: Path, seconds: Mapping[str, float], conditions: Conditions | None = None) -> None:
+def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineConditions | None = None) -> None:
     """Note when the run ended, what else the machine did, and where its time went, added up over all sittings."""
     info = read_run(folder).info
     total = {key: info.seconds.get(key, 0.0) + value for key, value in seconds.items()}
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    changes = {"finished": finished, "seconds": {**info.seconds, **total}, "conditions": conditions}
+    changes = {
+        "finished": finished,
+        "seconds": {**info.seconds, **total},
+        "conditions": conditions and Conditions(**asdict(conditions)),
+    }
     write_info(folder, info.model_copy(update=changes))
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 MARKER = "rnnbench"
 _MARKER_HELP = (
-    f"{MARKER}(backend, route, time, state, chunk, …): a trial of an rnnbench case; "
-    f"-m \"{MARKER}(backend='iree', chunk=16)\" chooses by these."
+    f"{MARKER}(backend, route, time, state, chunk, …): a trial of an rnnbench case. "
+    f"Select with -m \"{MARKER}(backend='iree', chunk=16)\"."
 )
 FOLDER = pytest.StashKey[Path]()
 """Where the workers of this session keep what they share, once one has run."""
@@ -28,28 +28,30 @@ MAX_SECONDS = 3600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup(MARKER, "trials of rnnbench cases as tests")
+    group = parser.getgroup(MARKER, "rnnbench: trials of cases as tests")
     group.addoption(
         "--rnnbench-backend",
         action="append",
         default=[],
         metavar="NAME[:ROUTE],…",
-        help="Collect case files, a test for each trial on these backends: by name, name:route or name:*.",
+        help="Collect case files, with one test for each trial on these backends: name (its default route), "
+        "name:route, or name:* (all routes).",
     )
     group.addoption(
         "--rnnbench-set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="Override a key of the cases: model.hidden=256.",
+        help="Replace a value of the cases, for example model.hidden=256.",
     )
     group.addoption(
         "--rnnbench-endurance",
         type=_seconds,
         metavar="SECONDS",
-        help="Seconds for each check that goes on for long (drift, memory), as in `rnnbench check`; 0 leaves them out.",
+        help="Seconds for each long check (drift, memory), as in `rnnbench check`; 0 leaves them out. "
+        "Default: as in the cases.",
     )
-    parser.addini("rnnbench_backend", "The same as --rnnbench-backend, for when that is not given.", "args", default=[])
+    parser.addini("rnnbench_backend", "Backends to use if --rnnbench-backend is not given.", "args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    if not backends_asked(config):
+    if not requested_backends(config):
         return []
     from rnnbench.pytest_plugin.collect import header
 
@@ -72,7 +74,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseCollec
     """A case file is collected where backends are asked for, or where it is itself named on the command line."""
     if file_path.suffix not in SUFFIXES:
         return None
-    if not (backends_asked(parent.config) or parent.session.isinitpath(file_path)):
+    if not (requested_backends(parent.config) or parent.session.isinitpath(file_path)):
         return None
     from rnnbench.pytest_plugin.collect import CaseCollector, looks_like_case
 
@@ -95,9 +97,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_xdist_worker(session.config):
         session.config.workeroutput[_FOLDER_OF_NODE] = str(folder)  # type: ignore[attr-defined]
         return
-    from rnnbench.run.process import Workplace
+    from rnnbench.worker import RunFolders
 
-    Workplace.of_run(folder).clear()
+    RunFolders.of_run(folder).clear()
 
 
 def _seconds(text: str) -> float:
@@ -115,7 +117,7 @@ def is_xdist_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def backends_asked(config: pytest.Config) -> list[str]:
-    """What --rnnbench-backend says; else what the configuration file does."""
-    asked: list[str] = config.getoption("rnnbench_backend") or config.getini("rnnbench_backend")
-    return asked
+def requested_backends(config: pytest.Config) -> list[str]:
+    """The value of --rnnbench-backend, or else of the configuration file."""
+    requested: list[str] = config.getoption("rnnbench_backend") or config.getini("rnnbench_backend")
+    return requested

@@ -1,29 +1,28 @@
 """With --benchmark-only: a trial's bound call through pytest-benchmark's own fixture, in a process of its own.
 
 The fixture calls a function and reads a clock before and after. The function here is a call of the bound program in the
-trial's worker, and the clock advances across it by just what that call took there, by the worker's own clock. So the
-fixture decides how often to call, and keeps and compares what it always does, while nothing of the wire is in a figure;
-and frameworks that abort where another one is loaded never meet, since this process imports none.
+trial's worker. The clock advances across it by what that call took there, by the worker's own clock. So the fixture
+decides how often to call, and no communication is in a figure. This process imports no framework, and some frameworks
+abort where another one is loaded.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from rnnbench.pytest_plugin.check import check, log_of, workplace_of
-from rnnbench.pytest_plugin.verdict import conclude
-from rnnbench.results.views import Entry
-from rnnbench.results.record import Record
-from rnnbench.run.account import Account
-from rnnbench.run.compose import compose
-from rnnbench.run.messages import read_block
-from rnnbench.run.prepare import Findings
-from rnnbench.run.seat import Seat, verify
+from rnnbench.measure.paths import PATHS, BlockPlan
+from rnnbench.pipeline import not_sampled, record_of
+from rnnbench.pytest_plugin.outcome import conclude
+from rnnbench.pytest_plugin.trial_test import check_item, context_of
+from rnnbench.results import Entry, Record
+from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
+from rnnbench.stages import RoofReadings
+from rnnbench.worker import log_name
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -66,9 +65,10 @@ CLOCK = WorkerClock()
 class RemoteCall:
     """The bound call, as a function without arguments. The worker calls in blocks, back to back, as `run` samples."""
 
-    def __init__(self, seat: Seat, findings: Findings) -> None:
-        self._seat = seat
-        self._findings = findings
+    def __init__(self, worker: SamplingWorker, sampling: TrialSampling) -> None:
+        self._worker = worker
+        self._sampling = sampling
+        self._blocks = PathBlocks(PATHS["bound"])
         self._seconds: Iterator[float] = iter(())
 
     def __call__(self) -> None:
@@ -79,14 +79,14 @@ class RemoteCall:
         CLOCK.advance(seconds)
 
     def _block(self) -> Iterator[float]:
-        reply = self._seat.ask(self._findings, "sample_bound", "sample", {"seconds": BLOCK_S})
-        if reply is None:
+        block = self._worker.sample(self._sampling, self._blocks, BlockPlan(BLOCK_S))
+        if block is None:
             raise SamplingFailedError
-        return iter(read_block(reply).seconds.tolist())
+        return iter(block.seconds.tolist())
 
 
 class SamplingFailedError(Exception):
-    """The worker died or its program failed while it was timed; the findings say how."""
+    """The worker died or its program failed while it was timed. `TrialSampling.failure` says how."""
 
 
 def time_trial(
@@ -94,33 +94,33 @@ def time_trial(
 ) -> None:
     """Build, check and time the trial of this item, and check what the timed calls led to. Raises pytest's outcomes."""
     item = cast("TrialItem", request.node)
-    workplace = workplace_of(request.config, tmp_path_factory)
-    check(item, workplace)
-    findings = item.findings
-    if findings.failure is None:
-        with closing(Seat([findings], workplace, Account(), log_of(item.trial))) as seat:
-            seat.prepare()
-            if findings.failure is None:
-                _time(benchmark, seat, item)
-    if findings.failure is not None:
+    context = context_of(request.config, tmp_path_factory)
+    checked = check_item(item, context)
+    sampled = not_sampled(checked)
+    if sampled.failure is None:
+        sampling = TrialSampling(checked.examined)
+        with closing(SamplingWorker([sampling], context, log_name(item.trial))) as worker:
+            worker.start()
+            worker.prepare()
+            if sampling.failure is None:
+                _time(benchmark, RemoteCall(worker, sampling), record_of(sampled), item.name)
+                worker.verify()
+        sampled = sampling.sampled(checked, RoofReadings())
+    if sampled.failure is not None:
         _leave_out(benchmark)
-    benchmark.extra_info.update(_extra_info(compose(findings, known=item.known)))
-    conclude(item, workplace.logs / log_of(item.trial))
+    benchmark.extra_info.update(_extra_info(record_of(sampled, expected_failures=item.expected_failures)))
+    conclude(item, sampled, context.folders.logs / log_name(item.trial))
 
 
-def _time(benchmark: BenchmarkFixture, seat: Seat, item: TrialItem) -> None:
-    record = compose(item.findings, known=item.known)
+def _time(benchmark: BenchmarkFixture, call: RemoteCall, record: Record, name: str) -> None:
     benchmark.group = f"{Entry(record, None).workload}, chunk {record.params.chunk}"
-    benchmark.param, benchmark.params = item.name, _params(record)
-    try:
-        benchmark(RemoteCall(seat, item.findings))
-    except SamplingFailedError:
-        return
-    verify(seat, item.findings)
+    benchmark.param, benchmark.params = name, _params(record)
+    with suppress(SamplingFailedError):
+        benchmark(call)
 
 
 def _leave_out(benchmark: BenchmarkFixture) -> None:
-    """No figure of a trial that failed, in tables or files: it may be of a program that computes something else."""
+    """Show no figure of a trial that failed: its program may compute something else."""
     benchmark.has_error = True
     if benchmark.stats is not None:
         benchmark.stats.stats.data.clear()

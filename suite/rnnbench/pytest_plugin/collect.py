@@ -11,11 +11,10 @@ import click
 import pytest
 
 from rnnbench.backends.registry import BackendError, find
-from rnnbench.cases import MAX_TRIALS, CaseError, Target, Trial
-from rnnbench.cases.expectations import Expectation
-from rnnbench.cli.known import known_failures
+from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.options import Selection
-from rnnbench.pytest_plugin import backends_asked
+from rnnbench.plan import expected_failures
+from rnnbench.pytest_plugin import requested_backends
 from rnnbench.pytest_plugin.item import TrialItem
 
 _KEYS = re.compile(rb"^(schema|name|model|workload|strategy|target|matrix|limits|measure)[ \t]*:", re.MULTILINE)
@@ -35,7 +34,7 @@ def looks_like_case(path: Path) -> bool:
 def check_backends(config: pytest.Config) -> None:
     """Raises pytest.UsageError where --rnnbench-backend names what is not there, or not installed."""
     try:
-        _selection(config).targets(baseline=False)
+        _selection(config).targets()
     except (BackendError, click.UsageError) as error:
         raise pytest.UsageError(f"rnnbench: {_text(error)}") from None
 
@@ -43,7 +42,7 @@ def check_backends(config: pytest.Config) -> None:
 def header(config: pytest.Config) -> list[str]:
     """What the trials run on, with versions: for the head of pytest's report, a line each."""
     try:
-        targets = _selection(config).targets(baseline=False)
+        targets = _selection(config).targets()
     except (BackendError, click.UsageError) as error:
         return [f"rnnbench: {_text(error)}"]
     return [f"rnnbench: {target} with {_versions(target)}" for target in targets]
@@ -58,41 +57,39 @@ class CaseCollector(pytest.File):
     """One case file. What is wrong with it is told as `rnnbench` tells it, with file, line and column."""
 
     def collect(self) -> Iterator[TrialItem]:
-        trials, known = self._trials()
+        trials, expected = self._trials()
         for trial in trials:
-            yield TrialItem.from_parent(self, name=trial.id.partition("/")[2], trial=trial, known=known)
+            yield TrialItem.from_parent(self, name=trial.id.partition("/")[2], trial=trial, expected_failures=expected)
 
     @property
-    def name_for_people(self) -> str:
-        """Its path from where pytest was started: what a command can be given."""
+    def relative_path(self) -> str:
+        """Its path from where pytest was started, for commands."""
         return os.path.relpath(self.path, self.config.invocation_params.dir)
 
-    def _trials(self) -> tuple[list[Trial], Sequence[Expectation]]:
-        """The trials of the case, and the failures that are known of it."""
-        selection = _selection(self.config, Path(self.name_for_people))
+    def _trials(self) -> tuple[list[Trial], Sequence[ExpectedFailure]]:
+        """The trials of the case, and its expected failures."""
+        selection = _selection(self.config, Path(self.relative_path))
         try:
-            trials = selection.enduring(selection.trials(baseline=False), _endurance(self.config))
-            (known,) = known_failures(selection.load(), (trial.target.backend for trial in trials), None).values()
+            cases = selection.load_cases()
+            trials = selection.select(cases, selection.targets(), _endurance(self.config))
+            (expected,) = expected_failures(cases, trials).values()
         except (BackendError, CaseError, click.UsageError) as error:
             raise self.CollectError(_text(error)) from None
-        return trials, known
+        return trials, expected
 
 
 def _selection(config: pytest.Config, *cases: Path) -> Selection:
     return Selection(
         cases=cases,
-        backends=tuple(backends_asked(config)),
+        backends=tuple(requested_backends(config)),
         overrides=tuple(config.getoption("rnnbench_set")),
-        only=(),
-        filters=(),
-        max_trials=MAX_TRIALS,
     )
 
 
 def _endurance(config: pytest.Config) -> float | None:
-    """Seconds; none where trials are timed, as in `rnnbench run`; None for what each case says."""
-    asked: float | None = config.getoption("rnnbench_endurance")
-    return 0.0 if asked is None and config.getoption("benchmark_only", False) else asked
+    """Seconds for each long check: none where trials are timed, as in `rnnbench run`; None for what the case says."""
+    seconds: float | None = config.getoption("rnnbench_endurance")
+    return 0.0 if seconds is None and config.getoption("benchmark_only", False) else seconds
 
 
 def _text(error: Exception) -> str:

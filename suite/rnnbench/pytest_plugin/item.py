@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from rnnbench.cases import Trial
-from rnnbench.cases.expectations import Expectation
-from rnnbench.pytest_plugin.check import check_trial
-from rnnbench.run.prepare import Findings, examine
+from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.plan import examine
+from rnnbench.pytest_plugin.trial_test import check_trial
+from rnnbench.stages import Examined
 
 if TYPE_CHECKING:
     from rnnbench.pytest_plugin.collect import CaseCollector
@@ -23,20 +23,20 @@ SKIPPED = ("unsupported", "unavailable")
 class TrialItem(pytest.Function):
     """Checks its trial; with --benchmark-only, times it through pytest-benchmark's fixture."""
 
-    def __init__(self, *, trial: Trial, known: Sequence[Expectation], **given: Any) -> None:
+    def __init__(self, *, trial: Trial, expected_failures: Sequence[ExpectedFailure], **given: Any) -> None:
         super().__init__(callobj=_function(given["parent"].config), **given)
         self.trial = trial
-        self.known = known
-        """The failures that its case has expectations of."""
-        self.findings: Findings = examine(trial)
+        self.expected_failures = expected_failures
+        """Those of its case."""
+        examined = examine(trial)
         self.add_marker(_described(trial))
-        failure = self.findings.failure
+        failure = examined.failure
         if failure is not None and failure.outcome in SKIPPED:
-            self.add_marker(pytest.mark.skip(reason=_why_skipped(self.findings)))
+            self.add_marker(pytest.mark.skip(reason=_why_skipped(examined)))
 
     @property
     def case_path(self) -> str:
-        return cast("CaseCollector", self.parent).name_for_people
+        return cast("CaseCollector", self.parent).relative_path
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name
@@ -59,8 +59,8 @@ def _described(trial: Trial) -> pytest.MarkDecorator:
     return pytest.mark.rnnbench(case=trial.case, **where, **model, **params)
 
 
-def _why_skipped(findings: Findings) -> str:
-    assert findings.failure is not None, "a trial that can be run is not skipped"
-    upstream = f" ({findings.support.upstream})" if findings.support.upstream else ""
-    target = findings.trial.target
-    return f"{findings.failure.outcome} by {target}: {findings.failure.reason}{upstream}"
+def _why_skipped(examined: Examined) -> str:
+    assert examined.failure is not None, "a trial that can be run is not skipped"
+    upstream = f" ({examined.support.upstream})" if examined.support.upstream else ""
+    target = examined.trial.target
+    return f"{examined.failure.outcome} by {target}: {examined.failure.reason}{upstream}"

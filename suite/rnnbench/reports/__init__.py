@@ -8,13 +8,18 @@ paths and metrics, and know neither pipeline nor backends.
 
 from rnnbench.reports.comparison import comparison_markdown, print_comparison
 from rnnbench.reports.conformance_summary import print_conformance
+from rnnbench.reports.plots import ReportError, draw_latency
 from rnnbench.reports.terminal import print_summary
 from rnnbench.reports.trust import trust
-from rnnbench.reports.write import ReportError, write_comparison, write_report
+from rnnbench.reports.units import count, multiple
+from rnnbench.reports.write import write_comparison, write_report
 
 __all__ = [
     "ReportError",
     "comparison_markdown",
+    "count",
+    "draw_latency",
+    "multiple",
     "print_comparison",
     "print_conformance",
     "print_summary",

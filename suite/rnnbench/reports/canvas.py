@@ -155,9 +155,14 @@ class Canvas:
             legend.get_texts()[index].set_fontweight("bold")
 
     def save(self, folder: Path, stem: str) -> None:
-        """Without dates and versions in the files, so that the same run gives the same bytes."""
-        self._figure.savefig(folder / f"{stem}.png", metadata={"Software": None})
-        self._figure.savefig(folder / f"{stem}.svg", metadata={"Date": None, "Creator": None})
+        """As PNG and as SVG."""
+        self.save_as(folder / f"{stem}.png")
+        self.save_as(folder / f"{stem}.svg")
+
+    def save_as(self, file: Path) -> None:
+        """Without dates and versions in the file, so that the same run gives the same bytes."""
+        metadata = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
+        self._figure.savefig(file, metadata=metadata)
 
 
 def _dashes(time: str) -> Any:

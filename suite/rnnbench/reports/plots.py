@@ -14,19 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.measure.paths import PATHS, LatencyPath
+from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
 from rnnbench.results.compare import COMPARED_PATHS
 from rnnbench.results.fits import LEAST_POINTS
-from rnnbench.results.optional import require
-from rnnbench.results.views import ORIGIN_MEANS, Family, View
+from rnnbench.results.store import Run
+from rnnbench.results.views import ORIGIN_MEANS, Family, View, view_runs
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 WIDEST_DODGE = 0.5
 """Most octaves of that."""
+
+
+class ReportError(ValueError):
+    """A report cannot be written. The message names the folder, and says what to do."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ def draw(view: View, folder: Path) -> list[Picture]:
     """Draw every picture of a report into `folder`. Needs Matplotlib, of the extra `report`."""
     matplotlib = require("matplotlib", "report", "drawing plots")
     require("matplotlib.figure", "report", "drawing plots")
-    colours = {target: PALETTE[index % len(PALETTE)] for index, target in enumerate(view.targets)}
+    colours = _colours(view)
     pictures = []
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -56,6 +61,38 @@ def draw(view: View, folder: Path) -> list[Picture]:
                 canvas.save(folder, picture.stem)
                 pictures.append(replace(picture, caption=f"{picture.caption} {KERNELS}") if kernels else picture)
     return pictures
+
+
+def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
+    """Draw latency per step against the chunk, of one latency path, into a PNG or SVG file. Returns the file.
+
+    All trials must be of one workload, whatever the hidden size. Raises ReportError, and MissingExtraError without
+    Matplotlib.
+    """
+    view = view_runs(runs)
+    if len(view.families) != 1:
+        raise ReportError(
+            f"one plot shows one workload, and these runs have {len(view.families)}; plot them one by one"
+        )
+    ((family, sizes),) = view.families.items()
+    panels = arrange(sizes)
+    if path not in PATHS or not any(
+        e.latency(path) for lines in panels.values() for line in lines for e in line.points
+    ):
+        raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
+    matplotlib = require("matplotlib", "report", "drawing plots")
+    require("matplotlib.figure", "report", "drawing plots")
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        canvas = Canvas(matplotlib, panels, _colours(view), (_latency_picture(family, PATHS[path]).title, str(family)))
+        _latencies(canvas, path=path)
+        canvas.save_as(file)
+    return file
+
+
+def _colours(view: View) -> dict[str, str]:
+    return {target: PALETTE[index % len(PALETTE)] for index, target in enumerate(view.targets)}
 
 
 def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:

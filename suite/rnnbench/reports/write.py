@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
+from rnnbench.reports.plots import ReportError
 from rnnbench.results.compare import Comparison
-from rnnbench.results.optional import MissingExtraError
 from rnnbench.results.store import Run
 from rnnbench.results.views import view_runs
-
-
-class ReportError(ValueError):
-    """A report cannot be written. The message names the folder, and says what to do."""
-
 
 PAGE = "report.md"
 COMPARISON_PAGE = "comparison.md"

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, identity
     from rnnbench.results.journal import append_record, write_info
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.optional import MissingExtraError, require
     from rnnbench.results.ranking import Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
@@ -74,7 +73,6 @@ _NAMES = {
     "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
     "compare": ("COMPARED_PATHS", "BuildChange", "Comparison", "LatencyChange", "OutcomeChange", "compare_runs"),
     "model": ("FrozenModel",),
-    "optional": ("MissingExtraError", "require"),
     "record": (
         "FAILURES",
         "SCHEMA",
@@ -140,7 +138,6 @@ __all__ = [
     "LatencyFloor",
     "Math",
     "MemoryUse",
-    "MissingExtraError",
     "OperationStage",
     "Origin",
     "Outcome",
@@ -180,7 +177,6 @@ __all__ = [
     "rank",
     "read_run",
     "read_samples",
-    "require",
     "row",
     "run_name",
     "samples_file",

@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnbench.optional import MissingExtraError
 from rnnbench.results.journal import INFO, RECORDS, is_json, unwritable
 from rnnbench.results.migrations import upgrade_info, upgrade_record
-from rnnbench.results.optional import MissingExtraError
 from rnnbench.results.reading import Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo

@@ -1,8 +1,8 @@
-"""How the reference computes: exactly enough, rounded after every operation, or with random roundings.
+"""The arithmetic of the reference: in float64, rounded to a dtype after every operation, or with random roundings.
 
-Random roundings are Monte Carlo arithmetic (Parker, 1997; Verificarlo, Denis et al., 2016): every result moves by a
-random part of the error that the operation may have made. Many rows of one batch are then many runs at once, and what
-they spread over is what rounding does to this network, be it tiny, deep, saturated or chaotic.
+Random roundings are Monte Carlo arithmetic (Parker, 1997; Verificarlo, Denis et al., 2016): every result is changed by
+a random part of the error that the operation may make. The rows of one batch are then many runs at once. Their spread
+is the effect of rounding on this network, whether it is tiny, deep, saturated or chaotic.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rnnbench.rnn.dtypes import DTYPES, nearest
 Product = Callable[[np.ndarray], np.ndarray]
 
 ACTIVATION = 2.0**-24
-"""Error of sigmoid and tanh beside their range of 1: libraries' float32 approximations are no better near zero."""
+"""Absolute error of sigmoid and tanh, whose range is 1: libraries' float32 approximations are no better near zero."""
 
 
 class Arithmetic:
     """Every operation rounded to `dtype`. `summation` seeds a permutation of each product's reduction axis.
 
-    float16 and bfloat16 are computed in float32, products summed there, and rounded after each operation.
+    float16 and bfloat16 are computed in float32, which also sums their products, and rounded after each operation.
     """
 
     def __init__(self, dtype: str = "float64", summation: int | None = None) -> None:
@@ -33,7 +33,7 @@ class Arithmetic:
         self._orders = None if summation is None else np.random.default_rng(summation)
 
     def cast(self, array: np.ndarray) -> np.ndarray:
-        """Inputs, weights and states as this arithmetic sees them."""
+        """An input, weight or state, rounded to the dtype, in the type that the arithmetic computes with."""
         return nearest(array, self.dtype).astype(self.carrier, copy=False)
 
     def __call__(self, value: np.ndarray) -> np.ndarray:
@@ -54,6 +54,7 @@ class Arithmetic:
         return lambda x: self(_times(x[..., order], columns))
 
     def affine(self, weight: np.ndarray, bias: np.ndarray | None) -> Product:
+        """x [..., k] ↦ x · weightᵀ + bias [..., n]."""
         product = self.product(weight)
         if bias is None:
             return product
@@ -62,11 +63,12 @@ class Arithmetic:
 
 
 class RandomRounding(Arithmetic):
-    """float64, with the roundings of `dtype` at random in all rows of the batch but the first `exact`.
+    """float64 with random roundings of `dtype`, in all rows of the batch except the first `exact` rows.
 
-    An operation's error is uniform in ±u of its result, u the unit roundoff. A product sums k terms in a chain: each
-    partial sum is rounded, and for terms in any order the squares of those add up to about k/3 of the squared result
-    and k/6 of the terms' squares. Results below the smallest normal number may be flushed to zero.
+    The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
+    after the other, and each partial sum is rounded. For terms in a random order, the squares of the partial sums add
+    up to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may
+    be flushed to zero.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
@@ -74,16 +76,18 @@ class RandomRounding(Arithmetic):
         kind = DTYPES[dtype]
         self._unit, self._tiny = kind.unit, kind.tiny
         self._summed = DTYPES[kind.accumulate].unit
-        self._flat = min(ACTIVATION, kind.unit)
+        self._activation_error = min(ACTIVATION, kind.unit)
         self._exact = exact
         self._generator = np.random.default_rng([seed, 3])
 
     def __call__(self, value: np.ndarray) -> np.ndarray:
         size = np.abs(value[..., self._exact :, :])
-        return self._moved(value, np.where(size < self._tiny, size, self._unit * size))
+        return self._perturbed(value, np.where(size < self._tiny, size, self._unit * size))
 
     def activated(self, value: np.ndarray) -> np.ndarray:
-        return self._moved(value, np.maximum(self._unit * np.abs(value[..., self._exact :, :]), self._flat))
+        return self._perturbed(
+            value, np.maximum(self._unit * np.abs(value[..., self._exact :, :]), self._activation_error)
+        )
 
     def product(self, weight: np.ndarray) -> Product:
         columns = np.ascontiguousarray(weight.T.astype(np.float64))
@@ -96,16 +100,16 @@ class RandomRounding(Arithmetic):
             scale = float(np.abs(noisy).max(initial=0.0)) or 1.0
             spread = scale * scale * _times(np.square(noisy / scale).astype(np.float32), squares).astype(np.float64)
             variance = (terms / 6 + 1) * spread + terms / 3 * np.square(total[..., self._exact :, :])
-            return self(self._moved(total, self._summed * np.sqrt(variance)))
+            return self(self._perturbed(total, self._summed * np.sqrt(variance)))
 
         return multiply
 
-    def _moved(self, value: np.ndarray, by: np.ndarray) -> np.ndarray:
-        value[..., self._exact :, :] += by * self._generator.uniform(-1.0, 1.0, by.shape)
+    def _perturbed(self, value: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        value[..., self._exact :, :] += bound * self._generator.uniform(-1.0, 1.0, bound.shape)
         return value
 
 
 def _times(x: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """x [..., k] · columns [k, n], as one product of matrices: NumPy gives BLAS no stack of them in one call."""
+    """x [..., k] · columns [k, n] as one product of matrices: NumPy would call BLAS for each matrix of a stack."""
     product: np.ndarray = (x.reshape(-1, x.shape[-1]) @ columns).reshape(*x.shape[:-1], -1)
     return product

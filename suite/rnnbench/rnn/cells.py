@@ -1,8 +1,9 @@
-"""Each cell, written once, over a vocabulary of primitives that a backend supplies.
+"""Each cell, written once, in terms of primitives that a backend supplies.
 
-A backend that authors programs implements `Primitives` for its own values (an SSA name, a Relax expression, a NumPy
-array) and gets every cell and variant from here, looped and unrolled; how it loops, keeps state and compiles is its own
-affair. The part that does not depend on the state is apart (`project`), so a sequence can hoist it out of its loop.
+A backend that authors programs implements `Primitives` for its values (an SSA name, a Relax expression, a NumPy array),
+and gets every cell and variant from here, looped and unrolled. The backend decides how to loop, keep state and compile.
+The part that does not depend on the state is a function of its own (`project`), so that a sequence can hoist it out of
+its loop.
 
 Equations: torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN; the ONNX operators LSTM, GRU, RNN for `clip` and for the GRU
 whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`.
@@ -21,7 +22,7 @@ V = TypeVar("V")
 
 
 class Primitives(Protocol[V]):
-    """What a backend must be able to say. Values are [rows, columns]; constants are [columns] or [rows, columns]."""
+    """The operations of a backend. Values are [rows, columns]; constants are [columns] or [rows, columns]."""
 
     def constant(self, array: np.ndarray) -> V: ...
     def matmul(self, x: V, weight: V) -> V:
@@ -29,7 +30,7 @@ class Primitives(Protocol[V]):
         ...
 
     def add(self, a: V, b: V) -> V:
-        """b is of a's shape, or a constant [columns] for every row; so it is of `mul`."""
+        """b has a's shape, or is a constant [columns] for every row. The same holds for `mul`."""
         ...
 
     def sub(self, a: V, b: V) -> V: ...
@@ -44,14 +45,14 @@ class Primitives(Protocol[V]):
 
 
 class CellBody(Protocol[V]):
-    """One layer in one direction. Its constants are made when it is made: outside any loop."""
+    """One layer in one direction. Its constants are made in its constructor, outside any loop."""
 
     def project(self, x: V) -> V:
-        """x [rows, input] to [rows, gates·hidden]: all that does not depend on the state. Rows may be steps·batch."""
+        """x [rows, input] to [rows, gates·hidden]: what does not depend on the state. Rows may be steps·batch."""
         ...
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
-        """The next state (h, or h and c) from one step's projection [batch, gates·hidden]; y is its h."""
+        """The next state (h, or h and c) from one step's projection [batch, gates·hidden]. Its h is y."""
         ...
 
 

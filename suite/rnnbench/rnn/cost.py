@@ -1,8 +1,8 @@
-"""What one call cannot do without: the bytes it must read, and the operations it must do.
+"""The least cost of one call: the bytes that it must read, and the operations that it must do.
 
-A step multiplies every weight that depends on the state, and no register file holds them, so they are read again each
-step. The input's weights may serve many steps at one reading, where a program projects many steps at once. Where two
-accounts are possible the lower one counts: biases folded into one, layers run one after the other, nothing written.
+Each step multiplies the state by all recurrent weights. They do not fit in registers, so each step reads them again.
+One reading of the input's weights may serve many steps, where a program projects many steps at once. Where there are
+two ways to count, the lower number counts: biases folded into one, layers run one after the other, nothing written.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from rnnbench.rnn.spec import GATES, Model
 
 _GATING = {"lstm": 9, "gru": 8, "rnn": 1, "counter": 0}
-"""Operations on each unit of a step beside the products: its activations, and the arithmetic between them. An addition
-to a product is a part of it. A GRU that resets before its product has one fewer."""
+"""Operations on each unit of a step, without the products: activations and the arithmetic between them. An addition to
+a product is part of the product. A GRU that resets before its product has one less."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Bytes read `times` times in a call, each time after all of `working_set` has been."""
+    """Bytes that a call reads `times` times. Between two of these readings it reads all of `working_set` bytes."""
 
     nbytes: int
     working_set: int
@@ -36,16 +36,16 @@ class Cost:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one call must read: weights as often as they must be, inputs and state once."""
+        """Bytes that one call must read: weights as often as necessary, inputs and state once."""
         return sum(reading.nbytes * reading.times for reading in self.readings)
 
 
 def call_cost(
     model: Model, chunk: int, batch: int, weight_bytes: int = 4, value_bytes: int = 4, hoisted: int | None = None
 ) -> Cost:
-    """The cost of a call of `chunk` steps. Weights have `weight_bytes` bytes each; inputs and state, `value_bytes`.
+    """The cost of a call of `chunk` steps. A weight has `weight_bytes` bytes; an input or a state, `value_bytes`.
 
-    `hoisted` is how many steps share one reading of the input's weights; None is as many as the call has.
+    `hoisted` is how many steps share one reading of the input's weights. None means all steps of the call.
     """
     groups = math.ceil(chunk / min(hoisted or chunk, chunk))
     layers = [model.layer_input(index) for index in range(model.layers) for _ in range(model.directions)]
@@ -61,7 +61,7 @@ def call_cost(
 
 
 def _input_weights(model: Model, width: int) -> int:
-    """The input's weights of one layer and direction, with all of the bias that can be added to their product."""
+    """Elements of one layer's input weights in one direction, with the biases that can be added to their product."""
     rows = GATES[model.cell] * model.hidden
     return rows * (width + model.bias)
 
@@ -73,7 +73,7 @@ def _state_weights(model: Model) -> int:
 
 
 def _step_operations(model: Model, width: int) -> int:
-    """Of one step of one layer and direction, batch 1."""
+    """Operations of one step of one layer and direction, for a batch of 1."""
     hidden, rows = model.hidden, GATES[model.cell] * model.hidden
     if model.cell == "counter":
         return hidden

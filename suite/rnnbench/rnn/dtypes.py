@@ -1,6 +1,6 @@
-"""The floating-point types that networks are computed in: how finely each rounds, and rounding to it.
+"""The floating-point types that networks are computed in: the precision of each, and rounding to it.
 
-NumPy has no bfloat16 of its own: its values travel in float32 arrays, which hold each of them exactly.
+NumPy has no bfloat16. Its values are kept in float32 arrays, which represent each of them exactly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Dtype:
     digits: int
     itemsize: int
     stored: str
-    """NumPy's type for arrays of its values."""
+    """NumPy's type of arrays that hold its values."""
     accumulate: str
     """The type in which products are summed. Instructions for bfloat16 (AVX512-BF16, AMX, BFMMLA) sum in float32."""
 
@@ -29,7 +29,7 @@ class Dtype:
 
     @property
     def tiny(self) -> float:
-        """The smallest normal number; bfloat16 has float32's exponents."""
+        """The smallest normal number. bfloat16 has the exponents of float32."""
         return float(np.finfo(self.stored).tiny)
 
 
@@ -51,13 +51,13 @@ def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def nearest(array: np.ndarray, dtype: str) -> np.ndarray:
-    """As `rounded`, but NumPy warns of what becomes infinite unless told not to."""
+    """As `rounded`, but NumPy may warn of values that become infinite."""
     stored = array.astype(DTYPES[dtype].stored)
     return _to_bfloat16(stored) if dtype == "bfloat16" else stored
 
 
 def _to_bfloat16(array: np.ndarray) -> np.ndarray:
-    """Rounds away the lower 16 bits of float32. A NaN is kept from carrying into infinity."""
+    """Rounds away the lower 16 bits of float32. A NaN stays NaN: rounding its bits could give an infinity."""
     bits = array.view(np.uint32)
     upper = (bits + (0x7FFF + (bits >> 16 & 1))) & np.uint32(0xFFFF0000)
     return np.where(np.isnan(array), array, upper.view(np.float32))

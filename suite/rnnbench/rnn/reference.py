@@ -1,13 +1,13 @@
-"""The oracle: what a model computes, in plain NumPy and in float64, written apart from the shared cell.
+"""The reference: what a model computes, in plain NumPy and in float64. It shares no code with the cells of backends.
 
-Nothing here comes from `cells.py`, so a mistake there cannot hide. Equations: torch.nn.LSTM (with `proj_size`),
-torch.nn.GRU and torch.nn.RNN; the ONNX operators for the GRU whose reset comes before the product, and for `clip`;
-TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`. A layer's input projection is one product over all steps; rows of
-the batch are independent, so many initial states may ride together as one batch.
+Nothing here comes from `cells.py`, so a mistake there shows. Equations: torch.nn.LSTM (with `proj_size`), torch.nn.GRU
+and torch.nn.RNN; the ONNX operators for the GRU whose reset comes before the product, and for `clip`; TFLite's
+UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`. A layer's input projection is one product over all steps. The rows of a
+batch are independent, so runs from many initial states can be one batch.
 
-`clip` is what ONNX Runtime's CPU kernels do (compared with 1.31, every cell and direction): every gate's input, bias
-included, is clipped before its activation; the cell state is not clipped where it enters the output's tanh, although
-the words of the ONNX operator would cover that too.
+`clip` is what ONNX Runtime's CPU kernels do (compared with 1.31, every cell and direction): the input of every gate,
+bias included, is clipped before its activation. The cell state is not clipped before the output's tanh, although the
+text of the ONNX operator would allow this reading too.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from rnnbench.rnn.weights import Layer, Weights
 
 @dataclass(frozen=True)
 class Trajectory:
-    """All that a run visits. `y` [steps, batch, width]; `final` h, c [layers·directions, batch, size]."""
+    """The outputs and states of a run: `y` [steps, batch, width], `final` h and c [layers·directions, batch, size]."""
 
     y: np.ndarray
     final: dict[str, np.ndarray]
     states: dict[str, np.ndarray] | None
-    """The state after each step, [steps, layers·directions, batch, size]; None where a direction runs backwards."""
+    """The state after each step [steps, layers·directions, batch, size]. None where a direction runs backwards."""
 
 
 def run_reference(
@@ -44,10 +44,10 @@ def run_reference(
 ) -> Trajectory:
     """Run x [steps, batch, input] from `state` (zeros where None), with every operation in `dtype`.
 
-    `summation` is the seed of a permutation of the reduction axis of every product: runs in a small dtype with several
-    seeds show how far rounding alone moves a result. Of each row of the batch only the first `lengths` [batch] steps
-    count: y is zero beyond, `final` is the state after the last of them, and backwards they come first. Raises
-    ValueError for a shape that is not the model's.
+    `summation` is the seed of a permutation of the reduction axis of every product: runs with several seeds in a small
+    dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps: its y is zero
+    from there on, `final` is its state at its end, and a direction that runs backwards starts there. Raises ValueError
+    for a shape that is not the model's.
     """
     return run_in(Arithmetic(dtype, summation), model, weights, x, state, lengths)
 
@@ -60,7 +60,7 @@ def run_in(
     state: Mapping[str, np.ndarray] | None = None,
     lengths: np.ndarray | None = None,
 ) -> Trajectory:
-    """As `run_reference`, in an arithmetic of the caller's. NaN and infinity are values like others: none warns."""
+    """As `run_reference`, with the caller's arithmetic. NaN and infinity are allowed, and give no warnings."""
     with np.errstate(over="ignore", invalid="ignore"):
         return _run_all(arithmetic, model, weights, x, state, lengths)
 
@@ -77,21 +77,23 @@ def _run_all(
     if x.ndim != 3 or x.shape[0] < 1 or x.shape[2] != model.input:
         raise ValueError(f"x: expected shape [steps ≥ 1, batch, {model.input}], got {list(x.shape)}")
     initial = _initial(model, x.shape[1], state, arithmetic)
-    visited: dict[str, list[np.ndarray]] = {name: [] for name in initial}
-    turned, last, beyond = _order(x.shape[0], x.shape[1], lengths)
+    states_of_rows: dict[str, list[np.ndarray]] = {name: [] for name in initial}
+    backwards, last, beyond = _order(x.shape[0], x.shape[1], lengths)
     for number in range(model.layers):
         outputs = []
         for direction in range(model.directions):
             row = number * model.directions + direction
             backward = direction == 1 or model.direction == "reverse"
             start = {name: array[row] for name, array in initial.items()}
-            history = _run(model, weights, row, layer_x[turned] if backward else layer_x, start, arithmetic)
+            history = _run(model, weights, row, layer_x[backwards] if backward else layer_x, start, arithmetic)
             for name, values in history.items():
-                visited[name].append(values)
-            y = history["h"][turned] if backward else history["h"]
+                states_of_rows[name].append(values)
+            y = history["h"][backwards] if backward else history["h"]
             outputs.append(np.where(beyond, 0, y))
         layer_x = np.concatenate(outputs, axis=2)
-    stored = {n: [values.astype(arithmetic.stored, copy=False) for values in rows] for n, rows in visited.items()}
+    stored = {
+        n: [values.astype(arithmetic.stored, copy=False) for values in rows] for n, rows in states_of_rows.items()
+    }
     return Trajectory(
         y=layer_x.astype(arithmetic.stored, copy=False),
         final={name: np.stack([values[last] for values in rows]) for name, rows in stored.items()},
@@ -103,8 +105,11 @@ Index = tuple[np.ndarray, np.ndarray]
 
 
 def _order(steps: int, batch: int, lengths: np.ndarray | None) -> tuple[Index, Index, np.ndarray]:
-    """Indices [steps, batch] of the steps in the order of the backward direction, of the last step of each row, and
-    which steps [steps, batch, 1] are beyond their row's length."""
+    """The order of steps for rows of these lengths, as three arrays.
+
+    They are the indices [steps, batch] of the steps in the backward direction's order, the indices [batch] of each
+    row's last step, and which steps [steps, batch, 1] are beyond their row's end.
+    """
     ends = np.full(batch, steps) if lengths is None else lengths
     step, row = np.arange(steps)[:, None], np.arange(batch)
     return (np.where(step < ends, ends - 1 - step, step), row), (ends - 1, row), (step >= ends)[..., None]
@@ -189,7 +194,7 @@ def _activated(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
 
 
 def _gate(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
-    """The sigmoid, or the operator HardSigmoid of ONNX with its own 0.2 and 0.5."""
+    """The sigmoid, or the operator HardSigmoid of ONNX with alpha 0.2 and beta 0.5."""
     if model.recurrent_activation == "sigmoid":
         return a.activated(_sigmoid(x))
     hard: np.ndarray = np.clip(a(a(0.2 * x) + 0.5), 0, 1)
@@ -197,11 +202,11 @@ def _gate(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1/(1 + e⁻ˣ); where e⁻ˣ is infinite that is 0, as it should be."""
+    """1/(1 + e⁻ˣ). Where e⁻ˣ is infinite, this is 0, as it must be."""
     value: np.ndarray = 1 / (1 + np.exp(-x))
     return value
 
 
 def _clipped(x: np.ndarray, bound: float | None, a: Arithmetic) -> np.ndarray:
-    """Rounded again, since the bound itself may be no number of the dtype."""
+    """Rounded again, because the dtype may not have the bound itself."""
     return x if bound is None else a(np.clip(x, -bound, bound))

@@ -1,4 +1,4 @@
-"""What is computed: the specification of a recurrent network, and the names and shapes that follow from it."""
+"""The specification of a recurrent network, and the names and shapes that follow from it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Size = Annotated[int, Field(ge=1, le=65_536)]
 
 
 class Model(BaseModel):
-    """A stack of recurrent layers, as PyTorch, ONNX and TFLite together describe them.
+    """A stack of recurrent layers, with what PyTorch, ONNX and TFLite together can specify.
 
-    The equations are those of `torch.nn.LSTM`, `torch.nn.GRU` and `torch.nn.RNN`; `reset_after=False` is
-    ONNX's `linear_before_reset=0`; `projection` is LSTMP (Sak et al., 2014; torch's `proj_size`); `clip` is ONNX's,
-    on the inputs of the activations; `cell_clip` is TFLite's, on the new cell state. `activation` and
-    `recurrent_activation` are Keras' words: tanh and relu for an LSTM's candidate and output, a GRU's candidate and an
-    RNN; the sigmoid of the gates, or ONNX's and early Keras' HardSigmoid, max(0, min(1, 0.2·x + 0.5)). `gain` scales
-    the weights that are drawn: past about 2 an RNN is chaotic.
+    The equations are those of `torch.nn.LSTM`, `torch.nn.GRU` and `torch.nn.RNN`. `reset_after=False` is ONNX's
+    `linear_before_reset=0`. `projection` is LSTMP (Sak et al., 2014; torch's `proj_size`). `clip` is ONNX's: it bounds
+    the inputs of activations. `cell_clip` is TFLite's: it bounds the new cell state. `activation` and
+    `recurrent_activation` are Keras' names. The first, tanh or relu, is for an LSTM's candidate and output, a GRU's
+    candidate, and an RNN. The second is for gates: sigmoid, or the HardSigmoid of ONNX and early Keras,
+    max(0, min(1, 0.2·x + 0.5)). `gain` scales the weights that are drawn: above about 2 an RNN is chaotic.
 
-    A `counter` has no weights: h' = h + x, y = h'. Its inputs are small integers, so every backend must be exact, and
-    a step that is lost, doubled or taken from the wrong chunk shows as a whole number.
+    A `counter` has no weights: h' = h + x, y = h'. Its inputs are small integers, so every backend must be exact. A
+    step that is lost, repeated or taken from the wrong chunk changes the result by a whole number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,7 +77,7 @@ class Model(BaseModel):
 
     @property
     def other_activations(self) -> bool:
-        """Whether an LSTM or GRU has others than its sigmoid and tanh: few libraries' operators can."""
+        """Whether an LSTM or GRU has other activations than sigmoid and tanh. Few libraries' operators have them."""
         chosen = (self.activation, self.recurrent_activation)
         return self.cell in ("lstm", "gru") and chosen != ("tanh", "sigmoid")
 

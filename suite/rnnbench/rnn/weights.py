@@ -1,4 +1,4 @@
-"""Seeded weights and inputs: the same numbers on every machine, for every backend."""
+"""Weights, inputs and states drawn from a seed: the same numbers on every machine and for every backend."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Weights:
-    """All layers: index `layer·directions + direction`, as in PyTorch's state. A counter has none."""
+    """All layers, at index `layer·directions + direction`, as in PyTorch's state. A counter has none."""
 
     layers: tuple[Layer, ...]
 
     def row(self, index: int) -> Layer:
-        """The layer that a row of the state belongs to; for a counter, whose body asks for no weights, an empty one."""
+        """The layer of a row of the state. For a counter, which has no weights, an empty one."""
         return self.layers[index] if self.layers else Layer(np.empty((0, 0)), np.empty((0, 0)), None, None, None)
 
     def named(self, model: Model) -> Iterator[tuple[str, np.ndarray]]:
@@ -68,7 +68,7 @@ class Weights:
 
 
 def draw_weights(model: Model, seed: int, dtype: str = "float32") -> Weights:
-    """Uniform in ±gain/√hidden, at a gain of 1 as torch initialises its RNNs. Read-only, rounded to `dtype`."""
+    """Weights uniform in ±gain/√hidden; with gain 1 as torch initialises RNNs. Read-only, rounded to `dtype`."""
     if model.cell == "counter":
         return Weights(())
     generator = np.random.default_rng([seed, 0])
@@ -112,7 +112,10 @@ def draw_lengths(steps: int, batch: int, calls: int, seed: int) -> np.ndarray:
 
 
 def draw_state(model: Model, batch: int, seed: int, dtype: str = "float32") -> dict[str, np.ndarray]:
-    """A state that is not zero, inside the range that a running network visits: uniform in ±0.5. Read-only."""
+    """A state that is not zero, within the range of a running network: uniform in ±0.5. Read-only.
+
+    Each array is [layers·directions, batch, size].
+    """
     generator = np.random.default_rng([seed, 2])
     state = {}
     for name, shape in model.state_shapes(batch).items():

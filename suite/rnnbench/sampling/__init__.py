@@ -19,6 +19,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.sampling.context import Context
     from rnnbench.sampling.pairs import COMPARED, SIDES, JudgedTrial, PairBudget, judge_trials, verdict_cost
+    from rnnbench.sampling.path_sampling import PathBlocks
     from rnnbench.sampling.roof import cost_of
     from rnnbench.sampling.sampling_worker import SamplingWorker
     from rnnbench.sampling.trial_sampling import TrialSampling
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "context": ("Context",),
     "pairs": ("COMPARED", "SIDES", "JudgedTrial", "PairBudget", "judge_trials", "verdict_cost"),
+    "path_sampling": ("PathBlocks",),
     "roof": ("cost_of",),
     "sampling_worker": ("SamplingWorker",),
     "trial_sampling": ("TrialSampling",),
@@ -38,6 +40,7 @@ __all__ = [
     "Context",
     "JudgedTrial",
     "PairBudget",
+    "PathBlocks",
     "SamplingWorker",
     "TrialSampling",
     "cost_of",

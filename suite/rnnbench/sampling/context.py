@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.worker import RunFolders
 

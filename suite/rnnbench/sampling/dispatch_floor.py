@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rnnbench.cases.trial import State, Strategy, Target
+from rnnbench.cases import State, Strategy, Target
 from rnnbench.measure.paths import PATHS
 from rnnbench.measure.warmup import WarmUp
 from rnnbench.plan import examine

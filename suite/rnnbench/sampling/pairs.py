@@ -1,4 +1,4 @@
-"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until all is judged.
+"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until a verdict.
 
 What one pair shows is one observation (`results.verdict`). Further pairs are started while a verdict is open and its
 budget lasts. Trials of the same sizes are sampled in turn, those of one backend in the same pairs of processes, since
@@ -120,9 +120,7 @@ def judge_trials(
     return [judged[a.trial.id] for a, _ in trials]
 
 
-def decide(
-    pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]
-) -> None:
+def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]) -> None:
     """Sample pair after pair of processes until all is judged, or the budget is spent, or LOOKS end.
 
     `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what

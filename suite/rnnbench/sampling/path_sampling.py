@@ -13,14 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.cases.trial import Measure
-from rnnbench.measure.blocks import Block
+from rnnbench.cases import Measure
+from rnnbench.measure.blocks import Block, process_medians
 from rnnbench.measure.interval import half_width, interval_of
-from rnnbench.measure.latency import process_medians
 from rnnbench.measure.paths import BlockPlan, LatencyPath, requested
-from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp, describe_warmups
-from rnnbench.results.timing import StoppedBy
-from rnnbench.stages import PathSamples
+from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
+from rnnbench.results.timing import Warmup
+from rnnbench.stages import PathSamples, StoppedBy
 
 ROUNDS = 8
 """Blocks of one process. They are short, so that drift hits all trials alike."""
@@ -61,7 +60,7 @@ class PathBlocks:
     def samples(self) -> PathSamples:
         return PathSamples(
             tuple(tuple(blocks) for blocks in self.processes),
-            describe_warmups(self.warmups),
+            _total(self.warmups),
             self.stopped_by,
             self.setting,
         )
@@ -124,3 +123,14 @@ class PathSampling(PathBlocks):
 
 def _seconds(blocks: Sequence[Block]) -> float:
     return sum(block.elapsed for block in blocks)
+
+
+def _total(warmups: Sequence[WarmUp]) -> Warmup | None:
+    """The warm-ups of all processes; None where there was none."""
+    if not any(warmup.windows for warmup in warmups):
+        return None
+    return Warmup(
+        calls=sum(warmup.calls for warmup in warmups),
+        seconds=sum(warmup.seconds for warmup in warmups),
+        stationary=sum(warmup.is_stationary for warmup in warmups),
+    )

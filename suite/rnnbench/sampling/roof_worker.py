@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from rnnbench.measure.roof import RoofProbe
-from rnnbench.results.optional import MissingExtraError
+from rnnbench.optional import MissingExtraError
 from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.worker import (
     ChannelClosedError,

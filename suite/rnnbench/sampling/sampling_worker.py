@@ -115,4 +115,3 @@ class SamplingWorker:
                 self.close()
             return None
         return reply
-

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
+from rnnbench.conformance import TIMED
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.results.record import CheckResult
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
-    TIMED,
     Checked,
     DispatchFloorSamples,
     Examined,

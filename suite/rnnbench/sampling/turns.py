@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from rnnbench.measure.latency import CallSize, summarise
+from rnnbench.measure.blocks import overall_median
 from rnnbench.measure.paths import requested
 from rnnbench.results.record import Anchor
 from rnnbench.sampling.context import Context
@@ -49,10 +49,8 @@ def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> lis
 
 def anchor_figure(anchor: Sampled, group: int, groups: int) -> Anchor:
     """What the anchor took in one of the groups."""
-    trial, bound = anchor.trial, None
-    if anchor.is_measured:
-        bound = summarise(anchor.paths["bound"].processes, CallSize(trial.strategy.chunk)).median
-    return Anchor(trial=trial.id, group=group, groups=groups, bound=bound)
+    bound = overall_median(anchor.paths["bound"].processes) if anchor.is_measured else None
+    return Anchor(trial=anchor.trial.id, group=group, groups=groups, bound=bound)
 
 
 @dataclass(frozen=True)

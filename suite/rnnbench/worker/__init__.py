@@ -1,6 +1,6 @@
 """Processes that programs run in: starting them, asking them, and what they do when asked.
 
-    launcher       starts a process, asks it, pauses it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
+    launcher       starts a process, asks it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
     protocol       what a command and a reply are: `Command`, `Done`, `Failed`
     channel        the line that carries them
     server         the worker's loop: `serve`, `open_channel`, `receive_command`

@@ -14,12 +14,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.memory_growth import GrowthStep
 from rnnbench.measure.paths import BlockPlan
-from rnnbench.results import CheckResult
-from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.results.record import CheckResult
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker.protocol import Command, Done
 
 
@@ -69,7 +69,7 @@ class Load(Command[LoadFigures]):
 
 
 @dataclass(frozen=True)
-class Check(Command[CheckFigures]):
+class Check(Command[CheckResults]):
     """Run the conformance checks."""
 
     trial: Trial

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NoReturn, TypeVar
@@ -93,7 +94,9 @@ class WorkerProcess(Generic[Ready]):
                 start_new_session=True,
             )
         self._channel = Channel(ours)
-        self._channel.send(encode_command(start))
+        # Where it has ended already, `ready` says so.
+        with suppress(ChannelClosedError):
+            self._channel.send(encode_command(start))
 
     def ready(self, timeout: float = START_LIMIT_S) -> Ready:
         """Wait for the reply to the first command. Raises WorkerError."""

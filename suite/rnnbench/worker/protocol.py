@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import TypeAdapter
@@ -64,12 +63,15 @@ def decode_reply(line: bytes, command: Command[Reply]) -> Reply | Failed:
     return reply
 
 
-@cache
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
 def _reply_type(command: type[Command[Any]]) -> Any:
     (base,) = (base for base in command.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
     return get_args(base)[0]
 
 
-@cache
 def _adapter(message: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(message)
+    if message not in _ADAPTERS:
+        _ADAPTERS[message] = TypeAdapter(message)
+    return _ADAPTERS[message]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
 from rnnbench.worker.launcher import Host, RunFolders, WorkerProcess

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
 from itertools import cycle
-from pathlib import Path
+from typing import NoReturn
 
 import psutil
 
 from rnnbench.backends.base import Backend, Program
 from rnnbench.backends.registry import find
-from rnnbench.cases.trial import Trial
+from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
 from rnnbench.measure import memory
 from rnnbench.measure.blocks import Block, sample_block
@@ -26,8 +26,8 @@ from rnnbench.measure.metrics import read_metrics
 from rnnbench.measure.paths import PATHS, LatencyPath, TimedCall
 from rnnbench.measure.threads import ThreadTimes
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult
-from rnnbench.stages import BuildFigures, CheckFigures, ImportFigures, LoadFigures, WorkerState
+from rnnbench.results.record import CheckResult
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import die_with_parent, run_forked
@@ -77,6 +77,7 @@ class TrialWorker:
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
+        self._evictor: Evictor | None = None
 
     @property
     def handlers(self) -> Handlers:
@@ -103,7 +104,7 @@ class TrialWorker:
         def compile_and_measure() -> BuildFigures:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             before = set(modules())
-            memory.forget_peak()
+            memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
@@ -124,7 +125,7 @@ class TrialWorker:
         return figures
 
     def load(self, command: commands.Load) -> LoadFigures:
-        memory.forget_peak()
+        memory.reset_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
             program = self._program(command.trial)
@@ -151,14 +152,14 @@ class TrialWorker:
             metrics=metrics,
         )
 
-    def check(self, command: commands.Check) -> CheckFigures:
+    def check(self, command: commands.Check) -> CheckResults:
         program, reference = self._program(command.trial), self._reference(command.trial)
         results = dict(run_checks(program, reference))
-        return CheckFigures(results, program.tail_build_s, reference.seconds, _worker_state())
+        return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
         program, reference = self._program(command.trial), self._reference(command.trial)
-        prepared = PreparedProgram(program, reference, lambda: self._evict())
+        prepared = PreparedProgram(program, reference, self._evict)
         self._prepared[command.trial.id] = prepared
         return prepared.timed.verify()
 
@@ -166,6 +167,9 @@ class TrialWorker:
         trial, path = command.trial, PATHS[command.path]
         prepared = self._prepared[trial.id]
         call = prepared.timed_call(path)
+        if path.evicts and self._evictor is None:
+            # Filling its buffer takes longer than a block.
+            self._evictor = Evictor()
         self._growth.begin()
         if path.entry == "public":
             block = path.sample(call, command.plan)
@@ -201,9 +205,9 @@ class TrialWorker:
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
         return commands.ImportedModules(self._imported_by_builds)
 
-    @cached_property
-    def _evict(self) -> Evictor:
-        return Evictor()
+    def _evict(self) -> None:
+        assert self._evictor is not None, "it is there before a path that evicts is sampled"
+        self._evictor()
 
     def _program(self, trial: Trial) -> Program:
         if trial.id not in self._programs:
@@ -258,12 +262,22 @@ class _Forking:
         child = os.fork()
         if child == 0:
             die_with_parent()
-            with suppress(ChannelClosedError):
-                self._channel.send(encode_reply(Done()))
-                serve(self._channel, self._worker.handlers, last=commands.EndFork)
-            os._exit(0)
+            self._serve_in_child()
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             os.kill(os.getpid(), os.WTERMSIG(status))
         elif code := os.waitstatus_to_exitcode(status):
             os._exit(code)
+
+    def _serve_in_child(self) -> NoReturn:
+        """Serve up to `EndFork`. The child ends here whatever happens: the loop above this call is its parent's."""
+        status = 0
+        try:
+            self._channel.send(encode_reply(Done()))
+            serve(self._channel, self._worker.handlers, last=commands.EndFork)
+        except ChannelClosedError:
+            pass
+        except Exception:  # noqa: BLE001 its parent ends with the same status
+            traceback.print_exc()
+            status = 1
+        os._exit(status)

@@ -112,9 +112,9 @@ def test_another_program_has_another_digest(tmp_path: Path, other: Request) -> N
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"route": "jit"}, "one route, eager"),
+        ({"route": "jit"}, "has the route eager, and not jit"),
         ({"precision": Precision.of("bfloat16")}, "float32 and float64 only"),
-        ({"precision": Precision("float32", "float32", "float64", "float32")}, "one dtype throughout"),
+        ({"precision": Precision("float32", "float32", "float64", "float32")}, "a program has one dtype"),
         ({"strategy": Strategy("fused", "stitched", 3)}, "no RNN operator"),
         ({"strategy": Strategy("unrolled", "stitched", 3)}, "executes eagerly"),
         ({"strategy": Strategy("unrolled:2", "none", 4)}, "executes eagerly"),

@@ -9,7 +9,7 @@ import pytest
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
-from rnnbench.backends.shared.refusals import require_support
+from rnnbench.backends.shared import require_support
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights

@@ -60,7 +60,10 @@ def test_recursion_is_bounded(request_for: Requested) -> None:
 
 def test_a_state_inside_is_emulated_by_buffers(request_for: Requested) -> None:
     support = TvmBackend().support(request_for("tir", state="stateful"))
-    assert (support.level, support.reason) == ("emulated", "buffers that the session owns, mutated in place")
+    assert (support.level, support.reason) == (
+        "emulated",
+        "TVM's programs keep no state: they write it into buffers that the session owns.",
+    )
     assert support.environment == {"TVM_NUM_THREADS": "1"}
 
 

@@ -27,8 +27,7 @@ class IreeBackend:
         return probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
 
     def support(self, request: Request) -> Support:
-        reason = _unsupported(request)
-        if reason:
+        if reason := _unsupported(request):
             return Support("unsupported", reason)
         variables = environment(request.threads)
         if request.route != AUTHORED and (reason := imported.stand_ins(request)):
@@ -62,19 +61,19 @@ class IreeBackend:
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
-        return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}"
+        return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.precision.uniform != "float32":
-        return "the programs are emitted in float32 alone"
+        return "Programs are written in float32 here, and in no other precision."
     if request.strategy.time == "fused" and request.route == AUTHORED:
-        return "IREE has no RNN operator: its input dialects (linalg, tensor, scf, StableHLO, TOSA, torch) have none"
-    return "" if request.route == AUTHORED else imported.refusal(request)
+        return "IREE has no RNN operator: no input dialect (linalg, tensor, scf, StableHLO, TOSA, torch) has one."
+    return "" if request.route == AUTHORED else imported.unsupported(request)
 
 
 def _notes(request: Request) -> tuple[str, ...]:
-    notes = ["the gate math of a step is one elementwise operation"]
+    notes = ["The gate math of a step is one elementwise operation."]
     if request.model.cell != "counter":
-        notes.append("the input projection of all steps of a call is one product, outside any loop")
-        notes.append("weights are packed for the product's kernel when a session is opened (data tiling)")
+        notes.append("The input projection of all steps of a call is one product, outside any loop.")
+        notes.append("Weights are packed for the kernel of the product when a session is opened (data tiling).")
     if request.strategy.state != "none":
-        notes.append("the state of all layers is one flat array, so that command buffers are recorded once and reused")
-    return (*notes, "functions name their device, without which each pass of a loop copies all of y")
+        notes.append("The state of all layers is one flat array, so command buffers are recorded once and used again.")
+    return (*notes, "Functions name their device; otherwise each pass of a loop copies all of y.")

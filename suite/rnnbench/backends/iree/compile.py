@@ -1,6 +1,6 @@
-"""iree-compile in a process of its own, what it left behind, and the cache of both.
+"""iree-compile in a process of its own, the facts of what it made, and the cache of both.
 
-A compiler that crashes takes no Python with it, and one whose caller dies is killed.
+So a crash of the compiler does not end Python, and a compiler whose caller dies is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLAGS = (
     "--iree-llvmcpu-debug-symbols=false",
     "--iree-vm-bytecode-module-strip-source-map",
 )
-"""What decides the program. The last two keep source positions out of it, so equal programs are equal bytes."""
+"""The flags that decide the program. The last two keep source positions out of it: equal programs are equal bytes."""
 
 OBSERVE = (
     "--dump-compilation-phases-to=phases",
@@ -40,7 +40,7 @@ OBSERVE = (
     "--iree-scheduling-dump-statistics-format=json",
     "--iree-scheduling-dump-statistics-file=statistics.json",
 )
-"""What shows the program as it is compiled. Costs some 4 % of the time and changes no byte of the result."""
+"""The flags that show the program as it is compiled. They take about 4 % of the time and change no byte of it."""
 
 STREAM = "phases/rnn.7.stream.mlir"
 """The first phase that has the final dispatches and loops, and still says which source operation each came from."""
@@ -57,7 +57,7 @@ class Compiled:
 
 
 def compile_module(text: str, cache: Path) -> Compiled:
-    """The module `text` compiled for this machine, or found in `cache`. Raises BuildError."""
+    """The module `text`, compiled for this machine or loaded from `cache`. Raises BuildError."""
     key = hashlib.sha256("\n".join([version("iree-base-compiler"), _processor(), *FLAGS, text]).encode()).hexdigest()
     path, facts = cache / f"iree-{key[:32]}.vmfb", cache / f"iree-{key[:32]}.json"
     cached = path.exists() and facts.exists()
@@ -74,15 +74,15 @@ def compile_module(text: str, cache: Path) -> Compiled:
 
 
 def compiler() -> Path:
-    """The binary in the wheel; the `iree-compile` on the path is a Python script that starts it."""
+    """The binary in the wheel. The `iree-compile` on the path is a Python script that starts it."""
     return Path(str(distribution("iree-base-compiler").locate_file("iree/compiler/_mlir_libs/iree-compile")))
 
 
 def operations(text: str) -> dict[str, int]:
     """How often each operation stands in MLIR text, `linalg.matmul` and the like."""
     body = text.partition("\n{-#")[0]
-    found = re.findall(r"^\s*(?:%[\w:]+ = )?([a-z_]+\.[a-z_.]+)|^\s*(module|return)\b", body, re.MULTILINE)
-    return dict(Counter(name or {"module": "builtin.module", "return": "func.return"}[bare] for name, bare in found))
+    names = re.findall(r"^\s*(?:%[\w:]+ = )?([a-z_]+\.[a-z_.]+)|^\s*(module|return)\b", body, re.MULTILINE)
+    return dict(Counter(name or {"module": "builtin.module", "return": "func.return"}[bare] for name, bare in names))
 
 
 def _run(folder: Path) -> None:
@@ -93,9 +93,9 @@ def _run(folder: Path) -> None:
     if done.returncode:
         code = done.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with exit status {code}"
-        said = [line[:400] for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in said[:-4] if "error:" in line]
-        raise BuildError("\n".join([f"iree-compile {how}", *errors[:2], *said[-4:]]))
+        output = [line[:400] for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in output[:-4] if "error:" in line]
+        raise BuildError("\n".join([f"iree-compile {how}", *errors[:2], *output[-4:]]))
 
 
 _LIBC = ctypes.CDLL(None)
@@ -118,7 +118,7 @@ def _facts(text: str, folder: Path) -> dict[str, object]:
 
 
 def _processor() -> str:
-    """What `host` means: a program compiled for one processor does not run on every other."""
+    """The processor's features, which `host` stands for: a program for one processor does not run on every other."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

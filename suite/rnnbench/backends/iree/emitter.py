@@ -39,7 +39,7 @@ class Emitter:
 
     @contextmanager
     def copy(self) -> Iterator[None]:
-        """A copy of the cell: its operations carry a location, by which it is found again in what they become."""
+        """A copy of the cell. Its operations have a location, by which it is found again in the compiled program."""
         self._location = f' loc("{TAG}{self._copies}")'
         self._copies += 1
         yield
@@ -119,7 +119,7 @@ class Emitter:
         )
 
     def split(self, x: Value, parts: int) -> list[Value]:
-        """Slices, taken before an elementwise expression rather than after it."""
+        """Slices. Those of an elementwise expression are taken from its operands, before it is computed."""
         rows, size = x.shape[0], x.shape[-1] // parts
         if not x.name:
             operands = [self.split(operand, parts) for operand in x.operands]
@@ -131,7 +131,7 @@ class Emitter:
         slices = [f"[0, {i * size}] [{rows}, {size}] [1, 1] : {x.type} to {kind}" for i in range(parts)]
         return [self.value((rows, size), f"tensor.extract_slice {x.name}{text}") for text in slices]
 
-    # What the strategies need besides.
+    # What the strategies need besides the primitives.
 
     def empty(self, shape: Sequence[int]) -> Value:
         return self.value(shape, f"tensor.empty() : {tensor(shape)}")
@@ -153,7 +153,7 @@ class Emitter:
         size = rows * columns
         if size == 1:
             # The compiler (3.13) folds a slice of one element and its expansion into a slice of a higher rank, which
-            # its verifier then refuses. So here x is expanded, and that is sliced.
+            # its verifier then refuses. So x is expanded here, and then sliced.
             line = self._expanded(x, (1, *x.shape))
             part = f"[0, {offset}] [1, 1] [1, 1] : {line.type} to {tensor(shape)}"
             return self.value(shape, f"tensor.extract_slice {line.name}{part}")
@@ -203,7 +203,10 @@ class Emitter:
 
     @contextmanager
     def loop(self, passes: int, start: Sequence[Value]) -> Iterator[Loop]:
-        """`scf.for` carrying `start`. The block sets `results` from what it is given; then they become the loop's."""
+        """An `scf.for` that carries `start`. The block sets `results` to the values after a pass.
+
+        After the block `results` are the values after the loop.
+        """
         number = self._number()
         lower, upper, one = (self.scalar(f"arith.constant {i} : index") for i in (0, passes, 1))
         carried = tuple(Value(v.shape, f"%v{number}_{i}") for i, v in enumerate(start))

@@ -1,7 +1,7 @@
-"""Programs of other frameworks, through IREE's importers: which routes there are, what each can say, and its module.
+"""Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
-An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. What the
-framework's RNN operator becomes is the importer's affair: ONNX's is made a loop, and torch's a copy of the cell a step.
+An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. The importer
+decides what the framework's RNN operator becomes: a loop in that of ONNX, a copy of the cell for each step in torch's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rnnbench.backends.torch import export as torch_export
 from rnnbench.rnn.spec import Model
 
 PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
-"""By route, what it needs besides IREE itself, and whose versions decide the program."""
+"""By route, the packages that it needs besides IREE itself. Their versions decide the program."""
 
 Shape = tuple[int, ...]
 
@@ -32,15 +32,15 @@ class Imported:
 
     text: str
     x: Shape
-    """The array's shape in the program; in memory it is the suite's."""
+    """The shape of x in the program. Its layout in memory is that of the suite."""
     state: tuple[Shape, ...]
-    """The state's: an array for each of h and c, or one for both; none where a call starts from zeros."""
+    """The shapes of the state: an array for each of h and c, or one for both; none where a call starts from zeros."""
 
 
 def imported(request: Request, cache: Path) -> Imported:
     """The module of a request, or the one that an earlier build left. Raises BuildError.
 
-    What it takes to import (torch, JAX) is imported here alone: who only loads a program does without.
+    The framework to import from (torch, JAX) is imported here alone: loading a program does not need it.
     """
     path = cache / f"imported-{_key(request)}.json"
     if path.is_file():
@@ -55,41 +55,48 @@ def imported(request: Request, cache: Path) -> Imported:
     return result
 
 
-def refusal(request: Request) -> str:
-    """Why no importer makes a program of a request; empty where one does."""
+def unsupported(request: Request) -> str:
+    """Why the importer of a route makes no program of a request; empty where it does."""
     model, time = request.model, request.strategy.time
     if request.route == "stablehlo":
-        return "StableHLO has no RNN operator: JAX and TensorFlow write a loop or its copies" if time == "fused" else ""
+        return (
+            "StableHLO has no RNN operator: JAX and TensorFlow write a loop or copies of the cell."
+            if time == "fused"
+            else ""
+        )
     if request.route == "onnx":
         return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
     return torch_export.unsupported(request)
 
 
 def _onnx_operator(model: Model) -> str:
-    """What IREE's lowering of the operators LSTM, GRU and RNN refuses. The clip of an RNN it ignores: that is run."""
+    """What IREE's lowering of the operators LSTM, GRU and RNN refuses.
+
+    It ignores the clip of an RNN, so that is not refused here: it is a known failure (cases/expectations.yaml).
+    """
     if model.clip is not None and model.cell != "rnn":
-        return f"IREE's lowering of ONNX's {model.cell.upper()} has no clip"
+        return f"IREE's lowering of ONNX's {model.cell.upper()} has no clip."
     if model.direction == "reverse":
-        return "IREE's lowering of ONNX's operators has no direction that only runs backwards"
+        return "IREE's lowering of ONNX's operators has no direction that only runs backwards."
     if model.direction == "bidirectional" and model.cell != "lstm":
-        return f"IREE's lowering of ONNX's {model.cell.upper()} runs forwards alone; its LSTM's runs both ways"
+        return f"IREE's lowering of ONNX's {model.cell.upper()} runs forwards only; that of its LSTM runs both ways."
     return ""
 
 
 def stand_ins(request: Request) -> str:
-    """What stands in for what the importers have no notion of; empty where nothing does."""
-    found = []
+    """What stands in for what the importers do not have; empty where nothing has to."""
+    sentences = []
     if request.strategy.time == "fused":
         made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
-        found.append(f"IREE has no RNN operator: the importer makes {made} of it")
+        sentences.append(f"IREE has no RNN operator: the importer makes {made} of it.")
     if request.strategy.state == "stateful":
-        found.append("imported functions are pure: the session holds the state's buffers")
-    return "; ".join(found)
+        sentences.append("Imported functions are pure: the session holds the state's buffers.")
+    return " ".join(sentences)
 
 
 def _key(request: Request) -> str:
-    """Names a module: what was asked for, with which weights, and who imports it."""
-    asked = {
+    """The name of a module: a digest of the request, its weights, and the versions and sources that import it."""
+    decisive = {
         "route": request.route,
         "model": request.model.model_dump(),
         "time": request.strategy.time,
@@ -99,7 +106,7 @@ def _key(request: Request) -> str:
         "versions": [version(name) for name in ("iree-base-compiler", *PACKAGES[request.route])],
         "weights": request.weights.digest(request.model),
     }
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]

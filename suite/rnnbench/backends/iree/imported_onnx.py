@@ -1,4 +1,4 @@
-"""Route `onnx`: the suite's ONNX graphs through IREE's ONNX importer (what `iree-import-onnx` runs)."""
+"""Route `onnx`: the suite's ONNX graphs, through the ONNX importer that `iree-import-onnx` runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
 
 
 def import_module(request: Request) -> Imported:
-    """The importer takes a node's location from its name, in which a copy of the cell has its number."""
+    """The importer takes the location of a node from its name, which has the number of the copy of the cell."""
     model = build_graph(request)
     model.graph.name = "step"
     operators = [node for node in model.graph.node if node.op_type in FUSED]

@@ -1,4 +1,4 @@
-"""An imported module, compiled; and streams through it, the state in as many buffers as the function has."""
+"""An imported module, compiled, and streams through it. The state is in as many buffers as the function has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def build_imported(request: Request, cache: Path) -> Program:
         origin="imported",
         math="exact",
         flags=FLAGS,
-        notes=("the module is the importer's own: only its function is renamed, and copies of the cell are marked",),
+        notes=("The module is the importer's; only its function is renamed, and copies of the cell are marked.",),
     )
     tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731
     return ImportedProgram(request, artifact, compiled.path, compiled.cached, tail, program)
@@ -54,7 +54,7 @@ class ImportedProgram(IreeProgram):
 
 
 class ImportedSession(StitchedSession):
-    """The state is the list of buffers that the last call returned; empty where each call starts from zeros."""
+    """The state is the list of buffers that the last call returned; it is empty where each call starts from zeros."""
 
     def __init__(self, program: IreeProgram, x: Shape, shapes: tuple[Shape, ...]) -> None:
         self._x_shape = x
@@ -74,12 +74,13 @@ class ImportedSession(StitchedSession):
         return self.to_output(outputs)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        held = self.packed(self.state)
-        return self._unpack(np.concatenate([self.to_host(held, index).ravel() for index in range(len(self.state))]))
+        buffers = self.packed(self.state)
+        parts = [self.to_host(buffers, index).ravel() for index in range(len(self.state))]
+        return self._state_of_flat(np.concatenate(parts))
 
     def _write_state(self, state: Arrays) -> None:
         ends = np.cumsum([prod(shape) for shape in self._shapes])
-        parts = np.split(self._pack(state), ends[:-1])
+        parts = np.split(self._flat_state(state), ends[:-1])
         self.state = [self.to_device(part.reshape(shape)) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
@@ -87,7 +88,7 @@ class ImportedSession(StitchedSession):
 
 
 class ImportedBound(StitchedBound):
-    """A call packs x and every buffer of the state."""
+    """Calls that pack x and every buffer of the state."""
 
     _session: ImportedSession
 

@@ -13,11 +13,11 @@ from rnnbench.backends.torch import export as torch_export
 from rnnbench.rnn.spec import Cell, Model
 
 ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
-"""tanh (or relu) operations in a step, by which the copies of the cell are told apart."""
+"""tanh (or relu) operations in a step. They tell where one copy of the cell ends and the next begins."""
 
 
 def import_module(request: Request) -> Imported:
-    """The sizes are those of the request: torch.export writes out one step after another, so a chunk is no variable."""
+    """Every size is that of the request: torch.export writes out one step after another, so a chunk is no variable."""
     x, *state = torch_export.argument_shapes(request)
     example = [torch.zeros(shape) for shape in (x, *state)]
     with warnings.catch_warnings():
@@ -30,12 +30,12 @@ def import_module(request: Request) -> Imported:
 def _with_copies(text: str, model: Model) -> str:
     """The text with the location of a copy of the cell on each operation, from a copy's first activation to the next's.
 
-    A copy is found again by the last operation of a kernel, which may be any that follows an activation.
+    A copy is found again by the last operation of a kernel, which may be any operation after an activation.
     """
     activation = f" = torch.aten.{'relu' if model.activation == 'relu' else 'tanh'} "
-    seen, lines = 0, []
+    activations, lines = 0, []
     for line in text.splitlines():
-        seen += activation in line
-        operation = seen and " = torch." in line
-        lines.append(located(line, (seen - 1) // ACTIVATIONS[model.cell]) if operation else line)
+        activations += activation in line
+        operation = activations and " = torch." in line
+        lines.append(located(line, (activations - 1) // ACTIVATIONS[model.cell]) if operation else line)
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""What became of the time steps: read off the compiler's own IR, by the locations that the emitter put on each copy.
+"""What became of the time steps, read off the compiler's IR by the locations that the emitter gave each copy.
 
 In the `stream` phase a function is blocks of `stream.cmd.dispatch`, one for each kernel launch, and a loop is a branch
-back to an earlier block. Every operation of a copy of the cell carries the location `copy <number>`; fusion
-joins locations and keeps them, so a copy is where its location is.
+back to an earlier block. Every operation of a copy of the cell has the location `copy <number>`. Fusion joins locations
+and keeps them, so a copy is where its location is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def lowered(stream: str, function: str = "step") -> str:
 
 def _body(stream: str, function: str) -> list[str]:
     lines = stream.splitlines()
-    # What was imported from torch's dialect is in an asynchronous function, and the other waits for it.
+    # A program from torch's dialect is in an asynchronous function, and the other function waits for it.
     starts = [f"  util.func public @{name}(" for name in (f"{function}$async", function)]
     start = next(i for s in starts for i, line in enumerate(lines) if line.startswith(s))
     end = next(i for i in range(start, len(lines)) if lines[i].startswith("  }"))
@@ -36,20 +36,20 @@ def _body(stream: str, function: str) -> list[str]:
 
 def _copies_by_block(stream: str, function: str) -> dict[int, set[str]]:
     aliases = dict(_ALIAS.findall(stream))
-    block, inside, found = 0, False, dict[int, set[str]]()
+    block, inside, copies = 0, False, dict[int, set[str]]()
     for line in _body(stream, function):
         if label := re.match(r"  \^bb(\d+)", line):
             block = int(label[1])
         if "stream.cmd.dispatch" in line:
             inside = True
         elif inside and (location := re.match(r"\s*\} loc\((.*)\)$", line)):
-            found.setdefault(block, set()).update(_tags(location[1], aliases))
+            copies.setdefault(block, set()).update(_tags(location[1], aliases))
             inside = False
-    return found
+    return copies
 
 
 def _tags(location: str, aliases: dict[str, str]) -> set[str]:
-    """The copies a location names, through every alias it is made of."""
+    """The copies that a location names, through all the aliases in it."""
     seen, waiting, tags = set[str](), [location], set[str]()
     while waiting:
         text = waiting.pop()

@@ -1,7 +1,8 @@
-"""One request as an MLIR module: the layers, how time advances in them, and who carries the state.
+"""A request as an MLIR module: the layers, how time advances in them, and who carries the state.
 
-The module exports `step`; a stateful one also `reset`, `get_state` and `set_state`. State is one flat tensor: all of h,
-then all of c. One array is one buffer at offset 0, so command buffers that read it are recorded once and not per call.
+The module exports `step`; a stateful one also `reset`, `get_state` and `set_state`. The state is one flat tensor: all
+of h, then all of c. One array is one buffer at offset 0, so command buffers that read it are recorded once and not in
+each call.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from rnnbench.rnn.weights import Layer, Weights
 State = tuple[Value, ...]
 
 DEVICE = "device"
-"""The device's name in the compiler's flags. Functions name it too: where they do not, the compiler (3.13) cannot tell
-which device a loop's carried values are on, and copies them, the whole of y among them, in every pass."""
+"""The name of the device in the compiler's flags. Functions name it too. Otherwise the compiler (3.13) does not know on
+which device the carried values of a loop are, and copies them in every pass, with the whole of y among them."""
 
 
 def module(request: Request) -> str:
@@ -48,7 +49,7 @@ def _stitched(request: Request, e: Emitter) -> list[str]:
 
 
 def _stateful(request: Request, e: Emitter) -> list[str]:
-    """The state in a mutable global of the module: `step(x) -> y`, and the three functions that reach it."""
+    """The state is a mutable global of the module: `step(x) -> y`, and the three functions that read or write it."""
     shape = _state_shape(request)
     kind = tensor(shape)
     load, store = f"util.global.load @state : {kind}", f"util.global.store {{}}, @state : {kind}"
@@ -126,7 +127,7 @@ def _layers(e: Emitter, request: Request, x: Value, state: Sequence[State]) -> t
 
 
 def _weights(weights: Weights, row: int) -> Layer:
-    """A counter has no weights, and its body asks for none."""
+    """The weights of a layer and direction. A counter has none, and its body reads none."""
     nothing = np.zeros((0, 0), np.float32)
     return weights.layers[row] if weights.layers else Layer(nothing, nothing, None, None, None)
 
@@ -137,7 +138,7 @@ def _sequence(
     """One layer in one direction over x [steps, batch, input]: y [steps, batch, output] and the final state.
 
     All steps are projected at once, outside the loop, which has steps/size passes of `size` copies of the body.
-    Without a size there is no loop.
+    Where `size` is None there is no loop.
     """
     steps, batch, width = x.shape
     flat = body.project(e.reshape(x, (steps * batch, width)))

@@ -1,8 +1,8 @@
 """IREE's runtime: loading a .vmfb, and streams through it.
 
-A session is a VmContext of its own, with its own copy of the module's globals; the .vmfb is mapped into memory once and
-shared. Calls go through `VmContext.invoke`, one level below `BoundModule`, whose argument packing costs more than a
-small step does.
+A session is a VmContext with its own copy of the module's globals. The .vmfb is mapped into memory once and shared.
+Calls go through `VmContext.invoke`, one level below `BoundModule`, whose packing of arguments takes longer than a small
+step does.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import cycle
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request, Session
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
-"""Flags of the runtime's drivers, which it reads when it is imported."""
+"""The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
 
 
 def environment(threads: int) -> dict[str, str]:
-    """What the environment needs for that many threads. One thread runs on the caller's own, and needs nothing."""
+    """The variables that so many threads need. One thread is the caller's and needs none."""
     return {} if threads == 1 else {VARIABLE: f"--task_topology_group_count={threads}"}
 
 
@@ -85,20 +84,10 @@ class _IreeSession(ChunkedSession):
         return self._upload(buffer=array)
 
     def to_host(self, outputs: Any, index: int) -> np.ndarray:
-        """A copy of one result. What the runtime maps dies with its buffer, so it is copied while that lives."""
+        """A copy of one result. The mapped memory is freed with its buffer, so it is copied before."""
         view = outputs.get_as_object(index, self.rt.HalBufferView)
         mapped = view.map()
         return np.array(mapped.asarray(view.shape, _FLOAT32))
-
-    def _pack(self, state: Arrays) -> np.ndarray:
-        """h (and c) as the module's flat state."""
-        return np.concatenate([state[spec.name].ravel() for spec in self._states])
-
-    def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        shapes = [self._shape(spec) for spec in self._states]
-        ends = np.cumsum([prod(shape) for shape in shapes])
-        parts = zip(self._states, np.split(flat, ends[:-1]), shapes, strict=True)
-        return {spec.name: part.reshape(shape).copy() for spec, part, shape in parts}
 
     def close(self) -> None:
         super().close()
@@ -106,7 +95,7 @@ class _IreeSession(ChunkedSession):
 
 
 class EnclosedSession(_IreeSession):
-    """`step` takes x alone: the state is in the module's globals, or starts from zeros in every call."""
+    """`step` takes x alone: the state is in the module's globals, or every call starts from zeros."""
 
     def reset(self) -> None:
         if self._streams:
@@ -116,10 +105,10 @@ class EnclosedSession(_IreeSession):
         return self.to_host(self.invoke(self._function, [self.to_device(x)], 1), 0)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._unpack(self.to_host(self._call("get_state"), 0))
+        return self._state_of_flat(self.to_host(self._call("get_state"), 0))
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", self.to_device(self._pack(state)))
+        self._call("set_state", self.to_device(self._flat_state(state)))
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self.invoke(self._module.lookup_function(name), arguments, 1)
@@ -142,17 +131,17 @@ class StitchedSession(_IreeSession):
         return self.to_host(outputs, 0)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._unpack(self.to_host(self.packed([self.state]), 0))
+        return self._state_of_flat(self.to_host(self.packed([self.state]), 0))
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = self.to_device(self._pack(state))
+        self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return StitchedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
 
 
-class _IreeBound:
-    """Device buffers for every chunk, made beforehand. The runtime returns from a call when its work is done."""
+class _IreeBound(SynchronousBound):
+    """Calls on device buffers that were made beforehand, one for each chunk."""
 
     def __init__(self, session: _IreeSession, invoke: Callable[..., None], function: Any, ring: list[Any]) -> None:
         self._session = session
@@ -161,20 +150,17 @@ class _IreeBound:
         self._ring = cycle(self._prepared(ring))
         self._list = session.rt.VmVariantList
         self._outputs = session.rt.VmVariantList(2)
-        """Used again by every call: the runtime empties it before it returns its results there."""
+        """The same for every call: the runtime empties it before it puts the results there."""
 
     def _prepared(self, ring: list[Any]) -> list[Any]:
         return ring
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._session.to_host(self._outputs, 0)}
 
 
 class EnclosedBound(_IreeBound):
-    """A call is one `invoke` with an argument list that was packed beforehand."""
+    """Calls that are one `invoke` with an argument list that was packed beforehand."""
 
     def _prepared(self, ring: list[Any]) -> list[Any]:
         return [self._session.packed([x]) for x in ring]
@@ -184,7 +170,7 @@ class EnclosedBound(_IreeBound):
 
 
 class StitchedBound(_IreeBound):
-    """A call packs x and the state that the last one returned, and keeps the state that comes back."""
+    """Calls that pack x and the state that the last call returned, and keep the state that they return."""
 
     _session: StitchedSession
 
@@ -208,7 +194,7 @@ def _instance() -> Any:
 
 
 def _device(threads: int) -> Any:
-    """`local-sync` runs everything on the calling thread; `local-task` has workers, as the environment says."""
+    """`local-sync` runs everything on the calling thread; `local-task` has as many workers as the environment says."""
     import iree.runtime as rt
 
     for name, value in environment(threads).items():

@@ -1,4 +1,4 @@
-"""The tensors of a function while it is written: named ones, elementwise expressions without a name, constants."""
+"""The tensors of a function while it is written: named values, elementwise expressions without a name, constants."""
 
 from __future__ import annotations
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
-from rnnbench.backends.jax.environment import import_jax, missing, variables
+from rnnbench.backends.jax.environment import import_jax, missing_variable, variables
 from rnnbench.backends.shared import probe_packages, require_support
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
 NATIVE = ("float32", "float64")
-STORED = ("float16", "bfloat16")
+ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
-
-
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
@@ -27,17 +25,18 @@ class JaxBackend:
         return probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
 
     def support(self, request: Request) -> Support:
-        reason = _refusal(request)
-        if reason:
+        if reason := _unsupported(request):
             return Support("unsupported", reason)
         stand_ins = []
         if request.strategy.state == "stateful":
-            stand_ins.append("functions are pure: an array that the session holds is donated to each call")
-        if request.precision.uniform in STORED:
+            stand_ins.append(
+                "JAX's functions are pure: the session has the state in an array that is donated to each call."
+            )
+        if request.precision.uniform in ROUNDED:
             dtype = request.precision.uniform
-            stand_ins.append(f"products are float32 on the CPU, and what each operation gives is rounded to {dtype}")
+            stand_ins.append(f"Products are float32 on the CPU, and each operation's result is rounded to {dtype}.")
         level: Level = "emulated" if stand_ins else "native"
-        return Support(level, "; ".join(stand_ins), environment=variables(request), covers=COVERS)
+        return Support(level, " ".join(stand_ins), environment=variables(request), covers=COVERS)
 
     def load(self) -> None:
         import_jax()
@@ -45,7 +44,7 @@ class JaxBackend:
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
         require_support(self, request)
-        if reason := missing(request):
+        if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()
         from rnnbench.backends.jax.program import build_program
@@ -53,12 +52,12 @@ class JaxBackend:
         return build_program(request, cache)
 
 
-def _refusal(request: Request) -> str:
+def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route != ROUTE:
         return f"JAX has the route {ROUTE} here, and not {request.route}."
-    if request.precision.uniform not in (*NATIVE, *STORED):
-        return f"Programs compute in one dtype throughout here: {', '.join((*NATIVE, *STORED))}."
+    if request.precision.uniform not in (*NATIVE, *ROUNDED):
+        return f"A program computes in one dtype here: {', '.join((*NATIVE, *ROUNDED))}."
     if request.strategy.time == "fused":
-        return "JAX's RNN operator, jax.experimental.rnn, is cuDNN's: it does not run on the CPU."
+        return "JAX's RNN operator, jax.experimental.rnn, is that of cuDNN and does not run on the CPU."
     return ""

@@ -1,4 +1,4 @@
-"""How JAX is set up: what it reads from its environment when it is imported, and where its computations run."""
+"""How JAX is set up: the variables that it reads when it is imported, and the thread that its computations run on."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from rnnbench.backends.base import Request
 def variables(request: Request) -> Mapping[str, str]:
     """Variables that the worker of a request needs.
 
-    `NPROC` sizes XLA's thread pools; at one thread the compiler is also told to split no operation among threads.
+    `NPROC` sizes XLA's thread pools. With one thread a flag also keeps the compiler from splitting operations.
     """
-    wanted = {"JAX_PLATFORMS": "cpu", "NPROC": str(request.threads)}
+    needed = {"JAX_PLATFORMS": "cpu", "NPROC": str(request.threads)}
     if request.threads == 1:
-        wanted["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+        needed["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     if request.precision.uniform == "float64":
-        wanted["JAX_ENABLE_X64"] = "true"
-    return wanted
+        needed["JAX_ENABLE_X64"] = "true"
+    return needed
 
 
-def missing(request: Request) -> str:
-    """Why this process cannot build a request; empty where it can. Without 64-bit types JAX would round to 32."""
+def missing_variable(request: Request) -> str:
+    """Why this process cannot build a request, or nothing. Without the variable JAX rounds float64 to float32."""
     if request.precision.uniform == "float64" and os.environ.get("JAX_ENABLE_X64", "") not in ("true", "1"):
         return "float64 needs JAX_ENABLE_X64=true in the environment before JAX is imported"
     return ""
 
 
 def import_jax() -> None:
-    """Import JAX and have the calling thread compute: handing a call to another thread costs more than it hides.
+    """Import JAX, and make the calling thread compute: to hand a call to another thread costs more than it saves.
 
     JAX 0.10 does not read this option from its environment, and takes it only before the first computation.
     """

@@ -1,4 +1,4 @@
-"""What XLA made of a program, read off its optimised HLO: loops, and the copies of the cell in and outside of them.
+"""What XLA made of a program, read off its optimised HLO: loops, and the copies of the cell inside and outside of them.
 
 HLO text is a list of computations, each a list of instructions that may call others. A loop is a `while`; an
 instruction that came from a copy of the cell has the copy's name in its `op_name`, and fusion keeps that.
@@ -27,15 +27,15 @@ class Computation:
     loops: list[str] = field(default_factory=list)
     """The bodies of its loops."""
     copies: set[str] = field(default_factory=set)
-    """Copies of the cell that it has instructions of."""
+    """Numbers of the copies of the cell that its instructions came from."""
 
 
 def computations(hlo: str) -> tuple[str, dict[str, Computation]]:
-    """The name of the entry, and every computation by name."""
-    entry, found, current = "", dict[str, Computation](), Computation()
+    """The name of the entry computation, and every computation by name."""
+    entry, by_name, current = "", dict[str, Computation](), Computation()
     for line in hlo.splitlines():
         if header := _HEADER.match(line):
-            current = found[header[2]] = Computation()
+            current = by_name[header[2]] = Computation()
             entry = header[2] if header[1] else entry
         elif instruction := _INSTRUCTION.match(line):
             current.opcodes[instruction[1]] += 1
@@ -43,34 +43,34 @@ def computations(hlo: str) -> tuple[str, dict[str, Computation]]:
             current.copies.update(_SCOPE.findall(line))
             if instruction[1] == "while":
                 current.loops += _BODY.findall(line)
-    return entry, found
+    return entry, by_name
 
 
 def operations(hlo: str) -> dict[str, int]:
-    """Instructions by opcode in all computations; parameters, constants and tuples do nothing and are left out."""
+    """Instructions of all computations by opcode, without parameters, constants and tuples, which do nothing."""
     total: Counter[str] = Counter()
     for computation in computations(hlo)[1].values():
         total += computation.opcodes
-    nothing = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
-    return {name: count for name, count in sorted(total.items()) if name not in nothing}
+    no_work = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
+    return {name: count for name, count in sorted(total.items()) if name not in no_work}
 
 
 def lowered(hlo: str) -> str:
     """What optimised HLO says of a program, as `Artifact.lowered` has it."""
-    entry, found = computations(hlo)
-    bodies = [body for computation in found.values() for body in computation.loops]
-    inside = [copies for body in bodies if (copies := _copies(found, body))]
-    straight = _copies(found, entry) - set().union(*inside)
+    entry, by_name = computations(hlo)
+    bodies = [body for computation in by_name.values() for body in computation.loops]
+    inside = [copies for body in bodies if (copies := _copies(by_name, body))]
+    straight = _copies(by_name, entry) - set().union(*inside)
     return describe_lowered([len(copies) for copies in inside], len(straight))
 
 
-def _copies(found: dict[str, Computation], start: str) -> set[str]:
-    """Copies in a computation and in all that it calls."""
+def _copies(by_name: dict[str, Computation], start: str) -> set[str]:
+    """Numbers of the copies in a computation and in all that it calls."""
     seen, waiting, copies = set[str](), [start], set[str]()
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            copies |= found[name].copies
-            waiting += found[name].called
+            copies |= by_name[name].copies
+            waiting += by_name[name].called
     return copies

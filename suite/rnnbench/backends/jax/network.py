@@ -1,6 +1,6 @@
-"""A request as a function for `jax.jit`: the layers, each a scan over its steps or a copy of the cell for each of them.
+"""A request as a function for `jax.jit`: the layers, each a scan over its steps or a copy of the cell for each step.
 
-The state of all layers is one flat array, h before c: one argument and one result less cost 1 µs a call less.
+The state of all layers is one flat array, h before c. One argument and one result less save 1 µs a call.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jax import lax
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.jax.lowered import TAG
-from rnnbench.backends.jax.primitives import JaxOps
+from rnnbench.backends.jax.primitives import JaxPrimitives
 from rnnbench.rnn.cells import CellBody, cell_body
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
-"""x, or what becomes of it, [steps, batch, size]; and, where rows have lengths, which steps are beyond them,
+"""x or its projection, [steps, batch, size]. And, where rows have lengths, which steps are beyond them,
 [steps, batch, 1]."""
 
 
@@ -39,7 +39,7 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
         y, final = _layers(request, x, _by_row(request, state))
         flat = jnp.concatenate([array.ravel() for name in zip(*final, strict=True) for array in name])
         if request.strategy.chunk == 1:
-            # y is the last layer's h: read off the state, or XLA computes the gates for each of the two results.
+            # y is the last layer's h. It is read off the state, because XLA would compute the gates for y once more.
             flat = lax.optimization_barrier(flat)
             y = _by_row(request, flat)[-1][0].reshape(y.shape)
         return y, flat
@@ -63,7 +63,7 @@ def _layers(
     request: Request, x: jax.Array, state: Sequence[State], lengths: jax.Array | None = None
 ) -> tuple[jax.Array, list[State]]:
     """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
-    model, ops, numbers = request.model, JaxOps(x.dtype), count()
+    model, ops, numbers = request.model, JaxPrimitives(x.dtype), count()
     beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
     final = []
     for layer in range(model.layers):
@@ -84,8 +84,8 @@ def _sequence(
 ) -> tuple[jax.Array, State]:
     """One layer in one direction over x: y [steps, batch, output] and the final state.
 
-    All steps are projected at once, before the first. A loop over k copies is what `lax.scan(unroll=k)` makes of the
-    step, written out so that each copy has a name of its own, by which it is found again in what XLA makes of it.
+    All steps are projected at once, before the first. A loop over k copies is what `lax.scan(unroll=k)` makes, written
+    out so that each copy has a name of its own, by which it is found again in XLA's program.
     """
     x, beyond = steps
     number, batch, _ = x.shape
@@ -109,7 +109,7 @@ def _copies(
 ) -> tuple[jax.Array, State]:
     """A copy of the cell for each step of projected [steps, batch, gates·hidden].
 
-    After each the state of rows that have ended, or in a backward loop not begun, is zero.
+    After each copy the state is zero in the rows that the step is beyond: they have ended, or (backwards) not begun.
     """
     projected, beyond = steps
     outputs = []

@@ -1,4 +1,4 @@
-"""The primitives of the shared cell, spoken in jax.numpy."""
+"""The primitives of the shared cell in jax.numpy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 
-class JaxOps:
-    """Constants are in the network's dtype, and end up in the executable."""
+class JaxPrimitives:
+    """Constants have the network's dtype and become part of the executable."""
 
     def __init__(self, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype

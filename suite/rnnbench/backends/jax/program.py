@@ -1,4 +1,4 @@
-"""A request, compiled; and streams through the executable."""
+"""A request compiled into an executable, and streams through that executable."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     """The program of a request that `support` takes. Raises BuildError."""
     dtype = np.dtype(getattr(jnp, str(request.precision.uniform)))
     name = store.key(request, dtype)
-    found = store.find(cache, name)
-    if found is None:
+    stored = store.load(cache, name)
+    if stored is None:
         try:
             compiled, executable, artifact = _compile(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
-        store.keep(cache, name, executable, artifact)
+        store.save(cache, name, executable, artifact)
     else:
-        compiled, artifact = found
+        compiled, artifact = stored
     tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
-    return JaxProgram(request, artifact, compiled, dtype, found is not None, tail)
+    return JaxProgram(request, artifact, compiled, dtype, stored is not None, tail)
 
 
 def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, Artifact]:
@@ -70,9 +70,9 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
 
 
 def _digest(request: Request, hlo: str) -> str:
-    """Of the optimised HLO, without the operations' origins, and of the weights, which its text leaves out.
+    """Digest of the optimised HLO without the operations' origins, and of the weights, which HLO text leaves out.
 
-    XLA numbers an executable's parts anew in every build, so equal programs are not equal bytes.
+    XLA numbers the parts of an executable anew in every build, so equal programs have different bytes.
     """
     digest = hashlib.sha256(re.sub(r", metadata=\{[^}]*\}", "", hlo).encode())
     for name, array in request.weights.named(request.model):
@@ -81,11 +81,11 @@ def _digest(request: Request, hlo: str) -> str:
 
 
 def _notes(request: Request) -> tuple[str, ...]:
-    notes = ["the weights are constants of the executable"]
+    notes = ["The weights are constants of the executable."]
     if request.model.cell != "counter":
-        notes.append("the input projection of all steps of a call is one product, outside any loop")
+        notes.append("The input projection of all steps of a call is one product, outside any loop.")
     if request.strategy.state != "none":
-        notes.append("the state of all layers is one flat array, donated to each call")
+        notes.append("The state of all layers is one flat array, donated to each call.")
     return tuple(notes)
 
 
@@ -110,17 +110,17 @@ class JaxProgram(ChunkedProgram):
 
 
 class JaxSession(ChunkedSession):
-    """A stream: the state is the array that the last call returned, and the next call consumes it."""
+    """A stream. Its state is the array that the last call returned; the next call consumes it."""
 
     def __init__(self, program: JaxProgram) -> None:
         super().__init__(program)
         self._call = program.call
-        self._stored = program.dtype
+        self._compute = program.dtype
         self.state: Any = None
         self.reset()
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
-        x = x.astype(self._stored, copy=False)
+        x = x.astype(self._compute, copy=False)
         if self._streams:
             y, self.state = self._call(x, self.state)
         else:
@@ -128,7 +128,7 @@ class JaxSession(ChunkedSession):
         return self.to_host(y)
 
     def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        (y,) = self._call(x.astype(self._stored, copy=False), lengths)
+        (y,) = self._call(x.astype(self._compute, copy=False), lengths)
         return self.to_host(y)
 
     def to_host(self, array: Any) -> np.ndarray:
@@ -137,18 +137,13 @@ class JaxSession(ChunkedSession):
 
     def to_device(self, array: np.ndarray) -> Any:
         """A copy, in JAX's own memory."""
-        return jnp.array(array.astype(self._stored, copy=False), copy=True)
+        return jnp.array(array.astype(self._compute, copy=False), copy=True)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        flat, state = self.to_host(self.state), {}
-        for spec in self._states:
-            shape = self._shape(spec)
-            size = int(np.prod(shape))
-            state[spec.name], flat = flat[:size].reshape(shape).copy(), flat[size:]
-        return state
+        return self._state_of_flat(self.to_host(self.state))
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = self.to_device(np.concatenate([state[spec.name].ravel() for spec in self._states]))
+        self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         chunks = [self.to_device(x) for x in ring]
@@ -161,7 +156,7 @@ class JaxSession(ChunkedSession):
 
 
 class _JaxBound:
-    """Arrays on the device for every chunk, made beforehand."""
+    """Calls on arrays that were put on the device beforehand, one for each chunk."""
 
     def __init__(self, session: JaxSession, call: Callable[..., Any], ring: list[Any]) -> None:
         self._session = session
@@ -178,7 +173,7 @@ class _JaxBound:
 
 
 class StreamBound(_JaxBound):
-    """A call takes the state that the last one returned, and keeps the one that comes back."""
+    """Calls that take the state that the last call returned, and keep the one that they return."""
 
     def __call__(self) -> None:
         session = self._session
@@ -186,7 +181,7 @@ class StreamBound(_JaxBound):
 
 
 class WholeBound(_JaxBound):
-    """A call starts from zeros. The ring has x, and the rows' lengths where they have any."""
+    """Calls that start from zeros. The ring has x, and the rows' lengths where they have any."""
 
     def __call__(self) -> None:
         (self._y,) = self._call(*self._next())

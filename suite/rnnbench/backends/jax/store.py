@@ -1,4 +1,4 @@
-"""Executables on disk: XLA's own serialisation beside a description, under a key of all that decides them."""
+"""Executables on disk: XLA's serialisation and a description, under a key of all that decides the executable."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SUFFIX = ".xla"
 
 
 def key(request: Request, dtype: np.dtype[np.generic]) -> str:
-    """Names an executable. Who carries the state changes nothing in it, unless nobody does."""
-    asked = {
+    """The name of an executable. A stitched and a stateful request have the same one."""
+    decisive = {
         "model": request.model.model_dump(),
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
@@ -34,14 +34,14 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
         "flags": os.environ.get("XLA_FLAGS", ""),
         "threads": request.threads,
         "processor": _processor(),
-        "generator": _generator(),
+        "sources": _sources(),
         "weights": request.weights.digest(request.model),
     }
-    return f"jax-{hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]}"
+    return f"jax-{hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]}"
 
 
-def find(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None:
-    """An executable that an earlier build left, loaded, with its description."""
+def load(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None:
+    """An executable that an earlier build left, and its description; None where there is none."""
     description = folder / f"{name}.json"
     if not description.is_file():
         return None
@@ -50,19 +50,19 @@ def find(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None
     return serialize_executable.deserialize_and_load(*parts), artifact
 
 
-def keep(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
-    """Each file whole or not at all, the description last: it is what `find` looks for."""
+def save(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
+    """Each file is written as a whole or not at all. The description is the last: it is what `load` looks for."""
     folder.mkdir(parents=True, exist_ok=True)
-    described = artifact.model_dump_json(indent=1).encode()
-    for suffix, content in ((SUFFIX, executable), (".json", described)):
+    description = artifact.model_dump_json(indent=1).encode()
+    for suffix, content in ((SUFFIX, executable), (".json", description)):
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".building-", delete=False) as file:
             file.write(content)
         Path(file.name).replace(folder / f"{name}{suffix}")
 
 
 @cache
-def _generator() -> str:
-    """Digest of the modules that make programs: an edit there makes new ones."""
+def _sources() -> str:
+    """Digest of the modules that make programs: an edit of one makes new programs."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

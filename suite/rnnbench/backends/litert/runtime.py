@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
 from rnnbench.backends.litert.store import Stored
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 
 class LitertProgram(ChunkedProgram):
@@ -66,22 +66,13 @@ class LitertSession(ChunkedSession):
         return y
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays([])
+        return {}
 
     def _write_state(self, state: Arrays) -> None:
         """There is none to take."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return LitertBound(self, ring)
-
-    def _arrays(self, values: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """The flat state as the suite's arrays."""
-        size = len(self._states)
-        return {spec.name: np.stack(values[index::size]) for index, spec in enumerate(self._states)}
-
-    def _values(self, state: Arrays) -> list[np.ndarray]:
-        """The suite's arrays as the flat state."""
-        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
 
 
 class StatefulSession(LitertSession):
@@ -93,10 +84,10 @@ class StatefulSession(LitertSession):
         self._set = self.interpreter.get_signature_runner("set_state")
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays([value for _, value in sorted(self._get().items(), key=_by_number)])
+        return self._state_of_rows([value for _, value in sorted(self._get().items(), key=_by_number)])
 
     def _write_state(self, state: Arrays) -> None:
-        self._set(**{f"state{index}": value for index, value in enumerate(self._values(state))})
+        self._set(**{f"state{index}": value for index, value in enumerate(self._state_by_row(state))})
 
 
 class StitchedSession(LitertSession):
@@ -116,10 +107,10 @@ class StitchedSession(LitertSession):
         return y
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays(self.state)
+        return self._state_of_rows(self.state)
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [value.copy() for value in self._values(state)]
+        self.state = [value.copy() for value in self._state_by_row(state)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return StitchedBound(self, ring)
@@ -142,14 +133,14 @@ class FusedSession(LitertSession):
         return super()._advance(x)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays([self.wrapper.GetTensor(tensor, self.subgraph) for tensor in self._tensors])
+        return self._state_of_rows([self.wrapper.GetTensor(tensor, self.subgraph) for tensor in self._tensors])
 
     def _write_state(self, state: Arrays) -> None:
-        for tensor, value in zip(self._tensors, self._values(state), strict=True):
+        for tensor, value in zip(self._tensors, self._state_by_row(state), strict=True):
             self.wrapper.SetTensor(tensor, value, self.subgraph)
 
 
-class LitertBound:
+class LitertBound(SynchronousBound):
     """A call copies the next chunk in and invokes. It returns when the work is done."""
 
     def __init__(self, session: LitertSession, ring: list[np.ndarray]) -> None:
@@ -161,9 +152,6 @@ class LitertBound:
     def __call__(self) -> None:
         np.copyto(self._x, next(self._ring))
         self._invoke()
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._session.output()}

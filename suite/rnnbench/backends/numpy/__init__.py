@@ -1,4 +1,8 @@
-"""NumPy as its users run it: a Python loop over the cell. The baseline that every table has."""
+"""NumPy as its users run it: a Python loop over the cell. It declares itself the baseline, which every table has.
+
+`backend` is the place to begin. `network` is the program: calls that `recorder` recorded from the shared cell.
+`program` has its streams, `weights_file` what a build keeps.
+"""
 
 from rnnbench.backends.numpy.backend import NumpyBackend
 

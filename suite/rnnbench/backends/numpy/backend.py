@@ -1,4 +1,4 @@
-"""NumpyBackend: what NumPy can be asked for, and the weights it builds and caches."""
+"""NumpyBackend: what it supports, and the weights that a build prepares and caches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Request, Support
 from rnnbench.backends.numpy.network import Network
-from rnnbench.backends.numpy.prepared import by_name, loaded, prepared, store
 from rnnbench.backends.numpy.program import NumpyProgram
+from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
 from rnnbench.rnn.weights import Weights
 
@@ -31,21 +31,23 @@ class NumpyBackend:
     def support(self, request: Request) -> Support:
         strategy = request.strategy
         if request.route != "eager":
-            return _unsupported(f"NumPy has one route, eager, and not {request.route}.")
+            return _unsupported(f"NumPy has the route eager, and not {request.route}.")
         if request.precision.uniform not in DTYPES:
-            return _unsupported("NumPy's products call BLAS in float32 and float64 only, in one dtype throughout.")
+            return _unsupported(
+                "NumPy's products call BLAS in float32 and float64 only, and all of a program has one dtype."
+            )
         if strategy.time == "fused":
             return _unsupported("NumPy has no RNN operator.")
         if strategy.time != "looped":
-            return _unsupported("NumPy executes eagerly: there is no program in which to unroll a loop.")
+            return _unsupported("NumPy executes eagerly, so there is no program whose loop could be unrolled.")
         environment = {name: str(request.threads) for name in THREADS}
         if strategy.state == "stateful":
-            reason = "NumPy has no program to keep a state in; arrays that the session owns stand in."
+            reason = "NumPy has no program that could keep a state; the session keeps it in arrays."
             return Support("emulated", reason, environment=environment, covers=COVERS)
         return Support("native", environment=environment, covers=COVERS)
 
     def load(self) -> None:
-        """Nothing to import: the suite itself speaks NumPy."""
+        """Nothing to import: the suite itself uses NumPy."""
 
     def build(self, request: Request, cache: Path) -> NumpyProgram:
         require_support(self, request)
@@ -54,8 +56,8 @@ class NumpyBackend:
         path = cache / f"numpy-{source[:32]}.npz"
         cached = path.exists()
         if not cached:
-            store(path, prepared(request.weights, dtype))
-        weights = loaded(path)
+            save_weights(path, for_products(request.weights, dtype))
+        weights = load_weights(path)
         network = Network(request, weights, dtype)
         artifact = Artifact(
             source_digest=source,
@@ -80,7 +82,7 @@ def _unsupported(reason: str) -> Support:
 
 
 def _source_digest(request: Request) -> str:
-    """Who carries the state changes nothing in the program, unless nobody does: then it zeroes it first."""
+    """Digest of the request. Stitched and stateful are one program; with state `none` it begins by writing zeros."""
     program = {
         "model": request.model.model_dump(),
         "time": request.strategy.time,
@@ -102,5 +104,5 @@ def _digest(lines: Iterable[str], weights: Weights) -> str:
 
 
 def _blas() -> str:
-    found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return f"{found['name']} {found['version']}"
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas['name']} {blas['version']}"

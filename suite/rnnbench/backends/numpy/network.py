@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
-from rnnbench.backends.numpy.tape import Call, Tape
+from rnnbench.backends.numpy.recorder import Call, Recorder
 from rnnbench.rnn.cells import cell_body
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Layer, Weights
@@ -23,7 +23,7 @@ class Loop:
 
     def __init__(
         self,
-        tape: Tape,
+        recorder: Recorder,
         model: Model,
         layer: Layer,
         x: np.ndarray,
@@ -34,19 +34,21 @@ class Loop:
         beyond: np.ndarray | None,
     ) -> None:
         steps, batch, _ = x.shape
-        body = cell_body(tape, model, layer)
+        body = cell_body(recorder, model, layer)
         projected = body.project(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
-        self.project = tape.take()
+        self.project = recorder.take()
         current = np.zeros_like(projected[0])
         after = body.advance(current, state)
-        self.advance = tape.take() + [partial(np.copyto, held, new) for held, new in zip(state, after, strict=True)]
+        self.advance = recorder.take() + [
+            partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)
+        ]
         order = range(steps - 1, -1, -1) if backward else range(steps)
         self.steps = [(partial(np.copyto, current, projected[t]), self._stored(y, state, beyond, t)) for t in order]
 
     @staticmethod
     def _stored(y: np.ndarray, state: tuple[np.ndarray, ...], beyond: np.ndarray | None, t: int) -> tuple[Call, ...]:
-        """After step t: y is the state; that of rows which have ended, or in a backward loop not begun, is zero."""
-        ended = () if beyond is None else tuple(partial(np.copyto, held, 0, where=beyond[t]) for held in state)
+        """The calls after step t. They set the state to zero in rows that step t is beyond, and copy h to y."""
+        ended = () if beyond is None else tuple(partial(np.copyto, array, 0, where=beyond[t]) for array in state)
         return (*ended, partial(np.copyto, y[t], state[0]))
 
     def __call__(self) -> None:
@@ -62,17 +64,17 @@ class Loop:
 
 
 class Network:
-    """Call it to run the chunk in `x` from `state`, which it advances, to `y`; state `none` starts from zeros."""
+    """A call runs the chunk in `x` from `state`, which it advances, and writes `y`; state `none` starts from zeros."""
 
-    @np.errstate(over="ignore")  # of the sigmoid's exponential, in the pass that records
+    @np.errstate(over="ignore")  # The sigmoid's exponential may overflow in the pass that records.
     def __init__(self, request: Request, weights: Weights, dtype: np.dtype[np.generic]) -> None:
         model, chunk, batch = request.model, request.strategy.chunk, request.batch
         self.x = np.zeros((chunk, batch, model.input), dtype)
         self.state = {name: np.zeros(shape, dtype) for name, shape in model.state_shapes(batch).items()}
         self.beyond = np.zeros((chunk, batch, 1), np.bool_) if request.ragged else None
-        """Which steps of the chunk in `x` are beyond their row's length."""
+        """Which steps of the chunk in `x` are beyond their row's length, [chunk, batch, 1]."""
         self.loops: list[Loop] = []
-        tape = Tape(dtype)
+        recorder = Recorder(dtype)
         self.y = self.x
         for number in range(model.layers):
             layer_x, self.y = self.y, np.zeros((chunk, batch, model.width), dtype)
@@ -81,7 +83,7 @@ class Network:
                 state = tuple(array[row] for array in self.state.values())
                 backward = direction == 1 or model.direction == "reverse"
                 self.loops.append(
-                    Loop(tape, model, weights.row(row), layer_x, state, side, backward=backward, beyond=self.beyond)
+                    Loop(recorder, model, weights.row(row), layer_x, state, side, backward=backward, beyond=self.beyond)
                 )
         self._start: list[Call] = []
         if request.strategy.state == "none":
@@ -94,13 +96,13 @@ class Network:
             loop()
 
     def operations(self) -> dict[OperationStage, dict[str, int]]:
-        """NumPy calls by name: those before the loop, and those of one step."""
-        once = [*self._start, *(call for loop in self.loops for call in loop.project)]
-        each = [call for loop in self.loops for call in (*loop.advance, loop.steps[0][0], *loop.steps[0][1])]
-        return {OperationStage.COMPILED: _counted([*once, *each])}
+        """NumPy calls by name: those before the loop and those of one step, added up."""
+        before = [*self._start, *(call for loop in self.loops for call in loop.project)]
+        step = [call for loop in self.loops for call in (*loop.advance, loop.steps[0][0], *loop.steps[0][1])]
+        return {OperationStage.COMPILED: _counted([*before, *step])}
 
     def listing(self) -> Iterator[str]:
-        """Every call with the shapes of its arrays, in order: the program, for its digest."""
+        """Every call with the shapes of its arrays, in order: the text of the program, for its digest."""
         for call in self._start:
             yield _line(call)
         for loop in self.loops:

@@ -12,13 +12,13 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
 from rnnbench.backends.numpy.network import Network
-from rnnbench.backends.numpy.tape import Call
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.numpy.recorder import Call
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.rnn.weights import Weights
 
 
 class NumpyProgram(ChunkedProgram):
-    """Weights as the products want them; every session works in arrays of its own."""
+    """Weights in the layout that the products read. Every session has arrays of its own."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class NumpySession(ChunkedSession):
     def __init__(self, program: NumpyProgram, network: Network) -> None:
         super().__init__(program)
         self._network = network
-        # NumPy keeps its error state in a context variable: set there once, it costs no call anything.
+        # NumPy keeps its error state in a context variable. It is set there once, and no call pays for it.
         quiet = copy_context()
         quiet.run(np.seterr, over="ignore")
         self._run: Callable[[], None] = partial(cast("Callable[..., None]", quiet.run), network)
@@ -55,8 +55,8 @@ class NumpySession(ChunkedSession):
         return self._advance(x)
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        held = self._beyond()
-        ends = [partial(np.copyto, held, _beyond(len(x), lengths)) for x, lengths in ring]
+        beyond = self._beyond()
+        ends = [partial(np.copyto, beyond, _beyond(len(x), lengths)) for x, lengths in ring]
         return NumpyBound(self._network, self._run, [x for x, _ in ring], ends)
 
     def _beyond(self) -> np.ndarray:
@@ -74,11 +74,11 @@ class NumpySession(ChunkedSession):
         return NumpyBound(self._network, self._run, ring)
 
 
-class NumpyBound:
+class NumpyBound(SynchronousBound):
     def __init__(
         self, network: Network, run: Callable[[], None], ring: list[np.ndarray], ends: Sequence[Call] = ()
     ) -> None:
-        """`ends` puts each chunk's lengths in place, where its rows have any."""
+        """`ends` has, where rows have lengths, a call for each chunk that puts its lengths in place."""
         self._network = network
         self._run = run
         self._next_end = cycle(ends).__next__ if ends else None
@@ -90,14 +90,11 @@ class NumpyBound:
         self._next_chunk()()
         self._run()
 
-    def sync(self) -> None:
-        """NumPy is done when a call returns."""
-
     def output(self) -> Arrays:
         return {"y": self._network.y.copy()}
 
 
 def _beyond(steps: int, lengths: np.ndarray) -> np.ndarray:
-    """Which steps [steps, batch, 1] are beyond their row's length."""
+    """Which steps are beyond their row's length, [steps, batch, 1]."""
     beyond: np.ndarray = (np.arange(steps)[:, None] >= lengths)[..., None]
     return beyond

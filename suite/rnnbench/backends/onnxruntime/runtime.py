@@ -16,7 +16,7 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
 from rnnbench.backends.onnxruntime.options import loaded
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, SynchronousBound
 from rnnbench.backends.shared.onnx_graphs import NEXT
 
 ByTurns = tuple[Any, Any]
@@ -39,14 +39,12 @@ class OnnxRuntimeProgram(ChunkedProgram):
         del self.runtime
 
 
-class OnnxRuntimeSession(ChunkedSession):
+class OnnxRuntimeSession(AlternatingSession):
     def __init__(self, program: OnnxRuntimeProgram) -> None:
         super().__init__(program)
         self.run = program.runtime.run_with_iobinding
-        self.turn = 0
         self._runtime = program.runtime
         self._shapes = program.shapes
-        self._held = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
         self._input = np.zeros(self._whole, self._dtype)
         self._output = self.new_output()
         self._ends = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
@@ -62,9 +60,9 @@ class OnnxRuntimeSession(ChunkedSession):
 
     def _binding(self, inputs: Arrays, y: np.ndarray, turn: int) -> Any:
         binding = self._runtime.io_binding()
-        for name, array in {**inputs, **self._held[turn]}.items():
+        for name, array in {**inputs, **self._state_sets[turn]}.items():
             binding.bind_ortvalue_input(name, self._value(name, array))
-        after = {NEXT + name: array for name, array in self._held[1 - turn].items()}
+        after = {NEXT + name: array for name, array in self._state_sets[1 - turn].items()}
         for name, array in {"y": y, **after}.items():
             binding.bind_ortvalue_output(name, self._value(name, array))
         return binding
@@ -88,18 +86,11 @@ class OnnxRuntimeSession(ChunkedSession):
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
         return OnnxRuntimeBound(self, [(x.copy(), lengths.copy()) for x, lengths in ring])
 
-    def _read_state(self) -> dict[str, np.ndarray]:
-        return {name: array.copy() for name, array in self._held[self.turn].items()}
-
-    def _write_state(self, state: Arrays) -> None:
-        for name, array in self._held[self.turn].items():
-            np.copyto(array, state[name])
-
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return OnnxRuntimeBound(self, [(chunk.copy(), None) for chunk in ring])
 
 
-class OnnxRuntimeBound:
+class OnnxRuntimeBound(SynchronousBound):
     """Bindings for every chunk of the ring and either turn. The runtime returns from a call when its work is done."""
 
     def __init__(self, session: OnnxRuntimeSession, ring: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> None:
@@ -115,9 +106,6 @@ class OnnxRuntimeBound:
         turn = session.turn
         self._run(self._next_bindings()[turn])
         session.turn = 1 - turn
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._output.copy()}

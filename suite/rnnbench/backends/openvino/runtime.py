@@ -17,7 +17,7 @@ import openvino as ov
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
 from rnnbench.backends.openvino import c_api, device
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, SynchronousBound
 from rnnbench.backends.shared.onnx_graphs import NEXT
 
 
@@ -45,7 +45,7 @@ def least_call(request: Any) -> Callable[[], object]:
     return partial(own.infer, {}, share_outputs=True, decode_strings=False)
 
 
-class OpenVinoSession(ChunkedSession):
+class OpenVinoSession(AlternatingSession):
     """State in buffers by turns; or none, where both turns are alike."""
 
     def __init__(self, program: OpenVinoProgram) -> None:
@@ -56,8 +56,6 @@ class OpenVinoSession(ChunkedSession):
         self.lengths = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
         self._output = np.zeros(program.compiled.shapes["y"], self._dtype)
         self._turned = self._output.transpose(2, 0, 1, 3) if self._batch_first else self._output
-        self.turn = 0
-        self._held = [{s.name: np.zeros(self._shape(s), s.dtype) for s in self._states} for _ in range(2)]
         self.infer = self._inferences(program.compiled)
 
     def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
@@ -66,7 +64,7 @@ class OpenVinoSession(ChunkedSession):
 
     def arrays(self, turn: int) -> Arrays:
         """What a call of this turn reads and writes, by the model's own names."""
-        before, after = self._held[turn], self._held[1 - turn]
+        before, after = self._state_sets[turn], self._state_sets[1 - turn]
         arrays = {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
         return arrays if self.lengths is None else {**arrays, "lengths": self.lengths}
 
@@ -90,13 +88,6 @@ class OpenVinoSession(ChunkedSession):
         assert self.lengths is not None, "a session with lengths has a tensor for them"
         np.copyto(self.lengths, lengths)
         return self._advance(x)
-
-    def _read_state(self) -> dict[str, np.ndarray]:
-        return {name: array.copy() for name, array in self._held[self.turn].items()}
-
-    def _write_state(self, state: Arrays) -> None:
-        for name, array in self._held[self.turn].items():
-            np.copyto(array, state[name])
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return OpenVinoBound(self, ring)
@@ -125,7 +116,7 @@ class VariableSession(OpenVinoSession):
             variable.state = ov.Tensor(state[name].reshape(tuple(variable.state.shape)))
 
 
-class OpenVinoBound:
+class OpenVinoBound(SynchronousBound):
     """A chunk is copied, byte by byte, into the tensor that both requests read, which costs no more than to set another
     tensor. An inference returns when the work is done."""
 
@@ -141,9 +132,6 @@ class OpenVinoBound:
         turn = session.turn
         self._infer[turn]()
         session.turn = 1 - turn
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._session.y()}

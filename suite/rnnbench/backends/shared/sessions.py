@@ -27,11 +27,11 @@ from rnnbench.backends.base import (
 )
 
 STORED_AS = {"bfloat16": "float32", "int8": "float32"}
-"""Precisions whose arrays sessions exchange in another dtype, NumPy having none of its own."""
+"""Precisions that NumPy has no dtype for, and the dtype in which sessions exchange their arrays."""
 
 
 def rnn_signature(request: Request) -> Signature:
-    """x, y and, unless the state is `none`, the state arrays of a request."""
+    """The arrays of a request: x, y and, unless the state is `none`, the state."""
     model = request.model
     dtype = STORED_AS.get(request.precision.state, request.precision.state)
     arrays = [
@@ -47,17 +47,17 @@ def rnn_signature(request: Request) -> Signature:
 
 
 def checked(spec: ArraySpec, array: object, sizes: Mapping[str, int]) -> np.ndarray:
-    """`array` if it is what `spec` says, with `sizes` for its named dimensions; an unknown `n` may be any size ≥ 1."""
+    """`array`, if it fits `spec` with `sizes` for the named dimensions. An `n` without a size may be any size ≥ 1."""
     if not isinstance(array, np.ndarray):
         raise ArrayError(f"{spec.name}: expected a NumPy array, got {type(array).__name__}")
     if array.dtype != spec.dtype:
         raise ArrayError(f"{spec.name}: expected dtype {spec.dtype}, got {array.dtype}; cast it before the call")
-    wanted = [sizes.get(d, d) if isinstance(d, str) else d for d in spec.shape]
-    fits = array.ndim == len(wanted) and all(
-        got >= 1 if want == "n" else got == want for got, want in zip(array.shape, wanted, strict=False)
+    expected = [sizes.get(d, d) if isinstance(d, str) else d for d in spec.shape]
+    fits = array.ndim == len(expected) and all(
+        got >= 1 if size == "n" else got == size for got, size in zip(array.shape, expected, strict=False)
     )
     if not fits:
-        shape = ", ".join("n ≥ 1" if d == "n" else str(d) for d in wanted)
+        shape = ", ".join("n ≥ 1" if d == "n" else str(d) for d in expected)
         raise ArrayError(f"{spec.name}: expected shape [{shape}], got {list(array.shape)}")
     return array
 
@@ -69,13 +69,13 @@ def checked_names(what: str, specs: Sequence[ArraySpec], arrays: Arrays) -> None
 
 
 def of_one_step(request: Request) -> Request:
-    """The request of the program that ragged rests run through: a loop stays a loop, copies of the cell become one."""
+    """The request of the program that runs the rest of a call: a loop stays a loop, copies of the cell become one."""
     time = "unrolled" if request.strategy.time.startswith("unrolled") else request.strategy.time
     return replace(request, strategy=replace(request.strategy, time=time, chunk=1))
 
 
 class ChunkedProgram(ABC):
-    """A program of one chunk size. `build_tail` makes the program of size 1 that ragged rests run through."""
+    """A program of one chunk size. `build_tail` makes the program of one step, which runs the rest of a call."""
 
     def __init__(self, request: Request, artifact: Artifact, cached: bool, build_tail: Callable[[], Program]) -> None:
         self.request = request
@@ -136,9 +136,9 @@ class ChunkedSession(ABC):
         """Bind checked, C-contiguous chunks."""
 
     def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """As `_advance`, each row of the batch having a length of its own. An adapter that covers LENGTHS writes it.
+        """As `_advance`, where each row of the batch has its own length. An adapter that covers LENGTHS writes it.
 
-        No other is asked: the registry answers `unsupported` for an extra that an adapter's support does not cover.
+        It is not called for others: the registry refuses an extra that an adapter's support does not cover.
         """
         raise NotImplementedError(f"{type(self).__name__}: its support covers `lengths`; write _advance_ragged")
 
@@ -161,7 +161,7 @@ class ChunkedSession(ABC):
 
     def step(self, inputs: Arrays) -> Arrays:
         x = inputs.get("x")
-        # What is timed: a whole chunk costs these comparisons, and only the rest is looked at closely.
+        # This is timed: a whole chunk takes these comparisons only. Everything else is checked closely below.
         if (
             len(inputs) == 1
             and self._lengths is None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tensorflow.executor import executor
 
 
@@ -61,22 +61,13 @@ class TensorflowSession(ChunkedSession):
         return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(ends)) for x, ends in ring])
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays([])
+        return {}
 
     def _write_state(self, state: Arrays) -> None:
         """There is none to take."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring])
-
-    def _arrays(self, values: list[Any]) -> dict[str, np.ndarray]:
-        """Copies of the flat state as the suite's arrays."""
-        size = len(self._states)
-        return {spec.name: np.stack([v.numpy() for v in values[i::size]]) for i, spec in enumerate(self._states)}
-
-    def _values(self, state: Arrays) -> list[np.ndarray]:
-        """The suite's arrays as the flat state."""
-        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
 
 
 class StatefulSession(TensorflowSession):
@@ -91,10 +82,10 @@ class StatefulSession(TensorflowSession):
         self.function.set_external_captures([replaced.get(id(each), each) for each in captured])
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays(self.variables)
+        return self._state_of_rows([variable.numpy() for variable in self.variables])
 
     def _write_state(self, state: Arrays) -> None:
-        for variable, value in zip(self.variables, self._values(state), strict=True):
+        for variable, value in zip(self.variables, self._state_by_row(state), strict=True):
             variable.assign(value)
 
 
@@ -112,16 +103,16 @@ class StitchedSession(TensorflowSession):
         return y
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._arrays(self.state)
+        return self._state_of_rows([tensor.numpy() for tensor in self.state])
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [self.tf.constant(value) for value in self._values(state)]
+        self.state = [self.tf.constant(value) for value in self._state_by_row(state)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return StitchedBound(self, self.function, [(self.tf.constant(x),) for x in ring])
 
 
-class TensorflowBound:
+class TensorflowBound(SynchronousBound):
     """Arguments made beforehand: x of each chunk, and its rows' lengths where they have any.
 
     On a CPU a call returns when the work is done.
@@ -138,9 +129,6 @@ class TensorflowBound:
 
     def __call__(self) -> None:
         self._outputs = self._call(next(self._ring))
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
 
     def output(self) -> Arrays:
         return {"y": self._outputs[0].numpy()}

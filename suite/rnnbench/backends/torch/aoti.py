@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
+from rnnbench.backends.shared import SynchronousBound
 from rnnbench.backends.torch.generated import calls, lowered_code
 from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
 from rnnbench.backends.torch.network import example_inputs, recorded_module, zero_state
@@ -71,7 +72,7 @@ class PackageStream:
         return PackageBound(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
 
-class PackageBound:
+class PackageBound(SynchronousBound):
     """One frame of Python above the package's runner, which takes a list and returns one. What a call returned is, with
     the next x for y, what the next one takes. Where the network has swept the interpreter out of the cache, a list of
     its own would cost 1 µs and inference mode 1.5."""
@@ -86,9 +87,6 @@ class PackageBound:
         arguments = self._stream.results
         arguments[0] = self._next_x()
         self._stream.results = self._run(arguments)
-
-    def sync(self) -> None:
-        """The runner is done on the CPU when it returns."""
 
     def output(self) -> Arrays:
         with inference(True):

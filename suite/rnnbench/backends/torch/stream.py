@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 inference: Any = torch._C._InferenceMode
 """What `torch.inference_mode` enters, at 0.5 µs a call and not 1.3. Where no tensor is tracked, each call of torch
@@ -131,7 +131,7 @@ def _as_torch_wants(lengths: np.ndarray) -> Tensor:
     return torch.tensor(lengths, dtype=torch.int64)
 
 
-class TorchBound:
+class TorchBound(SynchronousBound):
     def __init__(self, calls: Sequence[Callable[[], Tensor]], to_numpy: ToNumpy) -> None:
         self._to_numpy = to_numpy
         self._next_call = cycle(calls).__next__
@@ -140,9 +140,6 @@ class TorchBound:
     def __call__(self) -> None:
         with inference(True):
             self._y = self._next_call()()
-
-    def sync(self) -> None:
-        """Torch is done on the CPU when a call returns."""
 
     def output(self) -> Arrays:
         with inference(True):

@@ -1,6 +1,13 @@
-"""Apache TVM: kernels written in TensorIR (`tvm:tir`), and Relax programs compiled from the shared cell (`tvm:relax`).
+"""Apache TVM: Relax programs from the shared cell (`relax`) or an importer (`torch`, `onnx`), and a kernel (`tir`).
 
-`backend` imports no TVM; the modules below it do, and only `load` and `build` import them.
+`backend` is the place to begin. It imports no TVM; the other modules do, and only `load` and `build` import them.
+
+- `relax`: `relax_module`, `relax_loop` and `relax_primitives` write a module, which TVM's pipeline compiles with the
+  schedule in `schedule`.
+- `torch`, `onnx`: `imported` says what is supported, `imported_module` imports, `imported_program` has the streams.
+- `tir`: `kernel`, `step`, `product`, `activations` and `packing` are a kernel written by hand in this suite. Its
+  figures measure this suite's skill and not TVM's.
+- `relax_operations` and `llvm_ir` read what TVM made of a program; `store` keeps it.
 """
 
 from __future__ import annotations

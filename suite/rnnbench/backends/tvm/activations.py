@@ -1,7 +1,7 @@
 """Vector arithmetic of the kernels: a rational tanh, and the sigmoid that follows from it.
 
-`T.tanh` and `T.sigmoid` lower to scalar calls of `tanhf` and `expf`, which cost more than a small layer's products.
-The quotient of an odd and an even polynomial needs only what vectorises: add, multiply, min, max and one division.
+`T.tanh` and `T.sigmoid` become scalar calls of `tanhf` and `expf`, which take longer than a small layer's products.
+The quotient of an odd and an even polynomial needs only operations on vectors: add, multiply, min, max, one division.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Quotient:
 
     def __mul__(self, other: Quotient) -> Quotient:
         if self.denominator is None or other.denominator is None:
-            own = other.denominator if self.denominator is None else self.denominator
-            return Quotient(self.numerator * other.numerator, own)
+            denominator = other.denominator if self.denominator is None else self.denominator
+            return Quotient(self.numerator * other.numerator, denominator)
         return Quotient(self.numerator * other.numerator, self.denominator * other.denominator)
 
     def value(self) -> Expr:
@@ -52,7 +52,7 @@ class Quotient:
 
 
 class VectorMath:
-    """Expressions over vectors of `lanes` float32. Bounds stand first in `max` and `min`, so that a NaN passes."""
+    """Expressions over vectors of `lanes` float32. In `max` and `min` the bound comes first, so that NaN passes."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -63,32 +63,33 @@ class VectorMath:
     def broadcast(self, scalar: Expr) -> Expr:
         return tirx.Broadcast(scalar, self.lanes)
 
-    def held(self, value: Expr) -> Expr:
-        """The value, computed once.
+    def stored(self, value: Expr) -> Expr:
+        """The value, computed once and stored.
 
-        A `T.Bind` would not do: the simplifier puts its expression wherever it is used. And of buffers, TVM puts those
-        of scope `global` on the stack (below 1 KiB), from where LLVM takes them to registers; not those of `local`.
+        `T.Bind` does not do this: the simplifier repeats its expression wherever it is used. The buffer has the scope
+        `global`, because TVM puts such buffers (below 1 KiB) on the stack, and LLVM takes them to registers from there.
+        It does not do that with the scope `local`.
         """
         vector = T.alloc_buffer((self.lanes,), "float32")
         T.buffer_store(vector, value, [tirx.Ramp(0, 1, self.lanes)])
         return vector[tirx.Ramp(0, 1, self.lanes)]
 
     def clamp(self, x: Expr, bound: float) -> Expr:
-        return self.held(T.max(self.constant(-bound), T.min(self.constant(bound), x)))
+        return self.stored(T.max(self.constant(-bound), T.min(self.constant(bound), x)))
 
     def relu(self, x: Expr) -> Quotient:
-        return Quotient(self.held(T.max(self.constant(0.0), x)))
+        return Quotient(self.stored(T.max(self.constant(0.0), x)))
 
     def hard_sigmoid(self, x: Expr) -> Quotient:
         """max(0, min(1, 0.2·x + 0.5))."""
         line = x * self.constant(0.2) + self.constant(0.5)
-        return Quotient(self.held(T.max(self.constant(0.0), T.min(self.constant(1.0), line))))
+        return Quotient(self.stored(T.max(self.constant(0.0), T.min(self.constant(1.0), line))))
 
     def tanh(self, x: Expr) -> Quotient:
         x = self.clamp(x, BOUND)
-        square = self.held(x * x)
-        odd = self.held(x * self._polynomial(NUMERATOR, square))
-        return Quotient(odd, self.held(self._polynomial(DENOMINATOR, square)))
+        square = self.stored(x * x)
+        odd = self.stored(x * self._polynomial(NUMERATOR, square))
+        return Quotient(odd, self.stored(self._polynomial(DENOMINATOR, square)))
 
     def sigmoid(self, x: Expr) -> Quotient:
         """½ + ½·tanh(x/2), over one denominator."""

@@ -1,4 +1,4 @@
-"""What TVM can be asked for: versions, support, and the way from a request to a program of either route."""
+"""TvmBackend: its versions, what each route supports, and how a request becomes a program."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_ELEMENTS = 2**31 - 1
 WIDEST = 16
 """Lanes of the widest vectors there are."""
 MAX_DEPTH = 1000
-"""How deep a Relax function may call itself: each level takes some of the C stack, and 3,000 overflow one of 8 MiB."""
+"""Levels of a Relax function that calls itself. Each takes some of the C stack, and 3,000 overflow a stack of 8 MiB."""
 MAX_COPIES = 512
-"""Copies of the body in one program: beyond, a build takes minutes (docs/backends/tvm.md has the figures)."""
+"""Copies of the body in one program. With more, a build takes minutes (docs/backends/tvm.md has the figures)."""
 
 
 class TvmBackend:
@@ -35,7 +35,7 @@ class TvmBackend:
         return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tvm]'", by_route=imported.PACKAGES)
 
     def support(self, request: Request) -> Support:
-        reason, upstream = _refusal(request)
+        reason, upstream = _unsupported(request)
         if reason:
             return Support("unsupported", reason, upstream)
         environment = {"TVM_NUM_THREADS": str(request.threads)}
@@ -43,7 +43,7 @@ class TvmBackend:
             reason = imported.stand_ins(request)
             return Support("emulated" if reason else "native", reason, environment=environment, covers=COVERS)
         if request.strategy.state == "stateful":
-            reason = "buffers that the session owns, mutated in place"
+            reason = "TVM's programs keep no state: they write it into buffers that the session owns."
             return Support("emulated", reason, environment=environment, covers=COVERS)
         return Support("native", environment=environment, covers=COVERS)
 
@@ -67,21 +67,21 @@ class TvmBackend:
         return build_relax(request, cache)
 
 
-def _refusal(request: Request) -> tuple[str, str]:
+def _unsupported(request: Request) -> tuple[str, str]:
     """Why a request cannot be met, and the upstream issue, if there is one; empty where it can."""
-    reason = _refusal_of_all(request) or _refusal_of_size(request)
+    reason = _unsupported_by_all(request) or _too_large(request)
     if not reason and request.route in imported.PACKAGES:
-        return imported.refusal(request)
+        return imported.unsupported(request)
     return reason, ""
 
 
-def _refusal_of_all(request: Request) -> str:
-    """What no program here can be, whatever its route."""
+def _unsupported_by_all(request: Request) -> str:
+    """Why no route has a program for a request; empty where one may."""
     strategy = request.strategy
     if request.route not in ROUTES:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.precision.uniform != "float32":
-        return "Programs compute in float32 here, in one dtype throughout."
+        return "Programs compute in float32 here, and in no other precision."
     if strategy.time == "fused" and request.route not in imported.PACKAGES:
         return (
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
@@ -90,21 +90,20 @@ def _refusal_of_all(request: Request) -> str:
     if _copies(strategy) is None:
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
     if request.threads != 1:
-        return "The programs are serial: a step is one product, too short to share among threads."
+        return "Programs are serial here: a step is one product, too short to share among threads."
     return ""
 
 
-def _refusal_of_size(request: Request) -> str:
+def _too_large(request: Request) -> str:
+    """Which limit a request exceeds; empty where it exceeds none."""
     model, strategy = request.model, request.strategy
     bodies = (_copies(strategy) or 1) * model.layers * model.directions
     if bodies > MAX_COPIES:
-        return (
-            f"A program of {bodies} copies of a step takes minutes to compile; the most that is built is {MAX_COPIES}."
-        )
+        return f"A program of {bodies} copies of a step takes minutes to compile; at most {MAX_COPIES} are built."
     gates = max(1, GATES[model.cell])
     depth = strategy.chunk // (_copies(strategy) or 1)
     if request.route == "relax" and depth > MAX_DEPTH:
-        return f"Relax loops by recursion, and {depth} levels could overflow the stack; the most is {MAX_DEPTH}."
+        return f"Relax loops by recursion, and {depth} levels could overflow the stack; at most {MAX_DEPTH} are built."
     elements = max(
         size(layout(model, WIDEST)), (strategy.chunk + 1) * request.batch * (model.width + model.input + gates * WIDEST)
     )
@@ -114,5 +113,5 @@ def _refusal_of_size(request: Request) -> str:
 
 
 def _copies(strategy: Strategy) -> int | None:
-    """Copies of the step in one pass of a loop; an imported operator has one for each step; None for other times."""
+    """Copies of the step in one pass of a loop. An imported operator has one for each step. None: unknown `time`."""
     return strategy.chunk if strategy.time == "fused" else copies(strategy)

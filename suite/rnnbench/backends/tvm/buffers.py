@@ -1,4 +1,4 @@
-"""Memory that NumPy and TVM both see: flat float32 arrays on cache lines, and the tensors that alias them."""
+"""Memory that NumPy and TVM share: flat float32 arrays aligned to cache lines, and the tensors over them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 64
-"""Bytes. TVM's kernels assume it of every argument, and NumPy's own arrays lack it."""
+"""Bytes. TVM's kernels assume this alignment of every argument, and NumPy's arrays do not have it."""
 
 
 class Buffer:
@@ -30,7 +30,7 @@ class Buffer:
 
 
 class StateBuffer(Buffer):
-    """The arrays of a state one after the other, each of them by name, and last the kernel's own element (its turn)."""
+    """The arrays of a state one after the other, each also by name. The last element is the kernel's (its turn)."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         sizes = {name: int(np.prod(shape)) for name, shape in shapes.items()}

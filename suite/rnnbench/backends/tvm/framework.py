@@ -1,4 +1,4 @@
-"""Importing TVM without what it does not need here, and the target that programs are compiled for."""
+"""Importing TVM without torch, and the target that programs are compiled for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 
 @cache
 def import_tvm() -> Any:
-    """The module `tvm`. Where torch is installed, TVM's import would import it too, for its own tensors' sake.
+    """The module `tvm`. Where torch is installed, TVM imports it too, to accept its tensors.
 
-    Nothing here hands a torch tensor to TVM, so the import is kept from it: that is a second and 200 MB that would
-    count as TVM's. A name that is None in `sys.modules` raises ImportError, which TVM takes for "not installed".
+    No torch tensor is passed to TVM here, so torch is hidden: its second and its 200 MB would count as TVM's. A name
+    that is None in `sys.modules` raises ImportError, which TVM takes for "not installed".
     """
     hidden = "torch" not in sys.modules
     if hidden:

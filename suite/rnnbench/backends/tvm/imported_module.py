@@ -13,15 +13,15 @@ Shape = tuple[int, ...]
 
 
 def imported_module(request: Request) -> Any:
-    """With the weights in it, as constants that are folded. Raises BuildError."""
+    """The module, with the weights in it as folded constants. Raises BuildError."""
     tvm = import_tvm()
     module = _from_torch(request) if request.route == "torch" else from_onnx(request)
-    # A torch weight is transposed before each product, and so in each step, until it is folded.
+    # A torch weight is transposed before each product, that is in each step, until constants are folded.
     return tvm.relax.transform.FoldConstant()(tvm.relax.transform.LegalizeOps()(module))
 
 
 def argument_shapes(request: Request) -> tuple[Shape, ...]:
-    """Of x and the state; ONNX's authored graphs have rows of steps·batch, and of layers·batch."""
+    """The shapes of x and the state. Authored ONNX graphs have steps·batch rows in x, and layers·batch in the state."""
     if request.route == "torch":
         return torch_export.argument_shapes(request)
     x, *state = torch_export.argument_shapes(request)
@@ -40,7 +40,7 @@ def _from_torch(request: Request) -> Any:
 
 
 def from_onnx(request: Request) -> Any:
-    """Raises BuildError with what the importer says of an operator that it does not have."""
+    """The suite's ONNX graph, imported. Raises BuildError with the importer's message where it lacks an operator."""
     from tvm.relax.frontend.onnx import from_onnx as tvm_from_onnx
 
     from rnnbench.backends.shared.onnx_graphs import build_graph

@@ -1,4 +1,4 @@
-"""Routes `torch` and `onnx`: an imported module, compiled to a library for Relax's virtual machine; and its streams."""
+"""Routes `torch` and `onnx`: an imported module, compiled to a library for Relax's virtual machine, and its streams."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound, Request
-from rnnbench.backends.shared import ChunkedSession, of_one_step
+from rnnbench.backends.shared import ChunkedSession, SynchronousBound, of_one_step
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
-from rnnbench.backends.tvm.relax_counting import operations
+from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.relax_session import as_numpy
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 from rnnbench.rnn.spec import Model
 
 NOTES = (
-    "The module is the importer's own, with constants folded: no step transposes torch's weights.",
-    "Scheduled as the route relax is: TVM's default pipeline leaves scalar loops, ten times slower.",
+    "The module is the importer's, with constants folded, so that no step transposes torch's weights.",
+    "The schedule is that of the route relax. TVM's default pipeline leaves scalar loops, which are 10 times slower.",
 )
 
 
@@ -31,20 +31,20 @@ class ImportedProgram(VmProgram):
 
 
 def build_imported(request: Request, cache: Path) -> ImportedProgram:
-    """The program of a request that `support` takes. Raises BuildError. What imports it is imported in a cold build."""
+    """The program of a supported request. Raises BuildError. Only a build that is not cached imports the framework."""
     lowered = partial(_lowered, model=request.model)
     stored = compiled(request, cache, imported_module, origin="imported", lowered=lowered, notes=NOTES)
     return ImportedProgram(request, stored, lambda: build_imported(of_one_step(request), cache))
 
 
 def _lowered(module: Any, model: Model) -> str:
-    """Copies of the cell are counted by its activations (a counter's: sums), which the names of fused kernels tell of.
+    """Copies of the cell, counted by its activations (a counter's by its sums), which the names of kernels contain.
 
-    Not by its products: the first one of a state of zeros is folded.
+    They are not counted by products: the first product with a state of zeros is folded.
     """
     name = "add" if model.cell == "counter" else model.activation
-    found = sum(count * kernel.count(name) for kernel, count in operations(module).items())
-    return f"unrolled {found // (2 if model.cell == 'lstm' else 1)}"
+    activations = sum(count * kernel.count(name) for kernel, count in operations(module).items())
+    return f"unrolled {activations // (2 if model.cell == 'lstm' else 1)}"
 
 
 class ImportedSession(ChunkedSession):
@@ -52,7 +52,7 @@ class ImportedSession(ChunkedSession):
 
     def __init__(self, program: ImportedProgram, main: Any) -> None:
         super().__init__(program)
-        # ONNX's importer makes of a single output a tensor, torch's a tuple of one.
+        # A single output is a tensor from ONNX's importer, and a tuple of one tensor from torch's.
         self.main = main if self._states or program.request.route == "torch" else lambda x: (main(x),)
         self._x_shape, *self._state_shapes = argument_shapes(program.request)
         self._in = Buffer(prod(self._x_shape), self._x_shape)
@@ -69,8 +69,8 @@ class ImportedSession(ChunkedSession):
         return self.to_y(result)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        held = zip(self._states, self.state, strict=True)
-        return {spec.name: as_numpy(tensor).reshape(self._shape(spec)) for spec, tensor in held}
+        tensors = zip(self._states, self.state, strict=True)
+        return {spec.name: as_numpy(tensor).reshape(self._shape(spec)) for spec, tensor in tensors}
 
     def _write_state(self, state: Arrays) -> None:
         buffers = [Buffer(prod(shape), shape) for shape in self._state_shapes]
@@ -85,8 +85,8 @@ class ImportedSession(ChunkedSession):
         return ImportedBound(self, [chunk.tensor for chunk in chunks])
 
 
-class ImportedBound:
-    """`main` on each chunk in turn, and on the state that the last call returned."""
+class ImportedBound(SynchronousBound):
+    """Calls of `main` on each chunk in turn and on the state that the last call returned."""
 
     def __init__(self, session: ImportedSession, ring: list[Any]) -> None:
         self._session = session
@@ -98,9 +98,6 @@ class ImportedBound:
         session = self._session
         self._result = result = self._main(self._next(), *session.state)
         session.state = tuple(result[1:])
-
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
 
     def output(self) -> Arrays:
         return {"y": self._session.to_y(self._result)}

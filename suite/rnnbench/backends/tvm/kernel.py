@@ -2,7 +2,7 @@
 
 For each layer and direction, for each tile of time: the projection of x for all steps of the tile (a matrix product
 that reads w_ih once), then the steps one after the other, each of which reads w_hh once. States, projections and the
-outputs of a layer lie in scratch, in rows padded to whole vectors.
+outputs of a layer are in scratch memory, in rows padded to whole vectors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr
-from rnnbench.backends.tvm.machine import MARK
+from rnnbench.backends.tvm.llvm_ir import MARK
 from rnnbench.backends.tvm.packing import PackedLayer, layout, size
 from rnnbench.backends.tvm.product import Emitter, Rows
 from rnnbench.backends.tvm.step import CellStep, StepRows
@@ -24,7 +24,7 @@ from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES, Model
 
 TILE = 16
-"""Steps whose projections are computed together: enough to read w_ih rarely, few enough for the caches."""
+"""Steps whose projections are computed together: enough that w_ih is read rarely, few enough for the caches."""
 
 
 def tile(strategy: Strategy) -> int:
@@ -37,8 +37,8 @@ def kernel(model: Model, strategy: Strategy, batch: int, lanes: int) -> Any:
     """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
-    one `state` that changes in place where it is stateful. Its last element is 0 or 1: which way the first step shall
-    go through the blocks of weights. No result depends on it.
+    one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
+    step reads the blocks of weights. No result depends on it.
     """
     return _Kernel(model, strategy, batch, lanes).build()
 
@@ -98,7 +98,7 @@ class _Kernel:
         return turn[0]
 
     def _allocate(self) -> None:
-        """Scratch, in one piece: outputs of two layers, projections of a tile, a state, and two spare vectors."""
+        """Scratch memory in one buffer: outputs of two layers, projections of a tile, a cell state, two vectors."""
         model, batch = self.model, self.batch
         gates = max(1, GATES[model.cell])
         shapes = [((self.chunk + 1) * batch, model.output)] * (min(model.layers, 2) * model.directions)
@@ -180,7 +180,7 @@ class _Kernel:
                 advance(turn * self.copies + copy)
 
     def _sources(self, layer: int) -> list[Rows]:
-        """What a layer reads, a row for each step and sequence: x, or the outputs of the layer below side by side."""
+        """The rows that a layer reads, one for each step and sequence: x, or the outputs of the layer below."""
         model = self.model
         if layer == 0:
             return [Rows(self.x, 0, model.input, model.input)]

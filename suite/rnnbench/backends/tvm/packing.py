@@ -1,9 +1,9 @@
-"""How the weights of a model lie in the one buffer that its kernel reads.
+"""The layout of a model's weights in the one buffer that its kernel reads.
 
 A product by a matrix of [gates·units, k] is computed block by block. A block is `vectors` vectors of `lanes` outputs,
-and its weights lie as [k, vectors, lanes]: the innermost loop reads memory in order, and every output has a lane of an
-accumulator. All gates of a unit are in one block: vector g·columns + j holds gate g of the block's j-th vector of
-units. Units are padded with zeros to whole vectors; a bias lies as [gates, padded].
+and its weights are laid out as [k, vectors, lanes]: the innermost loop reads memory in order, and every output has a
+lane of an accumulator. All gates of a unit are in one block: vector g·columns + j holds gate g of the block's j-th
+vector of units. Units are padded with zeros to whole vectors. The layout of a bias is [gates, padded].
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class PackedLayer:
-    """One layer in one direction. What a cell or a model lacks is None."""
+    """One layer in one direction. A part that the cell or the model does not have is None."""
 
     w_ih: Matrix
     w_hh: Matrix
@@ -98,7 +98,7 @@ class PackedLayer:
     """The candidate's recurrent weights, where the reset gate comes before their product."""
     w_hr: Matrix | None
     b_x: Bias | None
-    """What is added to the projection of x: b_ih, and of b_hh all that no gate scales."""
+    """The bias of the projection of x: b_ih, and those parts of b_hh that no gate scales."""
     b_n: Bias | None
     """The candidate's part of b_hh, where the reset gate scales it."""
 

@@ -1,4 +1,4 @@
-"""What every kernel is made of: copies of rows, and the product of rows by a packed matrix, kept in registers."""
+"""The parts of every kernel: copies of rows, and the product of rows by a packed matrix in registers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ACCUMULATORS = 24
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a buffer: row r starts at element `start + r·stride`, and `width` of its elements count."""
+    """Rows of a buffer: row r starts at element `start + r·stride` and has `width` elements."""
 
     buffer: Expr
     start: Expr
@@ -54,7 +54,7 @@ class Emitter(VectorMath):
         T.buffer_store(buffer, value, [tirx.Ramp(start, 1, self.lanes)])
 
     def copy(self, target: Rows, source: Rows, rows: Expr) -> None:
-        """The elements that count, of each row."""
+        """Copies the elements of each row, without its padding."""
         vectors, lanes = source.width // self.lanes, self.lanes
 
         def row(index: Expr) -> None:
@@ -70,7 +70,7 @@ class Emitter(VectorMath):
         self.each(rows, row)
 
     def clear(self, target: Rows, rows: int) -> None:
-        """Zeros, in the padding too."""
+        """Writes zeros, also in the padding."""
         vectors = self.padded(target.width) // self.lanes
 
         def row(index: Expr) -> None:
@@ -90,10 +90,10 @@ class Emitter(VectorMath):
         finish: Callable[[Expr, Expr, Sequence[Expr]], None],
         flipped: Expr = 0,
     ) -> None:
-        """`count` rows of `sources`, side by side, by a packed matrix. `count` may vary and is `most` at most.
+        """The product of `count` rows of `sources`, side by side, by a packed matrix. `count` may vary, up to `most`.
 
         An output starts from `initial(row, unit, gate)` and goes to `finish(row, unit, gates)`, where `unit` is the
-        first of a vector of units. Blocks run from the last to the first where `flipped` is 1, and not 0.
+        first of a vector of units. Blocks run backwards where `flipped` is 1, else forwards.
         """
 
         def block(index: Expr) -> None:
@@ -140,7 +140,7 @@ class Emitter(VectorMath):
     def _in_tiles(self, count: Expr, most: int, vectors: int, body: Callable[[Sequence[Expr]], None]) -> None:
         """`body` with a few rows at a time.
 
-        Where `count` varies, a last tile that is not full repeats the last row: `body` must bear that.
+        Where `count` varies and the last tile is not full, it repeats the last row: `body` must allow that.
         """
         limit = min(most, max(1, MAX_ACCUMULATORS // vectors))
         size = next((s for s in range(limit, limit // 2, -1) if most % s == 0), limit)

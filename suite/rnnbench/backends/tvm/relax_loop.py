@@ -1,7 +1,7 @@
-"""A loop over time in Relax: a function that does one step, or k of them, and calls itself while steps are left.
+"""A loop over time in Relax: a function that runs one step, or k steps, and calls itself while steps are left.
 
-It takes the number of the step, what the steps read, the outputs so far and the state. Outputs are written in place, a
-row for each step, into memory that the caller allocated for this call alone.
+Its arguments are the number of the step, the projected inputs, the outputs so far and the state. Outputs are written in
+place, a row for each step, into memory that the caller allocated for this call alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tvm.relax import BlockBuilder, op
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
-from rnnbench.backends.tvm.relax_ops import RelaxOps, Value
+from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.rnn.cells import CellBody
 
 State = tuple[Value, ...]
@@ -24,14 +24,14 @@ State = tuple[Value, ...]
 class Loop:
     """The function of one layer in one direction, added to the module of `builder`.
 
-    `projected` is the shape of what the steps read, [steps, batch, width]; `shapes` are those of the state, h first.
+    `projected` is the shape of the projected inputs, [steps, batch, width]; `shapes` are those of the state, h first.
     """
 
     def __init__(
         self,
         builder: BlockBuilder,
         name: str,
-        cell: Callable[[RelaxOps], CellBody[Value]],
+        cell: Callable[[RelaxPrimitives], CellBody[Value]],
         projected: tuple[int, int, int],
         shapes: list[tuple[int, int]],
         backward: bool,
@@ -53,7 +53,7 @@ class Loop:
 
     def _function(self) -> Any:
         builder = BlockBuilder()
-        ops = RelaxOps(builder)
+        ops = RelaxPrimitives(builder)
         step, projected, outputs, *state = self._arguments
         with builder.function("steps", self._arguments):
             with builder.dataflow():
@@ -71,7 +71,7 @@ class Loop:
             builder.emit_func_output(builder.emit(relax.If(left, again, relax.Tuple([outputs, *state]))))
         return builder.get()["steps"].without_attr("global_symbol")
 
-    def run(self, ops: RelaxOps, projected: Value, state: State) -> tuple[Value, State]:
+    def run(self, ops: RelaxPrimitives, projected: Value, state: State) -> tuple[Value, State]:
         """All steps, from `state`: outputs [steps·batch, size] and the final state."""
         steps, batch, size = self._outputs
         shaped = ops.reshaped(projected, steps, batch, -1)

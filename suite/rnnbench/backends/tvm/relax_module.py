@@ -1,9 +1,9 @@
-"""A Relax module for a request: the shared cell of `rnn/cells.py`, spoken in Relax, with its weights as constants.
+"""A Relax module for a request: the shared cell of `rnn/cells.py` in Relax, with its weights as constants.
 
-`main` gives (y, (h, c)). Without a state it takes x alone. Stitched, it takes x and all that the last call gave, so
-that nobody has to take that apart. Stateful, it takes x and (h, c), and writes the new state into their memory as well.
-Unrolled, it has a copy of the cell for each step. Looped, it calls a function that does a step and then calls itself:
-Relax has no loop, and recursion under an `if` is how one is written.
+`main` returns (y, (h, c)). Without a state it takes x alone. Stitched, it takes x and the whole result of the last
+call, so that no caller has to take the result apart. Stateful, it takes x and (h, c), and also writes the new state
+into their memory. Unrolled, it has a copy of the cell for each step. Looped, it calls a function that runs a step and
+then calls itself: Relax has no loop, so a loop is written as recursion under an `if`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tvm.relax import BlockBuilder, op
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tvm.relax_loop import Loop, State
-from rnnbench.backends.tvm.relax_ops import RelaxOps, Value
+from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.rnn.cells import CellBody, cell_body
 from rnnbench.rnn.spec import GATES
@@ -34,7 +34,7 @@ class _Module:
         self.batch = request.batch
         self.layers = request.weights.layers
         self.builder = BlockBuilder()
-        self.ops = RelaxOps(self.builder)
+        self.ops = RelaxPrimitives(self.builder)
         self.shapes = self.model.state_shapes(self.batch)
         self.copies = copies(self.strategy) or 1
         self.loops = self._loops() if self.copies < self.strategy.chunk else []
@@ -65,14 +65,14 @@ class _Module:
                         finals.append(final)
                     sequence = self.ops.joined(outputs, axis=1)
                 shaped = self.ops.reshaped(sequence, chunk, batch, model.width)
-                output = self.builder.emit_output(relax.Tuple([shaped, relax.Tuple(self._kept(given, finals))]))
+                output = self.builder.emit_output(relax.Tuple([shaped, relax.Tuple(self._final_state(given, finals))]))
             self.builder.emit_func_output(output)
         return self.builder.get()
 
     def _backward(self, direction: int) -> bool:
         return direction == 1 or self.model.direction == "reverse"
 
-    def _cell(self, ops: RelaxOps, index: int) -> CellBody[Value]:
+    def _cell(self, ops: RelaxPrimitives, index: int) -> CellBody[Value]:
         nothing = np.empty((0, 0), np.float32)
         layer = self.layers[index] if self.layers else Layer(nothing, nothing, None, None, None)
         return cell_body(ops, self.model, layer)
@@ -106,7 +106,7 @@ class _Module:
         return self.ops.joined(outputs[::-1] if backward else outputs, axis=0), state
 
     def _states(self, given: list[Value]) -> list[State]:
-        """The initial state of each layer and direction: the one given, or zeros."""
+        """The initial state of each layer and direction: the given one, or zeros."""
         columns = []
         for column, (rows, batch, size) in enumerate(self.shapes.values()):
             if given:
@@ -116,13 +116,13 @@ class _Module:
                 columns.append([self.ops.constant(np.zeros((batch, size), np.float32))] * rows)
         return list(zip(*columns, strict=True))
 
-    def _kept(self, given: list[Value], finals: list[State]) -> list[Value]:
-        """The final state in the shapes of the one given; in its memory too, where a session keeps it."""
-        kept = []
+    def _final_state(self, given: list[Value], finals: list[State]) -> list[Value]:
+        """The final state in the shapes of the given one. Where it is stateful, it is also written to that memory."""
+        values = []
         for argument, rows, shape in zip(given, zip(*finals, strict=True), self.shapes.values(), strict=False):
             value = self.ops.reshaped(self.ops.joined(list(rows), axis=0), *shape)
-            kept.append(self._written(argument, value) if self.strategy.state == "stateful" else value)
-        return kept
+            values.append(self._written(argument, value) if self.strategy.state == "stateful" else value)
+        return values
 
     def _written(self, target: Value, value: Value) -> Value:
         """`target`, its memory overwritten with `value`."""

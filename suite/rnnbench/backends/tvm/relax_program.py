@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import of_one_step
+from rnnbench.backends.tvm import relax_operations
 from rnnbench.backends.tvm.framework import lanes
-from rnnbench.backends.tvm.relax_counting import relax_lowered
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_session import RelaxSession
 from rnnbench.backends.tvm.schedule import VECTORS
@@ -21,15 +21,15 @@ class RelaxProgram(VmProgram):
 
 
 def build_relax(request: Request, cache: Path) -> RelaxProgram:
-    """The program of a request that `support` takes. Raises BuildError."""
-    lowered = partial(relax_lowered, model=request.model)
+    """The program of a supported request. Raises BuildError."""
+    lowered = partial(relax_operations.lowered, model=request.model)
     stored = compiled(request, cache, relax_module, origin="authored", lowered=lowered, notes=_notes())
     return RelaxProgram(request, stored, lambda: build_relax(of_one_step(request), cache))
 
 
 def _notes() -> tuple[str, ...]:
     return (
-        f"Scheduled here: products keep {VECTORS} vectors of {lanes()} lanes in registers, and the rest is "
-        "loops over vectors. TVM's default pipeline leaves scalar loops, ten times slower.",
+        f"The suite adds a schedule to TVM's pipeline: products keep {VECTORS} vectors of {lanes()} lanes in "
+        "registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
         "The projection of x is one product before the first step.",
     )

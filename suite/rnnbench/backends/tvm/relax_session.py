@@ -1,4 +1,4 @@
-"""Streams through Relax's virtual machine. Every argument is a ready tensor: raw NumPy would crash the process."""
+"""Streams through Relax's virtual machine. Every argument is a TVM tensor: a NumPy array would crash the process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tvm.buffers import Buffer
 
 
 class RelaxSession(ChunkedSession):
-    """A stitched state is what the last call returned, (y, (h, c)). A stateful one is buffers that calls write into."""
+    """A stitched state is the result of the last call, (y, (h, c)). A stateful one is in buffers that calls write."""
 
     def __init__(self, program: ChunkedProgram, machine: Any) -> None:
         super().__init__(program)
@@ -57,7 +57,7 @@ class RelaxSession(ChunkedSession):
 
     def _write_state(self, state: Arrays) -> None:
         if self._stitched:
-            # What the last call returned may share memory with its y.
+            # The state that the last call returned may share memory with its y.
             self._buffers = self._new_buffers()
             self.last = self._as_returned()
         for spec, buffer in zip(self._states, self._buffers, strict=True):
@@ -72,8 +72,8 @@ class RelaxSession(ChunkedSession):
         return SavedBound([self.saved(chunk) for chunk in chunks])
 
 
-class SavedBound:
-    """Functions of no arguments in a ring; a state is in the buffers that they hold."""
+class SavedBound(SynchronousBound):
+    """Calls of functions without arguments, one for each chunk. A state is in the buffers that they hold."""
 
     def __init__(self, ring: list[Any]) -> None:
         self._next = cycle(ring).__next__
@@ -82,15 +82,12 @@ class SavedBound:
     def __call__(self) -> None:
         self._result = self._next()()
 
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
-
     def output(self) -> Arrays:
         return {"y": as_numpy(self._result[0])}
 
 
 class StitchedBound(SavedBound):
-    """`main` on each chunk in turn, and on what the last call returned."""
+    """Calls of `main` on each chunk in turn and on the result of the last call."""
 
     def __init__(self, session: RelaxSession, ring: list[Any]) -> None:
         super().__init__(ring)

@@ -1,7 +1,7 @@
-"""How the operators of a Relax module are computed: TVM's own default leaves them as scalar loops, ten times slower.
+"""A schedule for the operators of a Relax module. TVM's default leaves scalar loops, which are 10 times slower.
 
-A product keeps a few vectors of outputs in registers while it runs over k; what follows it is done on them there.
-Everything else is one loop over vectors. Nothing is tuned for an RNN: any dense model on a CPU would have this.
+A product keeps a few vectors of outputs in registers while it runs over k, and what follows is computed on them there.
+Everything else is one loop over vectors. Nothing is tuned for an RNN: it would serve any dense model on a CPU.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ VECTORS = 4
 """Vectors of outputs that a product keeps in registers."""
 
 
-def pipeline(target: Any, lanes: int, seen: Callable[[Any], object]) -> Any:
+def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
     """TVM's default pipeline for a CPU, with this schedule after its fusion of operators.
 
-    `seen` is given the module as it leaves the pipeline.
+    `inspect` is called with the module as it leaves the pipeline.
     """
 
     def schedule(module: Any, _: Any) -> Any:
@@ -39,7 +39,7 @@ def pipeline(target: Any, lanes: int, seen: Callable[[Any], object]) -> Any:
                     *cpu_generic.finalize_passes(target),
                 ]
             )(module)
-        seen(module)
+        inspect(module)
         return module
 
     return module_pass(passes, opt_level=0)
@@ -96,5 +96,5 @@ def _extent(schedule: Any, loop: Any) -> int:
 
 
 def _divisor(extent: int, most: int) -> int:
-    """The largest power of two that divides `extent` and is `most` or less."""
+    """The largest power of two that divides `extent` and is not above `most`."""
     return min(most, extent & -extent)

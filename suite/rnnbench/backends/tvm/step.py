@@ -1,4 +1,4 @@
-"""One time step of each cell, on vectors of units: the recurrent products and what becomes of them."""
+"""One time step of each cell on vectors of units: the recurrent products and the gates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Finish = Callable[[Expr, Expr, Sequence[Expr]], None]
 
 @dataclass(frozen=True)
 class StepRows:
-    """What a step reads and writes: one row for each sequence of the batch."""
+    """The rows that a step reads and writes, one for each sequence of the batch."""
 
     projected: Rows
     """The projection of x, [gates, padded] a row."""
@@ -31,7 +31,7 @@ class StepRows:
 
 
 class CellStep:
-    """Emits one step of one layer. Blocks run from the last to the first where `flipped` is 1, and not 0."""
+    """Emits one step of one layer. Blocks run backwards where `flipped` is 1, else forwards."""
 
     def __init__(self, emit: Emitter, params: Expr, model: Model, layer: PackedLayer | None, batch: int) -> None:
         self.emit = emit
@@ -59,9 +59,9 @@ class CellStep:
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
             i, f, g, o = (self._clipped(gate) for gate in gates)
             where = at.cell.at(row) + unit
-            kept = self._gate(f).value() * emit.load(at.cell.buffer, where)
-            c = kept + (self._gate(i) * self._activated(g)).value()
-            c = emit.held(c) if self.model.cell_clip is None else emit.clamp(c, self.model.cell_clip)
+            remembered = self._gate(f).value() * emit.load(at.cell.buffer, where)
+            c = remembered + (self._gate(i) * self._activated(g)).value()
+            c = emit.stored(c) if self.model.cell_clip is None else emit.clamp(c, self.model.cell_clip)
             emit.store(at.cell.buffer, where, c)
             emit.store(out.buffer, out.at(row) + unit, (self._gate(o) * self._activated(c)).value())
 
@@ -91,7 +91,7 @@ class CellStep:
 
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
             r, z = (self._gate(self._clipped(gate)).value() for gate in gates[:2])
-            n = emit.held(self._activated(self._clipped(projected(row, unit, 2) + r * gates[2])).value())
+            n = emit.stored(self._activated(self._clipped(projected(row, unit, 2) + r * gates[2])).value())
             self._blend(at, row, unit, z, n)
 
         self._blocks(layer.w_hh, at.before, initial, finish, flipped)
@@ -106,7 +106,7 @@ class CellStep:
             emit.store(update.buffer, update.at(row) + unit, z)
 
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-            n = emit.held(self._activated(self._clipped(gates[0])).value())
+            n = emit.stored(self._activated(self._clipped(gates[0])).value())
             self._blend(at, row, unit, emit.load(update.buffer, update.at(row) + unit), n)
 
         self._blocks(layer.w_hh, at.before, projected, gated, flipped)

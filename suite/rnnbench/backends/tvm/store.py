@@ -1,4 +1,4 @@
-"""Where a program lies, and how a compiled module becomes the shared library in it."""
+"""The folder of a program in the cache, and how a compiled module becomes the shared library in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = "program.so"
 
 
 def folder(request: Request, cache: Path) -> Path:
-    """The folder of a request's program under `cache`: it is for this machine's processor."""
+    """The folder of a request's program under `cache`. The program is for this machine's processor."""
     packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
     made_by = {"target": str(target()), **{package: version(package) for package in packages}}
     sources = [Path(__file__).parent, *(folder for route, folder in imported.SOURCES.items() if route == request.route)]
@@ -39,17 +39,17 @@ def export(executable: Any, folder: Path) -> bytes:
 
 
 def _bare_linker() -> Callable[..., None]:
-    """Programs need no C library of their own, so `ld -shared` links them as well as a compiler's driver does."""
-    found = next((path for name in ("ld", "ld.lld", "ld.gold", "lld") if (path := shutil.which(name))), None)
-    if found is None:
+    """A linker call without a compiler's driver: programs use no C library, so `ld -shared` links them as well."""
+    linker = next((path for name in ("ld", "ld.lld", "ld.gold", "lld") if (path := shutil.which(name))), None)
+    if linker is None:
         raise BuildError(
             "TVM writes object files and needs a linker to load them: found neither a C compiler (g++, gcc, clang, cc; "
             "CXX and CC name another) nor ld or ld.lld. Install one, with `apt install binutils` or `gcc`"
         )
 
     def link(output: str, objects: list[str], **_: object) -> None:
-        done = subprocess.run([found, "-shared", "-o", output, *objects], capture_output=True, text=True, check=False)
+        done = subprocess.run([linker, "-shared", "-o", output, *objects], capture_output=True, text=True, check=False)
         if done.returncode:
-            raise BuildError(f"{found} failed: {done.stderr}")
+            raise BuildError(f"{linker} failed: {done.stderr}")
 
     return link

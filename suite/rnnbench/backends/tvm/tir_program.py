@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnbench.backends.base import Artifact, OperationStage, Program, Request
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build, of_one_step
-from rnnbench.backends.tvm import machine, store
+from rnnbench.backends.tvm import llvm_ir, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
@@ -23,11 +23,11 @@ from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
 
 CONFIG = {"tirx.disable_cse_tir": True}
-"""TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same after it."""
+"""TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""
 
 
 class TirProgram(ChunkedProgram):
-    """A loaded kernel, and the weights in the layout that it reads: `params`, with `layers` saying where what lies."""
+    """A loaded kernel and its weights: `params` in the layout that it reads, which `layers` describes."""
 
     def __init__(self, request: Request, stored: Stored, params: Buffer, build_tail: Callable[[], Program]) -> None:
         digest = hashlib.sha256(params.array.tobytes()).hexdigest()
@@ -47,16 +47,16 @@ class TirProgram(ChunkedProgram):
 
 
 def build_tir(request: Request, cache: Path) -> TirProgram:
-    """The program of a request that `support` takes. Raises BuildError."""
+    """The program of a supported request. Raises BuildError."""
     params = packed(request.model, request.weights)
-    # The weights are an argument of the kernel: one library serves all that there are.
+    # The weights are an argument of the kernel: one library serves all weights.
     folder = store.folder(dataclasses.replace(request, weights=Weights(())), cache)
     stored = load_or_build(folder, partial(_compile, request))
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
 def packed(model: Model, weights: Weights) -> Buffer:
-    """The weights, as the kernel reads them."""
+    """The weights in the layout that the kernel reads."""
     layers = layout(model, lanes())
     buffer = Buffer(max(1, size(layers)))
     pack(layers, model, weights, buffer.array)
@@ -74,8 +74,8 @@ def _compile(request: Request, folder: Path) -> Artifact:
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
         digest=hashlib.sha256(library).hexdigest(),
         nbytes=len(library),
-        operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: machine.operations(ir)},
-        lowered=machine.strategy(ir),
+        operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)},
+        lowered=llvm_ir.lowered(ir),
         origin="kernel",
         math="approximate" if _approximates(request.model) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
@@ -106,10 +106,10 @@ def _notes(model: Model) -> tuple[str, ...]:
     if model.cell == "counter":
         return ()
     notes = [
-        f"The weights are packed in blocks of {lanes()} lanes, with the biases that can be added up added up.",
-        f"The projection of x is hoisted out of the loop, {TILE} steps at a time; a step reads the other weights.",
-        "Steps go through the blocks of weights forwards and backwards in turn, so that a step begins with what the "
-        "last one left in the cache.",
+        f"The weights are packed in blocks of {lanes()} lanes; biases are added up where that is possible.",
+        f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights.",
+        "Every other step reads the blocks of weights backwards, and so begins with those that the last step left in "
+        "the cache.",
     ]
     if _approximates(model):
         notes.append(f"tanh and sigmoid are rational functions, within {MAX_ERROR:g} of the exact ones.")

@@ -1,4 +1,4 @@
-"""Streams through a kernel: buffers that each session owns, and calls whose arguments are all made beforehand."""
+"""Streams through a kernel: buffers that each session owns, and calls whose arguments are prepared beforehand."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 
 Call = Callable[[], object]
 
 
 class TirSession(ChunkedSession):
-    """A stitched state goes from one of two buffers to the other, and `turn` says which one holds it."""
+    """A stitched state goes from one of two buffers to the other. `turn` is the number of the buffer that holds it."""
 
     def __init__(self, program: ChunkedProgram, function: Any, params: Buffer) -> None:
         super().__init__(program)
@@ -34,7 +34,7 @@ class TirSession(ChunkedSession):
         self._calls = self.calls(self._in, self._out)
 
     def calls(self, x: Buffer, y: Buffer) -> tuple[Call, ...]:
-        """A ready call for each turn."""
+        """A prepared call for each turn."""
         tensors = [buffer.tensor for buffer in self._buffers]
         if len(tensors) < 2:
             return (partial(self._function, self._params.tensor, x.tensor, *tensors, y.tensor),)
@@ -64,10 +64,10 @@ class TirSession(ChunkedSession):
         return StitchedBound(self, chunks, y, self._shape_y)
 
 
-class InPlaceBound:
-    """Calls in a ring, each the same whoever else advanced the stream.
+class InPlaceBound(SynchronousBound):
+    """Prepared calls, one for each chunk. They stay valid when something else advances the stream.
 
-    A pass over large weights sweeps the interpreter out of the cache, so what there is to do is done before the call.
+    A pass over large weights evicts the interpreter from the cache, so all that can be prepared is prepared.
     """
 
     __slots__ = ("_next", "_shape", "_y")
@@ -80,15 +80,12 @@ class InPlaceBound:
     def __call__(self) -> None:
         self._next()()
 
-    def sync(self) -> None:
-        """Nothing is left to wait for: TVM's calls on a CPU return when they are done."""
-
     def output(self) -> Arrays:
         return {"y": self._y.array.reshape(self._shape).copy()}
 
 
 class StitchedBound(InPlaceBound):
-    """Pairs of calls in a ring, one for each turn of the session's state."""
+    """Pairs of prepared calls, one for each turn of the session's state."""
 
     __slots__ = ("_session",)
 

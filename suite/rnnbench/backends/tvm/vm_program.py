@@ -1,4 +1,4 @@
-"""What the routes through Relax's virtual machine share: an IRModule becomes a library, and the library streams."""
+"""Programs of the routes that use Relax's virtual machine: an IRModule is compiled to a library, which is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, Re
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
 from rnnbench.backends.tvm import store
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
-from rnnbench.backends.tvm.relax_counting import operations
+from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.schedule import pipeline
 
 
@@ -36,7 +36,7 @@ def compiled(
     lowered: Callable[[Any], str],
     notes: tuple[str, ...],
 ) -> Stored:
-    """The library of the module that `module` makes of a request; `lowered` reads what it became off the final one."""
+    """The library of the module that `module` makes of a request. `lowered` reads the compiled module."""
 
     def build(folder: Path) -> Artifact:
         source = module(request)

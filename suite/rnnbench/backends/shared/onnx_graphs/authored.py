@@ -20,7 +20,7 @@ LoopOperator = Literal["Scan", "Loop"]
 State = Sequence[str]
 
 _BEFORE_ALL = -(2**31)
-"""Where a slice ends that takes all, backwards."""
+"""The end of a slice that takes everything backwards."""
 
 
 class AuthoredLayer:
@@ -77,7 +77,7 @@ class AuthoredLayer:
         )
 
     def _loop(self, passes: str, state: State, width: int) -> list[str]:
-        """A Loop stacks its outputs in the order of its passes, so those of a backward one are turned round."""
+        """A Loop stacks its outputs in the order of its passes, so the outputs of a backward loop are reversed."""
         e, inner = self._e, self._e.inner()
         number = Array(inner.fresh("number"), (), np.dtype(np.int64))
         proceed = Array(inner.fresh("proceed"), (), np.dtype(np.bool_))

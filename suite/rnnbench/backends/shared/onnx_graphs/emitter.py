@@ -1,7 +1,8 @@
-"""The cell's primitives as ONNX nodes. A value is the name of one; constants become initializers where they are used.
+"""The cell's primitives as ONNX nodes. A value is the name of a node's output.
 
-A loop's weights are initializers of its body: ONNX Runtime packs those, and leaves weights that a body takes from the
-graph around it as they lie (an eighth slower a step at hidden 128 and 256, no slower at 512).
+A constant becomes an initializer of each graph that uses it, so a loop's weights are initializers of its body. ONNX
+Runtime packs those. It does not pack weights that a body takes from the graph around it: a step then takes an eighth
+longer at hidden 128 and 256, and no longer at 512.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Array:
 
 
 class _Numbers:
-    """What the graphs of one model number together."""
+    """Numbers and constants that all graphs of one model share."""
 
     def __init__(self) -> None:
         self.value = itertools.count()
@@ -52,13 +53,13 @@ class Emitter:
 
     @contextmanager
     def copy(self) -> Iterator[None]:
-        """What is emitted within is one copy of the cell."""
+        """The nodes that are emitted inside this block are one copy of the cell."""
         self._prefix = copy_name(next(self._numbers.copy))
         yield
         self._prefix = ""
 
     def node(self, operator: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> list[str]:
-        """The names of a new node's outputs. An input's name may be empty: an optional one that is left out."""
+        """The names of the outputs of a new node. An input with an empty name is an optional one that is left out."""
         from onnx import helper
 
         names = [self.fresh(self._prefix + operator) for _ in range(outputs)]

@@ -13,7 +13,7 @@ from rnnbench.rnn.spec import GATES, Cell, Model
 from rnnbench.rnn.weights import Layer
 
 ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
-"""Where the operators' gates stand in PyTorch's order: i o f c in i f g o; z r h in r z n."""
+"""The places of the operators' gates in PyTorch's order: i o f c in i f g o; z r h in r z n."""
 
 
 def fused_layer(
@@ -66,7 +66,7 @@ def _attributes(model: Model) -> dict[str, Any]:
 
 
 def _activations(model: Model) -> list[str]:
-    """Of one direction: f of the gates, g of the candidate, h of an LSTM's output. HardSigmoid has ONNX's own 0.2."""
-    gates, own = {"sigmoid": "Sigmoid", "hard_sigmoid": "HardSigmoid"}, model.activation.capitalize()
-    gate = gates[model.recurrent_activation]
-    return {"lstm": [gate, own, own], "gru": [gate, own], "rnn": [own]}[model.cell]
+    """For one direction: of gates, candidate, and output of an LSTM. HardSigmoid has ONNX's default slope, 0.2."""
+    gates = {"sigmoid": "Sigmoid", "hard_sigmoid": "HardSigmoid"}
+    gate, activation = gates[model.recurrent_activation], model.activation.capitalize()
+    return {"lstm": [gate, activation, activation], "gru": [gate, activation], "rnn": [activation]}[model.cell]

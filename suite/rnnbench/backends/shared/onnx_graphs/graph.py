@@ -1,7 +1,7 @@
 """A request as an ONNX model: x (and h, c) to y (and next_h, next_c), every array of a fixed shape.
 
-Arrays lie in memory as the suite has them, and have the shapes that the nodes want: a reader's view is free, and a
-node that only renames dimensions costs a copy in every call.
+Arrays have the suite's layout in memory and the shapes that the nodes need. A reader makes a view of them, which is
+free; a node that changes a shape would cost a copy in every call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rnnbench.backends.shared.onnx_graphs.support import NEXT, unsupported
 
 OPSET = 17
 IR_VERSION = 8
-"""Of 2022: what every reader here knows."""
+"""The version of 2022, which every reader here supports."""
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -1,4 +1,4 @@
-"""What an ONNX graph can say, asked before one is built: imports no framework."""
+"""What an ONNX graph can express, answered before a graph is built. Imports no framework."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from rnnbench.cases.trial import Strategy
 from rnnbench.rnn.spec import GATES, Model
 
 NEXT = "next_"
-"""A graph's state inputs are `h` and `c`; its state outputs are these with this before their names."""
+"""The prefix of a graph's state outputs: its state inputs are `h` and `c`, its state outputs `next_h` and `next_c`."""
 
 COPY = "copy"
 
 MAX_BYTES = 2**31 - 2**20
-"""A protocol buffer holds 2 GiB; a little is left for the nodes."""
+"""Bytes of weights. A protocol buffer holds 2 GiB, of which a little is left for the nodes."""
 
 
 def unsupported(request: Request) -> str:
@@ -31,22 +31,22 @@ def copies(strategy: Strategy) -> int:
 
 
 def copy_name(number: int) -> str:
-    """What the names of all nodes of a copy of the cell start with. Optimisers keep names, so a copy can be found."""
+    """The prefix of the names of all nodes of a copy of the cell. Optimisers keep names, so the copy is found again."""
     return f"{COPY}{number}/"
 
 
 def _no_operator(model: Model) -> str:
     if model.cell == "counter":
-        return "ONNX has no operator for a counter; looped and unrolled graphs have one."
+        return "ONNX has no operator for a counter; looped and unrolled graphs can express one."
     if model.projection:
-        return "ONNX's LSTM operator has no projection; looped and unrolled graphs have one."
+        return "ONNX's LSTM operator has no projection; looped and unrolled graphs can express one."
     if model.cell_clip is not None:
         return "ONNX's LSTM operator clips the inputs of its gates and never its cell state (cell_clip)."
     return ""
 
 
 def _weight_bytes(model: Model) -> int:
-    """Of all layers, in eight bytes an element."""
+    """The bytes of all weights, with eight bytes an element."""
     rows = GATES[model.cell] * model.hidden
     inputs = sum(model.layer_input(layer) + model.output for layer in range(model.layers))
     return 8 * model.directions * rows * inputs

@@ -1,0 +1,73 @@
+"""The suite from Python: run or check cases, read their records, draw a plot. `import rnnbench` offers it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnbench.cases import Case, Trial
+from rnnbench.pipeline import NoProgress, Observer, check_trials, run_trials
+from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failures, targets_of
+from rnnbench.results import Run, Store, read_run
+
+Cases = Case | Sequence[Case]
+
+
+def run(
+    cases: Cases,
+    backends: Sequence[str] = (),
+    *,
+    baseline: bool = False,
+    results: str | Path = "results",
+    observer: Observer | None = None,
+) -> Run:
+    """Build, check and time every trial of the cases, as `rnnbench run` does.
+
+    `backends` are names as `iree`, `tvm:relax` or `numpy:*`; without any, every installed backend takes part with its
+    default route. With `baseline` the baseline's trials are added. The run's folder is made in `results`; `observer` is
+    told of every stage and record. Raises CaseError, BackendError and StoreError.
+    """
+    plan = _plan(cases, backends, results, baseline=baseline)
+    run_trials(plan, observer or NoProgress())
+    return read_run(plan.folder)
+
+
+def check(
+    cases: Cases,
+    backends: Sequence[str] = (),
+    *,
+    jobs: int | None = None,
+    results: str | Path = "results",
+    observer: Observer | None = None,
+) -> Run:
+    """Check every trial of the cases against the reference, without timing, as `rnnbench check` does.
+
+    `jobs` trials are checked at once; without it one for each core. For the rest see `run`.
+    """
+    plan = _plan(cases, backends, results, endurance=True)
+    check_trials(plan, observer or NoProgress(), jobs or len(os.sched_getaffinity(0)))
+    return read_run(plan.folder)
+
+
+def plot(runs: Run | Sequence[Run], file: str | Path, path: str = "bound") -> Path:
+    """Draw latency per step against the chunk, of one latency path, into a PNG or SVG file. Returns the file.
+
+    All trials must be of one workload but for the hidden size. Needs Matplotlib (`pip install 'rnnbench[report]'`).
+    Raises ReportError where there is nothing to draw, or more than one picture holds.
+    """
+    from rnnbench.reports import draw_latency
+
+    return draw_latency([runs] if isinstance(runs, Run) else runs, Path(file), path)
+
+
+def _plan(
+    cases: Cases, backends: Sequence[str], results: str | Path, *, baseline: bool = False, endurance: bool = False
+) -> RunPlan:
+    chosen = [cases] if isinstance(cases, Case) else list(cases)
+    check_case_names(chosen)
+    targets = targets_of(backends, baseline=baseline)
+    trials: list[Trial] = [
+        trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
+    ]
+    return begin_run(trials, Store(Path(results)), expected_failures(chosen, trials))

@@ -1,0 +1,48 @@
+"""Weights in the layout that NumPy's products read, and the file that keeps them for a second build."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.rnn.weights import Layer, Weights
+
+FIELDS = [field.name for field in fields(Layer)]
+
+
+def by_name(weights: Weights) -> dict[str, np.ndarray]:
+    """Every weight array by the row of the state that it belongs to, and its field: `0.w_ih`, `0.w_hh`, …"""
+    named = {f"{row}.{name}": getattr(layer, name) for row, layer in enumerate(weights.layers) for name in FIELDS}
+    return {key: array for key, array in named.items() if array is not None}
+
+
+def for_products(weights: Weights, dtype: np.dtype[np.generic]) -> Weights:
+    """The weights in `dtype` and in Fortran's order: the transposes that a cell multiplies by are then contiguous."""
+    return _weights({key: array.astype(dtype, order="F") for key, array in by_name(weights).items()})
+
+
+def save_weights(path: Path, weights: Weights) -> None:
+    """The file is written as a whole or not at all: another process may read or write it at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    arrays: dict[str, Any] = by_name(weights)
+    with part.open("wb") as file:
+        np.savez(file, **arrays)
+    part.replace(path)
+
+
+def load_weights(path: Path) -> Weights:
+    with np.load(path) as archive:
+        return _weights(dict(archive))
+
+
+def _weights(arrays: dict[str, np.ndarray]) -> Weights:
+    rows: dict[str, dict[str, Any]] = {}
+    for key, array in arrays.items():
+        row, name = key.split(".")
+        rows.setdefault(row, dict.fromkeys(FIELDS))[name] = array
+    return Weights(tuple(Layer(**row) for row in rows.values()))

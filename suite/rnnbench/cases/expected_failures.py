@@ -1,0 +1,283 @@
+"""Expected failures: `expectations.yaml` beside the cases lists what fails, where, why, and the upstream issue.
+
+An entry describes trials by backend, versions, route and any keys of a case. It names what fails there: checks, or an
+outcome. A trial that it describes must fail in this way. An entry whose trials pass is out of date, and the user is
+told so.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, get_args
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
+
+from rnnbench.cases import schema_errors
+from rnnbench.cases.case import Case
+from rnnbench.cases.errors import CaseError, Place, Problem, hint
+from rnnbench.cases.expand import scalar
+from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, axis_of
+from rnnbench.cases.selection import texts_of
+from rnnbench.cases.trial import Trial
+from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
+
+MAX_ENTRIES = 1_000
+
+_COMPARISON = r"^(<=|>=|<|>) ?([0-9]{1,15}(\.[0-9]{1,15})?)$"
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+Comparison = Annotated[
+    str,
+    Field(pattern=_COMPARISON),
+    WithJsonSchema({"type": "string", "pattern": _COMPARISON, "title": "a comparison such as '> 1'"}),
+]
+_WORD = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
+Word = Annotated[
+    str,
+    Field(pattern=_WORD),
+    WithJsonSchema({"type": "string", "pattern": _WORD, "title": "a name in lower-case letters, digits, '_' and '-'"}),
+]
+Outcome = Literal["build-failed", "run-failed", "crashed", "timed-out", "out-of-memory"]
+"""How a trial can fail without a verdict. Wrong numbers are named by the checks that find them."""
+Text = Annotated[
+    str,
+    Field(min_length=1, max_length=1_000),
+    WithJsonSchema({"type": "string", "title": "a text of 1 to 1,000 characters"}),
+]
+Url = Annotated[
+    str,
+    Field(pattern=r"^https://\S+$", max_length=300),
+    WithJsonSchema({"type": "string", "pattern": r"^https://\S+$", "title": "an address that begins with https://"}),
+]
+
+
+def _where() -> type[Section]:
+    """Any key of a case that makes trials, without its section. A key of numbers may have comparisons."""
+    fields: dict[str, Any] = {}
+    for leaf, section in LEAVES.items():
+        field = SECTIONS[section].model_fields[leaf]
+        (kind, *_) = get_args(field.annotation)
+        kinds = axis_of(kind | Comparison) if _takes_numbers(kind) else axis_of(kind)
+        fields[leaf] = (kinds, Field(default=(), description=field.description))
+    return create_model(
+        "Where", __base__=Section, __doc__="Trials that have, for each key, one of its values.", **fields
+    )
+
+
+def _takes_numbers(kind: Any) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(1, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+Where = _where()
+
+
+class EntrySection(Section):
+    """An expected failure."""
+
+    backend: Word = Field(description="Name of the backend.")
+    version: dict[str, Annotated[str, Field(max_length=200)]] = Field(
+        default={}, description="Ranges of versions (PEP 440), by distribution, in which it fails; without it, all."
+    )
+    route: Axis[Word] = Field(default=(), description="Routes on which it fails; without it, all.")
+    where: Where = Field(default=Where(), description="Keys of the trials that fail, with their values.")  # type: ignore[valid-type]
+    check: Axis[Word] = Field(default=(), description="Checks that fail: each of them, on every trial described.")
+    also: Axis[Word] = Field(default=(), description="Checks that may fail for the same reason, or pass.")
+    outcome: Outcome | None = Field(default=None, description="How the trials end, where they get no verdict.")
+    reason: Text = Field(description="What is wrong, in a sentence.")
+    upstream: Url = Field(
+        description="The upstream issue, or the page that tells of the fault where there is none yet."
+    )
+
+
+class ExpectedFailuresFile(Section):
+    """Expected failures of rnnbench's backends."""
+
+    schema_: Annotated[int, Field(ge=1, le=1), WithJsonSchema({"const": 1})] = Field(
+        alias="schema", description="Version of this format."
+    )
+    expectations: Annotated[list[EntrySection], Field(max_length=MAX_ENTRIES)] = Field(
+        description="The expected failures."
+    )
+
+
+class InstalledBackend(Protocol):
+    """What must be known of a backend that is installed. A backend's `Probe` has it."""
+
+    @property
+    def routes(self) -> Collection[str]: ...
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions by distribution."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExpectedFailure:
+    """One expected failure. The fields are the keys of an entry in `expectations.yaml`, and its place."""
+
+    place: str
+    """Where it is written: `file:line:column`."""
+    backend: str
+    version: Mapping[str, str]
+    route: tuple[str, ...]
+    where: Mapping[str, tuple[str, ...]]
+    """Values by key, as texts; a comparison as it was written."""
+    check: tuple[str, ...]
+    also: tuple[str, ...]
+    outcome: str | None
+    reason: str
+    upstream: str
+
+    def describes(self, trial: Trial, versions: Mapping[str, str]) -> bool:
+        """Whether this trial is expected to fail, given the installed versions by distribution."""
+        return (
+            trial.target.backend == self.backend
+            and (not self.route or trial.target.route in self.route)
+            and all(
+                name in versions and SpecifierSet(within).contains(versions[name], prereleases=True)
+                for name, within in self.version.items()
+            )
+            and all(any(_has(trial, leaf, text) for text in texts) for leaf, texts in self.where.items())
+        )
+
+    def unknown_names(self, installed: InstalledBackend) -> Iterator[str]:
+        """A sentence for each route and distribution that its backend, which is installed, does not have."""
+        for route in self.route:
+            if route not in installed.routes:
+                yield f"{self.backend} has no route '{route}'; {hint(route, sorted(installed.routes))}"
+        for name in self.version:
+            if name not in installed.versions:
+                yield f"{self.backend} tells no version of '{name}'; {hint(name, sorted(installed.versions))}"
+
+
+def expected_failures_of(
+    trial: Trial, versions: Mapping[str, str], expected_failures: Iterable[ExpectedFailure]
+) -> tuple[ExpectedFailure, ...]:
+    """The expected failures that describe a trial, given the versions that its backend's probe tells."""
+    return tuple(failure for failure in expected_failures if failure.describes(trial, versions))
+
+
+def expected_failures_for(
+    cases: Iterable[Case],
+    installed: Mapping[str, InstalledBackend],
+    check_names: Collection[str],
+    file: Path | None = None,
+) -> dict[str, tuple[ExpectedFailure, ...]]:
+    """The expected failures of some backends, by the name of the case. Each file is read once.
+
+    `installed` has the backends of the trials by name: the entries of other backends are left out. `check_names` are
+    the names of all conformance checks. The entries come from `file`, or else from each case's own
+    `expected_failures_file`. Raises CaseError for a file that cannot be used, and for an entry that names a check,
+    route or distribution that does not exist.
+    """
+    entries: dict[Path, tuple[ExpectedFailure, ...]] = {}
+    by_case: dict[str, tuple[ExpectedFailure, ...]] = {}
+    for case in cases:
+        path = file or case.expected_failures_file
+        if path is not None and path not in entries:
+            entries[path] = _entries_of(path, installed, check_names)
+        by_case[case.name] = entries[path] if path is not None else ()
+    return by_case
+
+
+def _entries_of(
+    path: Path, installed: Mapping[str, InstalledBackend], check_names: Collection[str]
+) -> tuple[ExpectedFailure, ...]:
+    every_entry = read_expected_failures(Path(os.path.relpath(path)), check_names)
+    entries = tuple(entry for entry in every_entry if entry.backend in installed)
+    problems = [
+        Problem(Place(entry.place), sentence)
+        for entry in entries
+        for sentence in entry.unknown_names(installed[entry.backend])
+    ]
+    if problems:
+        raise CaseError(problems)
+    return entries
+
+
+def read_expected_failures(path: Path, check_names: Collection[str]) -> tuple[ExpectedFailure, ...]:
+    """The entries of a file. Raises CaseError with every problem and its place.
+
+    `check_names` are the names of all conformance checks: an entry may name no other.
+    """
+    source = read_source(path)
+    try:
+        file = ExpectedFailuresFile.model_validate(source.data)
+    except ValidationError as error:
+        raise CaseError(schema_errors.problems(error, source, _schema())) from error
+    problems = [
+        problem
+        for index, entry in enumerate(file.expectations)
+        for problem in _problems(entry, ("expectations", index), source, check_names)
+    ]
+    if problems:
+        raise CaseError(problems)
+    return tuple(
+        _expected_failure(entry, source.place(("expectations", index))) for index, entry in enumerate(file.expectations)
+    )
+
+
+def _problems(entry: EntrySection, path: KeyPath, source: Source, check_names: Collection[str]) -> Iterator[Problem]:
+    if bool(entry.check) == (entry.outcome is not None):
+        yield Problem(source.place(path), f"{dotted(path)}: expected either check or outcome: what fails there")
+    if entry.also and not entry.check:
+        yield Problem(source.place((*path, "also")), f"{dotted((*path, 'also'))}: goes with check only")
+    for key in ("check", "also"):
+        for name in getattr(entry, key):
+            if name not in check_names:
+                message = f"{dotted((*path, key))}: there is no check '{name}'; {hint(name, sorted(check_names))}"
+                yield Problem(source.place((*path, key)), message)
+    for name, text in entry.version.items():
+        try:
+            SpecifierSet(text)
+        except InvalidSpecifier:
+            place = (*path, "version", name)
+            yield Problem(
+                source.place(place),
+                f"{dotted(place)}: expected a range of versions such as '>=2026.4,<2027', got '{text}'",
+            )
+
+
+def _expected_failure(entry: EntrySection, place: Place) -> ExpectedFailure:
+    written = entry.where.model_dump(exclude_unset=True)  # type: ignore[attr-defined]
+    return ExpectedFailure(
+        place=str(place),
+        backend=entry.backend,
+        version=dict(entry.version),
+        route=tuple(entry.route),
+        where={leaf: tuple(scalar(value) for value in values) for leaf, values in written.items()},
+        check=tuple(entry.check),
+        also=tuple(entry.also),
+        outcome=entry.outcome,
+        reason=entry.reason,
+        upstream=entry.upstream,
+    )
+
+
+def _has(trial: Trial, leaf: str, text: str) -> bool:
+    """Whether a trial has this value, or a number for which this comparison is true. null has no comparison."""
+    texts = texts_of(trial, leaf)
+    if not (comparison := re.match(_COMPARISON, text)):
+        return text in texts
+    numbers = [float(text) for text in texts if text not in ("all", "null")]
+    return any(_OPERATORS[comparison[1]](number, float(comparison[2])) for number in numbers)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return ExpectedFailuresFile.model_json_schema(schema_generator=Generator)

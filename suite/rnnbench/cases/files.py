@@ -1,0 +1,27 @@
+"""Finding files: the case files that a path names, and the file of expected failures that holds for a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rnnbench.cases.errors import CaseError, Place
+
+SUFFIX = ".yaml"
+EXPECTED_FAILURES = "expectations.yaml"
+"""Name of the files of expected failures."""
+
+
+def case_files(path: Path) -> list[Path]:
+    """`path` itself, or the case files in that folder, by name. Raises CaseError where a folder has none."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.glob(f"*{SUFFIX}") if file.name != EXPECTED_FAILURES)
+    if not files:
+        raise CaseError.at(Place(str(path)), f"no case file lies in this folder; expected at least one *{SUFFIX}")
+    return files
+
+
+def expected_failures_file(case: Path) -> Path | None:
+    """The file of expected failures that holds for a case file: beside it, or in the nearest folder above."""
+    folders = case.resolve().parents
+    return next((file for folder in folders if (file := folder / EXPECTED_FAILURES).is_file()), None)

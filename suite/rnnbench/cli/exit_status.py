@@ -1,0 +1,20 @@
+"""The exit status of a command that ran trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rnnbench.results import FAILURES, Record
+
+OK, NONCONFORMING, FAILED, INTERRUPTED = 0, 1, 3, 130
+
+
+def exit_status(records: Sequence[Record]) -> int:
+    """1 if something is nonconforming, else 3 if a trial failed: a wrong number is the worse of the two.
+
+    An expected failure counts as success. One that passes counts as 1: the list of expected failures is out of date.
+    """
+    outcomes = {record.outcome for record in records if not record.fails_as_expected}
+    if "nonconforming" in outcomes or any(record.passes_unexpectedly for record in records):
+        return NONCONFORMING
+    return FAILED if outcomes & FAILURES else OK

@@ -1,0 +1,18 @@
+"""`rnnbench list`: what would run."""
+
+from __future__ import annotations
+
+import click
+
+from rnnbench.cli.options import Selection, selection
+
+
+@click.command("list")
+@selection
+def list_trials(selection: Selection) -> None:
+    """Print the id of every trial that would run, one per line."""
+    from rnnbench.reports import count
+
+    trials = selection.select(selection.load_cases(), selection.targets())
+    click.echo("\n".join(trial.id for trial in trials))
+    click.echo(count(len(trials), "trial"), err=True)

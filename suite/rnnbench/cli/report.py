@@ -1,0 +1,23 @@
+"""`rnnbench report`: writes a report of finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rnnbench.cli.options import REPORTS, RESULTS
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@RESULTS
+@REPORTS
+def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
+    """Write a report of RUN… in Markdown, with plots. A RUN is a folder, a name or 'latest'."""
+    from rnnbench.reports import write_report
+    from rnnbench.results import Store
+
+    store = Store(results)
+    finished = [store.read(name) for name in runs]
+    click.echo(write_report(finished, reports / "+".join(run.name for run in finished)))

@@ -1,0 +1,29 @@
+"""What a conformance check is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rnnbench.backends.base import Session
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results.record import CheckResult
+
+OpenSession = Callable[[], Session]
+"""Opens a new session of the program. It is closed when the check ends."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a program. To add one, write its function and add an entry to a tuple that `suite.CHECKS` joins."""
+
+    name: str
+    """Name in records, in tables and in `expectations.yaml`."""
+    sentence: str
+    """What holds of a program that passes."""
+    run: Callable[[OpenSession, ReferenceTrajectories], CheckResult]
+    """Gives the result. An exception is a failure too."""
+    streams_only: bool = False
+    """Not applicable where the state is `none`, because nothing is carried from call to call."""
+    long_running: bool = False
+    """Runs only in trials with `limits.endurance`, the seconds that it may take."""

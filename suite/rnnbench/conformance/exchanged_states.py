@@ -1,0 +1,89 @@
+"""Check of states from elsewhere: from the reference, and from another backend that this run has checked before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import FEW_CALLS
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results.record import CheckResult
+
+
+def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Continue the stream's second half from each source's state after the first half, and compare with the reference.
+
+    The reference starts from the same arrays, so one backend's error never counts against another.
+    """
+    half = reference.trial.steps // 2
+    if half == 0:
+        return CheckResult(verdict="not-applicable", detail="a stream of one step has no middle")
+    errors, rest = Errors(), reference.x[half : half + FEW_CALLS * reference.trial.strategy.chunk]
+    sources = {"the reference": _of_reference(reference, half), **_of_others(reference)}
+    for source, state in sources.items():
+        session, expected = (
+            open_session(),
+            reference.run(f"rest of {reference.trial.steps} {_digest(state)}", rest, state),
+        )
+        session.set_state(state)
+        y = session.step({"x": rest})["y"]
+        for step, (got, exact, rounding) in enumerate(zip(y, expected.y, expected.rounding, strict=True)):
+            errors.add(f"y at step {step} from the state of {source}", got, exact, float(rounding))
+    verdict = errors.verdict()
+    if verdict.verdict == "fail":
+        return verdict
+    session = open_session()
+    session.step({"x": reference.x[:half]})
+    _save(reference, session.get_state())
+    return verdict.model_copy(update={"detail": verdict.detail or f"from the state of {', '.join(sources)}"})
+
+
+def _digest(state: Arrays) -> str:
+    """Digest of the values: two backends save different bits."""
+    return hashlib.sha256(b"".join(state[name].tobytes() for name in sorted(state))).hexdigest()[:16]
+
+
+def _of_reference(reference: ReferenceTrajectories, steps: int) -> dict[str, np.ndarray]:
+    """The reference's own state after so many steps from zeros, rounded to the type that sessions exchange."""
+    states = reference.from_zeros().states
+    assert states is not None, "a stream runs forward"
+    return {name: array[steps - 1].astype(reference.start[name].dtype) for name, array in states.items()}
+
+
+def _of_others(reference: ReferenceTrajectories) -> dict[str, Arrays]:
+    """The state that one other backend has saved, if there is one."""
+    this_backend = reference.trial.target.backend
+    for path in sorted(_folder(reference).glob("*.npz")):
+        if path.stem != this_backend:
+            with np.load(path) as arrays:
+                return {path.stem: dict(arrays)}
+    return {}
+
+
+def _save(reference: ReferenceTrajectories, state: Arrays) -> None:
+    """Save a state for the trials of other backends. The first state of each backend is kept."""
+    path = _folder(reference) / f"{reference.trial.target.backend}.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.stem}.{os.getpid()}.partial")
+        with partial.open("wb") as file:
+            np.savez(file, **state)  # type: ignore[arg-type]  # its one option could be shadowed; no array is so named
+        partial.replace(path)
+
+
+def _folder(reference: ReferenceTrajectories) -> Path:
+    """The folder of saved states of this trial's model and stream. It lies beside the reference's files."""
+    digest = hashlib.sha256(json.dumps(reference.stream_key, sort_keys=True).encode()).hexdigest()[:16]
+    return reference.directory / f"states-{digest}"
+
+
+EXCHANGED_STATES = (
+    Check("exchange", "A state that the reference or another backend has come to goes on here.", _exchange, True),
+)

@@ -1,0 +1,54 @@
+"""Ways of feeding a session that checks share, and pairing its outputs with the expected ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnbench.backends.base import Bound, Session
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+
+FEW_CALLS = 3
+"""Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
+
+
+def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:
+    """y of the whole stream [steps, batch, width], fed in calls of the program's own chunk, a ragged rest last."""
+    chunk = reference.trial.strategy.chunk
+    return np.concatenate(
+        [session.step({"x": reference.x[at : at + chunk]})["y"] for at in range(0, len(reference.x), chunk)]
+    )
+
+
+def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np.ndarray]:
+    """y of public calls with the first chunks of the ring."""
+    return [session.step(chunk)["y"] for chunk in reference.ring[:FEW_CALLS]]
+
+
+def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[np.ndarray]:
+    """y of the first bound calls, with a call of another session's `interleaved` after each."""
+    outputs = []
+    for _ in range(FEW_CALLS):
+        bound()
+        if interleaved is not None:
+            interleaved()
+        outputs.append(bound.output()["y"])
+    return outputs
+
+
+def output_pairs(
+    what: str, got: list[np.ndarray], expected: list[np.ndarray]
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Pairs for `same_bits`, each named `what` and the number of its call."""
+    return [(f"{what} {index}", a, b) for index, (a, b) in enumerate(zip(got, expected, strict=True))]
+
+
+def compare_steps(
+    errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, reference: ReferenceTrajectories
+) -> None:
+    """Add the errors of y [steps, batch, width] to `errors`, each step with the rounding expected there."""
+    if y.shape != exact.shape:
+        errors.add(what, y, exact, 0.0)
+        return
+    for step in range(len(exact)):
+        errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step))

@@ -1,0 +1,51 @@
+"""The list of all conformance checks, and running them on a program. It knows sessions, not backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+from rnnbench.backends.base import Program, Session
+from rnnbench.conformance.arrays import ARRAYS
+from rnnbench.conformance.definition import OpenSession
+from rnnbench.conformance.edge_cases import EDGE_CASES
+from rnnbench.conformance.endurance import ENDURANCE
+from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.values_and_states import VALUES_AND_STATES
+from rnnbench.results.record import CheckResult
+
+CHECKS = (*VALUES_AND_STATES, *EXCHANGED_STATES, *ARRAYS, *EDGE_CASES, *ENDURANCE)
+"""All checks, in the order in which they run."""
+TIMED = "timed"
+"""Name of the check that follows sampling (`TimedPath.verify`): the results of the timed calls, and the timed path once
+more from a given state."""
+CHECK_NAMES = (*(check.name for check in CHECKS), TIMED)
+"""The name of every result that a record may have."""
+
+
+def run_checks(program: Program, reference: ReferenceTrajectories) -> Iterator[tuple[str, CheckResult]]:
+    """The name and result of each check. A check that raises has failed, and its result names the exception.
+
+    Raises what the first check raises: a program that cannot run at all is not a program that runs wrongly.
+    """
+    for check in CHECKS:
+        if check.long_running and not reference.trial.limits.endurance:
+            continue
+        if check.streams_only and not reference.is_stream:
+            yield check.name, CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
+            continue
+        with ExitStack() as sessions:
+            try:
+                yield check.name, check.run(_opener(program, sessions), reference)
+            except Exception as error:
+                if check is CHECKS[0]:
+                    raise
+                yield check.name, CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
+
+
+def _opener(program: Program, sessions: ExitStack) -> OpenSession:
+    def open_session() -> Session:
+        return sessions.enter_context(closing(program.open()))
+
+    return open_session

@@ -1,0 +1,94 @@
+"""The timed path: its calls are counted while it is sampled, so that their results can be checked afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnbench.backends.base import Bound, Session
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.results.record import CheckResult
+
+COUNTS = 3
+"""How many random numbers of calls are tried."""
+
+
+class TimedPath:
+    """A session with its ring bound. Code that calls `bound` must report the number of calls to `called`."""
+
+    def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
+        self.session = session
+        self.bound: Bound = session.bind(reference.ring)
+        self._reference = reference
+        self._random = np.random.default_rng(reference.trial.seed)
+        self._position = 0
+        self._calls_since_start = 0
+
+    def called(self, times: int) -> None:
+        self._position = (self._position + times) % RING
+        self._calls_since_start += times
+
+    def start(self) -> None:
+        """Put the session into the reference's start state, which is not zero."""
+        if self._reference.is_stream:
+            self.session.set_state(self._reference.start)
+        self._calls_since_start = 0
+
+    def verify(self) -> CheckResult:
+        """Check the results of the calls so far, then one call and a random number of calls from the start state.
+
+        One call is needed because a network forgets: after many calls, a state that was never set does not show.
+        """
+        errors = Errors()
+        if self._calls_since_start >= self._reference.ring_trajectory.settled_after > 0:
+            self._compare_settled(errors)
+        self._call((RING - self._position) % RING)
+        self.start()
+        ring, calls_made = self._reference.ring_trajectory, 0
+        for calls in (1, int(self._random.integers(2, len(ring.y) + 1))):
+            self._call(calls - calls_made)
+            self._compare(errors, f"after {calls} calls", calls, ring.y, ring.states)
+            calls_made = calls
+        return errors.verdict()
+
+    def verify_counts(self) -> CheckResult:
+        """Check random numbers of calls without a pause, then a public call after a bound one, then a reset."""
+        errors, reference, ring = Errors(), self._reference, self._reference.ring_trajectory
+        for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
+            self._call((RING - self._position) % RING)
+            self.start()
+            self._call(int(calls))
+            self._compare(errors, f"after {calls} calls at once", int(calls), ring.y, ring.states)
+        if reference.is_stream:
+            self._call((RING - self._position) % RING)
+            self.start()
+            self._call(1)
+            y = self.session.step(reference.ring[1])["y"]
+            errors.add("y of a public call after a bound one", y, ring.y[1], self._rounding(2))
+            self._call((RING - self._position) % RING)
+            self.session.reset()
+            self._call(1)
+            chunk = reference.trial.strategy.chunk
+            from_zeros = reference.from_zeros().y[:chunk]
+            errors.add("y of the first call after a reset", self.bound.output()["y"], from_zeros, self._rounding(1))
+        return errors.verdict()
+
+    def _rounding(self, calls: int) -> float:
+        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
+
+    def _compare_settled(self, errors: Errors) -> None:
+        ring = self._reference.ring_trajectory
+        last = (self._position - 1) % RING + 1
+        self._compare(errors, f"after {self._calls_since_start} timed calls", last, ring.orbit_y, ring.orbit_states)
+
+    def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
+        expected = self._rounding(calls)
+        errors.add(f"y {when}", self.bound.output()["y"], y[calls - 1], expected)
+        for name, array in self.session.get_state().items():
+            errors.add(f"state {name} {when}", array, states[name][calls - 1], expected)
+
+    def _call(self, times: int) -> None:
+        for _ in range(times):
+            self.bound()
+        self.bound.sync()
+        self.called(times)

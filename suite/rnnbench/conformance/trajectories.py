@@ -1,0 +1,306 @@
+"""Reference trajectories: what the trials of one model and workload must compute, in float64, computed once and shared.
+
+There are three. One run of the stream starts from zeros, another one from `start`, a state that is not zero. The ring
+is RING distinct chunks, fed over and over from `start`, as the timed path feeds them. With them comes the error that
+rounding alone is expected to make in the trial's dtype.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.backends.base import Arrays
+from rnnbench.cases import Trial
+from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
+from rnnbench.rnn import (
+    Trajectory,
+    Weights,
+    draw_inputs,
+    draw_lengths,
+    draw_state,
+    draw_weights,
+    rounded,
+    run_reference,
+)
+
+RING = 8
+"""Distinct chunks of a ring. Fed the same chunk over and over, an LSTM reaches its fixed point in about 40 calls, and
+no check can then tell a right output from an old one."""
+PASSES = 2
+"""Passes over the ring that are kept call by call. The second one shows whether the ring starts again."""
+LONG_RING = 64
+"""Steps over which rounding is measured where the stream is shorter than the ring: at most so many of the ring's."""
+SETTLE_STEPS = 4096
+"""Steps after which a trajectory that does not repeat itself yet is given up: its long-run state is not checked."""
+SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
+"""Largest change of the state between two passes at which the trajectory repeats itself: far below float32's rounding.
+For a trial in float64, as small as the reference's own rounding allows."""
+
+
+@dataclass(frozen=True)
+class RingTrajectory:
+    """Outputs and states after each bound call, from `start` at the ring's first chunk."""
+
+    y: np.ndarray
+    """[calls, chunk, batch, width] for PASSES · RING calls; for state `none`, for RING."""
+    states: dict[str, np.ndarray]
+    """[calls, layers·directions, batch, size]."""
+    settled_after: int
+    """Calls after which the trajectory repeats itself with each pass. It is twice the number seen from the ring's first
+    chunk, because a block of timed calls may start at another chunk. 0 where it was not seen to repeat itself."""
+    orbit_y: np.ndarray
+    """[RING, …]: the output of each call of the last pass. `orbit_states` are its states."""
+    orbit_states: dict[str, np.ndarray]
+    followed_calls: int
+    """Calls that were computed, the last pass included, whether or not the trajectory repeats itself by then."""
+
+
+@dataclass(frozen=True)
+class ReferenceRun:
+    """Some inputs and the reference's outputs."""
+
+    x: np.ndarray
+    """[steps, batch, input]."""
+    y: np.ndarray
+    """[steps, batch, width]."""
+    rounding: np.ndarray
+    """[steps]: the largest error that rounding is expected to make up to each step."""
+
+
+class ReferenceTrajectories:
+    """The reference trajectories of one trial, kept in files under `directory` for all trials that need the same."""
+
+    def __init__(self, trial: Trial, directory: Path) -> None:
+        self.trial = trial
+        self.directory = directory
+        self.is_stream = trial.strategy.state != "none"
+        """Whether a call continues from the state of the call before."""
+        self._loaded: dict[Path, dict[str, np.ndarray]] = {}
+        self.seconds = 0.0
+        """Time spent on computing what was not in a file yet."""
+
+    @cached_property
+    def weights(self) -> Weights:
+        return draw_weights(self.trial.model, self.trial.seed, self.trial.dtype)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """The stream [steps, batch, input]."""
+        return self._inputs(self.trial.steps)
+
+    @cached_property
+    def ring(self) -> list[Arrays]:
+        """The inputs of RING calls: `x` [chunk, batch, input], and `lengths` [batch] where rows have them."""
+        x = self._inputs(RING * self.trial.strategy.chunk)
+        if self.lengths is None:
+            return [{"x": part} for part in np.split(x, RING)]
+        parts = zip(np.split(x, RING), self.lengths, strict=True)
+        return [{"x": part, "lengths": lengths} for part, lengths in parts]
+
+    @cached_property
+    def lengths(self) -> np.ndarray | None:
+        """The lengths of the rows of each chunk of the ring [RING, batch], where rows have their own lengths."""
+        trial = self.trial
+        return draw_lengths(trial.strategy.chunk, trial.batch, RING, trial.seed) if trial.lengths == "ragged" else None
+
+    @cached_property
+    def start(self) -> dict[str, np.ndarray]:
+        """A state that is not zero, by name: [layers·directions, batch, size]."""
+        return draw_state(self.trial.model, self.trial.batch, self.trial.seed, self.trial.dtype)
+
+    @cached_property
+    def zeros(self) -> dict[str, np.ndarray]:
+        return {name: np.zeros_like(array) for name, array in self.start.items()}
+
+    def from_zeros(self) -> Trajectory:
+        """The stream from zeros."""
+        return self._stream_trajectory(0)
+
+    def from_start(self) -> Trajectory:
+        """The stream from `start`."""
+        return self._stream_trajectory(1)
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """The rounding expected in any run over inputs like those of the stream and the ring."""
+        if self.is_stream:
+            # The length of the stream, or of a short ring, rounded up: the same number for most chunks of a case.
+            ring = min(PASSES * RING * self.trial.strategy.chunk, LONG_RING)
+            steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
+            steps = steps_measured(self.trial.model, self.weights, steps)
+            return self._rounding("rounding", *self._twice(self._inputs(steps)))
+        return self._rounding("rounding", self._side_by_side(), None)
+
+    def rounding_at(self, step: int) -> float:
+        """Rounding expected at a step of such a run. Infinite where a comparison is meaningless."""
+        return self.rounding.at(step)
+
+    def scaled(self, scale: float) -> ReferenceRun:
+        """The run over the stream's inputs times `scale`; with state `none`, over one call of them."""
+        steps = self.trial.steps if self.is_stream else self.trial.strategy.chunk
+        return self.run(
+            f"scaled by {scale:g}", rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype)
+        )
+
+    def run(self, name: str, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:
+        """The run over x [steps, batch, input] from `state` (zeros where None).
+
+        It is kept in a file under `name`, which must identify x and the state. Where rows have lengths, they are those
+        of the ring's first chunk, and x must be as long as this chunk.
+        """
+
+        def compute() -> dict[str, np.ndarray]:
+            lengths = None if self.lengths is None else self.lengths[0]
+            exact = run_reference(self.trial.model, self.weights, x, state, lengths=lengths)
+            trial = self.trial
+            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
+            return {"y": exact.y, "rounding": expected.over(len(x))}
+
+        key = {**self.stream_key, "steps": len(x), "name": name}
+        arrays = self._stored("run", key, compute)
+        return ReferenceRun(x, arrays["y"], arrays["rounding"])
+
+    @cached_property
+    def ring_trajectory(self) -> RingTrajectory:
+        key = {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
+        arrays = self._stored("ring", key, self._compute_ring)
+        names = list(self.start) if self.is_stream else []
+        return RingTrajectory(
+            y=arrays["y"],
+            states={n: arrays[f"state_{n}"] for n in names},
+            settled_after=int(arrays["settled_after"]),
+            orbit_y=arrays["orbit_y"],
+            orbit_states={n: arrays[f"orbit_{n}"] for n in names},
+            followed_calls=int(arrays["followed_calls"]),
+        )
+
+    @property
+    def _settled(self) -> float:
+        return SETTLED_FLOAT64 if self.trial.dtype == "float64" else SETTLED
+
+    @property
+    def stream_key(self) -> dict[str, object]:
+        """All that the stream and its trajectories depend on."""
+        trial = self.trial
+        return {
+            "model": trial.model.model_dump(),
+            "steps": trial.steps,
+            "batch": trial.batch,
+            "dtype": trial.dtype,
+            "seed": trial.seed,
+            "lengths": trial.lengths,
+        }
+
+    def _inputs(self, steps: int) -> np.ndarray:
+        return draw_inputs(self.trial.model, steps, self.trial.batch, self.trial.seed, self.trial.dtype)
+
+    def _stream_trajectory(self, index: int) -> Trajectory:
+        """One of the two runs over the stream. Both are computed together, as rows of one batch."""
+        arrays = self._stored("stream", self.stream_key, self._compute_stream)
+        rows = slice(index * self.trial.batch, (index + 1) * self.trial.batch)
+        names = list(self.start)
+        return Trajectory(
+            y=arrays["y"][:, rows],
+            final={n: arrays[f"final_{n}"][:, rows] for n in names},
+            states={n: arrays[f"states_{n}"][:, :, rows] for n in names} if f"states_{names[0]}" in arrays else None,
+        )
+
+    def _twice(self, x: np.ndarray) -> tuple[np.ndarray, Arrays]:
+        """x twice, as rows of one batch, with the two states that the runs start from: zeros and `start`."""
+        state = {n: np.concatenate([self.zeros[n], self.start[n]], axis=1) for n in self.start}
+        return np.concatenate([x, x], axis=1), state
+
+    def _compute_stream(self) -> dict[str, np.ndarray]:
+        run = run_reference(self.trial.model, self.weights, *self._twice(self.x))
+        arrays = {"y": run.y, **{f"final_{n}": a for n, a in run.final.items()}}
+        if run.states is not None:
+            arrays |= {f"states_{n}": a for n, a in run.states.items()}
+        return arrays
+
+    def _rounding(self, name: str, x: np.ndarray, state: Arrays | None) -> Rounding:
+        trial = self.trial
+
+        def compute() -> dict[str, np.ndarray]:
+            lengths = None if self.lengths is None else self.lengths.ravel()
+            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
+            return {"measured": expected.measured}
+
+        key = {**self.stream_key, "steps": len(x), "streams": self.is_stream}
+        return Rounding(self._stored(name, key, compute)["measured"], trial.dtype)
+
+    def _compute_ring(self) -> dict[str, np.ndarray]:
+        if not self.is_stream:
+            return self._compute_separate_calls()
+        x = np.concatenate([chunk["x"] for chunk in self.ring])
+        passes = [self._pass(x, self.start)]
+        limit = max(PASSES, SETTLE_STEPS // len(x))
+        change = np.inf
+        while len(passes) < PASSES or (change > self._settled and len(passes) < limit):
+            before = passes[-1]
+            passes.append(self._pass(x, {n: before[f"state_{n}"][-1] for n in self.start}))
+            change = max(float(np.abs(passes[-1][f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
+        settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
+        kept = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
+        orbit = {name.replace("state_", "orbit_"): a for name, a in passes[-1].items() if name != "y"}
+        ends = {"settled_after": np.array(settled_after), "followed_calls": np.array(RING * len(passes))}
+        return {**kept, **orbit, "orbit_y": passes[-1]["y"], **ends}
+
+    def _first_settled(self, passes: list[dict[str, np.ndarray]]) -> int:
+        """Number of the first call from which on every state equals that of the last pass."""
+        distance = np.zeros(RING * len(passes))
+        for name in self.start:
+            difference = np.concatenate([np.abs(p[f"state_{name}"] - passes[-1][f"state_{name}"]) for p in passes])
+            distance = np.maximum(distance, difference.reshape(len(distance), -1).max(axis=1))
+        return int(np.flatnonzero(distance > self._settled).max(initial=-1)) + 2
+
+    def _pass(self, x: np.ndarray, state: Arrays) -> dict[str, np.ndarray]:
+        """Outputs and states after each call of one pass over the ring."""
+        chunk = self.trial.strategy.chunk
+        run = run_reference(self.trial.model, self.weights, x, state)
+        assert run.states is not None, "a stream runs forward"
+        arrays = {f"state_{n}": a[chunk - 1 :: chunk] for n, a in run.states.items()}
+        return {"y": run.y.reshape(RING, chunk, *run.y.shape[1:]), **arrays}
+
+    def _compute_separate_calls(self) -> dict[str, np.ndarray]:
+        """State `none`: every chunk from zeros."""
+        x = self._side_by_side()
+        lengths = None if self.lengths is None else self.lengths.ravel()
+        y = run_reference(self.trial.model, self.weights, x, lengths=lengths).y
+        y = np.stack(np.split(y, RING, axis=1))
+        return {"y": y, "orbit_y": y, "settled_after": np.array(1), "followed_calls": np.array(RING)}
+
+    def _side_by_side(self) -> np.ndarray:
+        """All chunks of the ring as rows of one batch [chunk, RING·batch, input]."""
+        return np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
+
+    def _stored(
+        self, name: str, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Arrays from an earlier trial's file, or computed now and written to a file named by a digest of `key`."""
+        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+        path = self.directory / f"{name}-{digest}.npz"
+        if path not in self._loaded:
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial = path.with_name(f"{path.stem}.{os.getpid()}.npz")
+                np.savez(partial, **self._timed(compute))  # type: ignore[arg-type]  # its one option could be shadowed; no array is so named
+                partial.replace(path)
+            with np.load(path) as arrays:
+                self._loaded[path] = dict(arrays)
+        return self._loaded[path]
+
+    def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        start = time.perf_counter()
+        try:
+            return compute()
+        finally:
+            self.seconds += time.perf_counter() - start

@@ -1,0 +1,172 @@
+"""Checks of values and states: outputs, splits of the stream, start, reset, repetition, isolation, the timed path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import (
+    FEW_CALLS,
+    compare_steps,
+    first_bound_outputs,
+    first_outputs,
+    output_pairs,
+    stream_outputs,
+)
+from rnnbench.conformance.timed_path import TimedPath
+from rnnbench.conformance.tolerance import Errors, same_bits, worst
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results.record import CheckResult
+
+RANDOM_SPLITS, MOST_PIECES = 2, 8
+
+
+def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors, session = Errors(), open_session()
+    if not reference.is_stream:
+        for index, chunk in enumerate(reference.ring):
+            compare_steps(
+                errors, f"y of chunk {index}", session.step(chunk)["y"], reference.ring_trajectory.y[index], reference
+            )
+        return errors.verdict()
+    exact = reference.from_zeros()
+    compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
+    for name, array in session.get_state().items():
+        errors.add(f"state {name} at the end", array, exact.final[name], reference.rounding_at(reference.trial.steps))
+    return errors.verdict()
+
+
+def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors = Errors()
+    for sizes in _splits(reference.trial.steps, reference.trial.strategy.chunk, reference.trial.seed):
+        session = open_session()
+        parts = np.split(reference.x, np.cumsum(sizes)[:-1])
+        y = np.concatenate([session.step({"x": part})["y"] for part in parts])
+        compare_steps(errors, f"y in {len(sizes)} pieces of {sizes[0]}, …", y, reference.from_zeros().y, reference)
+    # One call that is longer than two chunks, so it may be longer than the whole stream.
+    session, length = open_session(), 2 * reference.trial.strategy.chunk + 1
+    session.set_state(reference.start)
+    y = session.step({"x": np.concatenate([chunk["x"] for chunk in reference.ring])[:length]})["y"]
+    compare_steps(
+        errors,
+        f"y of one call of {length} steps",
+        y,
+        np.concatenate(list(reference.ring_trajectory.y))[:length],
+        reference,
+    )
+    return errors.verdict()
+
+
+def _start(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors, session = Errors(), open_session()
+    session.set_state(reference.start)
+    compare_steps(errors, "y", stream_outputs(session, reference), reference.from_start().y, reference)
+    return errors.verdict()
+
+
+def _reset(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    session = open_session()
+    first = first_outputs(session, reference)
+    session.reset()
+    return same_bits(output_pairs("after reset, y of call", first_outputs(session, reference), first))
+
+
+def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    session, runs = open_session(), []
+    for _ in range(2):
+        if reference.is_stream:
+            session.set_state(reference.start)
+        runs.append(first_outputs(session, reference))
+    return same_bits(output_pairs("the second time, y of call", runs[1], runs[0]))
+
+
+def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    alone, bound_alone = (
+        first_outputs(open_session(), reference),
+        first_bound_outputs(open_session().bind(reference.ring)),
+    )
+    one, other = open_session(), open_session()
+    if reference.is_stream:
+        other.set_state(reference.start)
+    interleaved = []
+    for chunk in reference.ring[:FEW_CALLS]:
+        interleaved.append(one.step(chunk)["y"])
+        other.step(reference.ring[-1])
+    one.close()
+    interleaved_bound = open_session().bind(reference.ring[::-1])
+    return same_bits(
+        [
+            *output_pairs("with another session between the calls, y of call", interleaved, alone),
+            *output_pairs(
+                "in a session opened after another was closed, y of call",
+                first_outputs(open_session(), reference),
+                alone,
+            ),
+            *output_pairs(
+                "with another session's bound calls between them, y of bound call",
+                first_bound_outputs(open_session().bind(reference.ring), interleaved_bound),
+                bound_alone,
+            ),
+        ]
+    )
+
+
+def _state(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    session, fresh, errors = open_session(), open_session(), Errors()
+    steps = min(FEW_CALLS * reference.trial.strategy.chunk, reference.trial.steps)
+    session.step({"x": reference.x[:steps]})
+    taken = session.get_state()
+    exact = reference.from_zeros()
+    for name, array in taken.items():
+        expected = exact.final[name] if exact.states is None else exact.states[name][steps - 1]
+        errors.add(f"state {name} after {steps} steps", array, expected, reference.rounding_at(steps))
+    if (verdict := errors.verdict()).verdict == "fail":
+        return verdict
+    fresh.set_state(taken)
+    again = fresh.get_state()
+    carried = same_bits(
+        [
+            *((f"state {name} put in and read back", again[name], taken[name]) for name in taken),
+            *output_pairs(
+                "from the state carried over, y of call",
+                first_outputs(fresh, reference),
+                first_outputs(session, reference),
+            ),
+        ]
+    )
+    return carried if carried.verdict == "fail" else verdict
+
+
+def _bound(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    timed = TimedPath(open_session(), reference)
+    timed.start()
+    verdict = timed.verify()
+    return verdict if verdict.verdict == "fail" else worst(verdict, timed.verify_counts())
+
+
+def _splits(steps: int, chunk: int, seed: int) -> Iterator[list[int]]:
+    """All steps at once; calls one step longer than a chunk, so that every rest is ragged; and two random splits."""
+    yield [steps]
+    if chunk + 1 < steps:
+        calls, rest = divmod(steps, chunk + 1)
+        yield [chunk + 1] * calls + [rest] * (rest > 0)
+    generator = np.random.default_rng([seed, chunk])
+    for _ in range(RANDOM_SPLITS if steps > 1 else 0):
+        pieces = int(generator.integers(2, min(steps, MOST_PIECES) + 1))
+        cuts = sorted(int(cut) for cut in generator.choice(np.arange(1, steps), pieces - 1, replace=False))
+        yield [after - before for before, after in pairwise([0, *cuts, steps])]
+
+
+VALUES_AND_STATES = (
+    Check("values", "Every output and the final state are the reference's.", _values),
+    Check("chunks", "Any split of the stream gives the same numbers, a ragged rest included.", _chunks, True),
+    Check("start", "A stream may start from a state that is not zero.", _start, True),
+    Check("reset", "After a reset the first run comes again, to the bit.", _reset),
+    Check("repeat", "The same calls from the same state give the same bits.", _repeat),
+    Check("isolation", "Two open sessions do not touch each other, nor a closed one the next.", _isolation),
+    Check("state", "A state is the reference's, and taken out of one session goes on in another.", _state, True),
+    Check("bound", "The path that is timed computes the reference over a ring of distinct chunks.", _bound),
+)

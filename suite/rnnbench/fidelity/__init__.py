@@ -1,0 +1,21 @@
+"""Fidelity: does `bound` cost what the runtime's own tool says? Behind `rnnbench doctor --fidelity`.
+
+    measure  `measure_fidelity`: processes, rounds, verdicts
+    worker   one process of a measurement
+    tool     what a runtime's own tool is; `tools/` has one module for each backend that has one
+    table    `print_fidelity`
+
+`docs/measurement.md` has the figures.
+"""
+
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.fidelity.measure import Fidelity, measure_fidelity
+    from rnnbench.fidelity.table import print_fidelity
+
+_NAMES = {"measure": ("Fidelity", "measure_fidelity"), "table": ("print_fidelity",)}
+__all__ = ["Fidelity", "measure_fidelity", "print_fidelity"]
+__getattr__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,145 @@
+"""The worker of a fidelity measurement: `bound`, the runtime's own tool and empty calls, in turn, in one process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.backends.base import Bound
+from rnnbench.backends.registry import find
+from rnnbench.cases import Trial
+from rnnbench.conformance import RING
+from rnnbench.fidelity.tool import NoToolError, Statistic, Tool, tool_for
+from rnnbench.measure.blocks import sample_block, sample_cold
+from rnnbench.plan import request_of
+from rnnbench.rnn.weights import draw_inputs, draw_weights
+from rnnbench.worker import (
+    ChannelClosedError,
+    Command,
+    Failed,
+    attempt,
+    die_with_parent,
+    encode_reply,
+    open_channel,
+    receive_command,
+    serve,
+)
+
+
+@dataclass(frozen=True)
+class ToolFacts:
+    """The tool that was found."""
+
+    name: str
+    note: str
+
+
+@dataclass(frozen=True)
+class StartFidelity(Command[ToolFacts]):
+    """Build the trial's program, or load it from the cache, and find its runtime's own tool."""
+
+    trial: Trial
+    cache: Path
+    affinity: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Seconds per call in one round."""
+
+    bound: float
+    tool: float
+    empty: float
+    empty_after_call: float
+
+
+@dataclass(frozen=True)
+class Rounds:
+    rounds: tuple[Round, ...]
+
+
+@dataclass(frozen=True)
+class MeasureRounds(Command[Rounds]):
+    """Measure so many rounds, `seconds` for each of the turns of one round."""
+
+    rounds: int
+    seconds: float
+
+
+class FidelityWorker:
+    """A program with its ring bound, and its runtime's own tool. Raises NoToolError."""
+
+    def __init__(self, start: StartFidelity) -> None:
+        trial = start.trial
+        backend = find(trial.target.backend)
+        backend.load()
+        os.sched_setaffinity(0, start.affinity)
+        request = request_of(trial, draw_weights(trial.model, trial.seed))
+        program = backend.build(request, start.cache)
+        self.tool: Tool = tool_for(backend, program, request, start.cache)
+        chunk = trial.strategy.chunk
+        x = draw_inputs(trial.model, RING * chunk, trial.batch, trial.seed)
+        self._bound = program.open().bind([{"x": x[i : i + chunk]} for i in range(0, RING * chunk, chunk)])
+
+    def measure(self, command: MeasureRounds) -> Rounds:
+        return Rounds(tuple(self._round(command.seconds, reverse=number % 2 == 1) for number in range(command.rounds)))
+
+    def _round(self, seconds: float, reverse: bool) -> Round:
+        """One round. Every other one runs backwards, so that no turn always follows the same other one."""
+        bound, tool = self._bound, self.tool
+        turns: dict[str, Callable[[], float]] = {
+            "bound": lambda: _summarise(sample_block(bound, bound.sync, seconds).seconds, tool.statistic),
+            "tool": lambda: tool.seconds_per_call(seconds),
+            "empty": lambda: _summarise(sample_block(tool.empty, _do_nothing, seconds / 4).seconds, tool.statistic),
+            "empty_after_call": lambda: _empty_after_call(tool, bound, seconds / 2),
+        }
+        return Round(**{name: turns[name]() for name in (reversed(turns) if reverse else turns)})
+
+
+def _start(start: StartFidelity) -> FidelityWorker | Failed:
+    try:
+        return FidelityWorker(start)
+    except NoToolError as error:
+        return Failed("unsupported", str(error))
+
+
+def _empty_after_call(tool: Tool, bound: Bound, seconds: float) -> float:
+    """An empty call after each call of the program, which is not timed."""
+
+    def call_program() -> None:
+        bound()
+        bound.sync()
+
+    return _summarise(sample_cold(tool.empty, _do_nothing, call_program, seconds).seconds, tool.statistic)
+
+
+def _summarise(samples: np.ndarray, statistic: Statistic) -> float:
+    return float(np.mean(samples) if statistic == "mean" else np.median(samples))
+
+
+def _do_nothing() -> None:
+    """An empty call is complete when it returns."""
+
+
+def main() -> None:
+    """Carry out the commands of the channel until its other end closes."""
+    die_with_parent()
+    channel = open_channel()
+    start = receive_command(channel, {StartFidelity: None})
+    assert isinstance(start, StartFidelity), "the first command says what to measure"
+    worker = attempt(lambda: _start(start), "run-failed")
+    if isinstance(worker, Failed):
+        channel.send(encode_reply(worker))
+        return
+    channel.send(encode_reply(ToolFacts(worker.tool.name, worker.tool.note)))
+    with suppress(ChannelClosedError):
+        serve(channel, {MeasureRounds: worker.measure})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The floor of a latency: the bytes and operations that a call needs, at the rates that the machine was measured at.
+
+A ratio whose whole interval is below 1 shows that the cost or the probe is wrong, never that a program is fast.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from rnnbench.measure.caches import cache_sizes
+from rnnbench.measure.interval import interval_of
+from rnnbench.measure.roof import Roof
+from rnnbench.results.record import LatencyFloor
+from rnnbench.rnn import Cost
+
+OUTSIDE = "memory"
+"""The level of weights that fit in no cache."""
+
+
+def latency_floor(
+    cost: Cost, hoisted: int | None, medians: Sequence[float], roofs: Sequence[Sequence[Roof]], unmeasured: str
+) -> LatencyFloor:
+    """The floor of a call in seconds, and the ratio of the `medians` of processes to it.
+
+    `hoisted` is how many steps share one reading of the input's weights, None where that is not known. `roofs` has, for
+    each process, the measurements of the machine taken during it: a drift of the machine is then in both. `unmeasured`
+    says why there are none. The cost is recorded without them, too.
+    """
+    cost_alone = LatencyFloor(
+        nbytes=cost.nbytes,
+        operations=cost.operations,
+        weights=cost.weights,
+        hoisted=hoisted,
+        level=cache_level(cost.weights, cache_sizes()),
+        unmeasured=unmeasured,
+    )
+    pairs = [(median, measured) for median, measured in zip(medians, roofs, strict=False) if measured]
+    if not pairs:
+        return cost_alone
+    floors = [statistics.median(max(seconds_of(cost, roof)) for roof in measured) for _, measured in pairs]
+    ratios = [median / floor for (median, _), floor in zip(pairs, floors, strict=True)]
+    every_roof = [roof for _, measured in pairs for roof in measured]
+    seconds = (seconds_of(cost, roof) for roof in every_roof)
+    reading, computing = (statistics.median(times) for times in zip(*seconds, strict=True))
+    sizes = dict.fromkeys(reading.working_set for reading in cost.readings)
+    return cost_alone.model_copy(
+        update={
+            "seconds": statistics.median(floors),
+            "limited_by": "reading" if reading >= computing else "arithmetic",
+            "ratio": statistics.geometric_mean(ratios),
+            "interval": interval_of(ratios),
+            "bandwidth": {str(size): statistics.median(roof.bandwidth[size] for roof in every_roof) for size in sizes},
+            "rate": statistics.median(roof.rate for roof in every_roof if roof.rate) if every_roof[0].rate else None,
+            "looks": len(every_roof),
+            "unmeasured": "",
+        }
+    )
+
+
+def seconds_of(cost: Cost, roof: Roof) -> tuple[float, float]:
+    """Fewest seconds for a call's readings, and for its operations. Both may happen at the same time."""
+    reading = sum(r.nbytes * r.times / roof.bandwidth[r.working_set] for r in cost.readings)
+    return reading, cost.operations / roof.rate if roof.rate else 0.0
+
+
+def cache_level(nbytes: int, sizes: Mapping[str, int]) -> str:
+    """The smallest data cache that holds `nbytes` (`L1d`, `L2`, `L3`), or `memory`. Empty where no cache is known."""
+    levels = sorted((size, name) for name, size in sizes.items() if name != "L1i")
+    if not levels:
+        return ""
+    return next((name for size, name in levels if nbytes <= size), OUTSIDE)

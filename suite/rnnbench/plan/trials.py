@@ -1,0 +1,49 @@
+"""From cases and names of backends to trials, for the command line, pytest and Python alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rnnbench.backends.registry import BackendError, baselines, find, names, targets
+from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
+from rnnbench.conformance import CHECK_NAMES
+
+
+def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bool = True) -> list[Target]:
+    """The targets that `backends` name, as `name`, `name:route` or `name:*`.
+
+    Where none is named: the default route of every installed backend. With `baseline`, the baseline's targets come
+    first. Unless `installed` is false, each target must be installed here. Raises BackendError.
+    """
+    if not backends:
+        return targets(installed_backends())
+    chosen = targets(backends)
+    for target in chosen if installed else ():
+        if lack := find(target.backend).probe().lack(target.route):
+            raise BackendError(f"{target} is not available: {lack.reason}; install it with: {lack.install}")
+    return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
+
+
+def installed_backends() -> list[str]:
+    return [name for name in names() if find(name).probe().available]
+
+
+def check_case_names(cases: Iterable[Case]) -> None:
+    """Raises CaseError where two cases have the same name: their trials would have the same ids."""
+    places: dict[str, str] = {}
+    for case in cases:
+        place = case.path or "a case made in Python"
+        if (other := places.setdefault(case.name, place)) != place:
+            raise CaseError.at(
+                Place(place), f"{other} has the same name, '{case.name}', so their trials would have the same ids"
+            )
+
+
+def expected_failures(
+    cases: Iterable[Case], trials: Iterable[Trial], file: Path | None = None
+) -> dict[str, tuple[ExpectedFailure, ...]]:
+    """The expected failures of the trials' backends by case, from `file` or each case's own. Raises CaseError."""
+    backends = sorted({trial.target.backend for trial in trials})
+    probes = {backend: find(backend).probe() for backend in backends}
+    return expected_failures_for(cases, probes, CHECK_NAMES, file)

@@ -1,0 +1,74 @@
+"""A few of many trials: all pairs of values, or all values, are still there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+from harness_trials import make_trial
+
+from rnnbench.cases import Limits, Target, every_pair, every_pair_between, every_value
+
+AXES = {
+    "hidden": lambda trial: trial.model.hidden,
+    "time": lambda trial: trial.strategy.time,
+    "chunk": lambda trial: trial.strategy.chunk,
+}
+
+
+def test_every_value_is_there_and_few_trials_are(load):
+    trials = load().trials([Target("fake", "honest")])
+    assert len(trials) == 8
+    chosen = every_value(trials)
+    assert len(chosen) == 2
+    for value in AXES.values():
+        assert set(map(value, chosen)) == set(map(value, trials))
+
+
+def test_every_pair_of_values_is_there_in_half_of_the_trials(load):
+    trials = load().trials([Target("fake", "honest")])
+    chosen = every_pair(trials)
+    assert len(chosen) == 4
+    assert chosen == [trial for trial in trials if trial in chosen], "in their order"
+    for one, other in combinations(AXES.values(), 2):
+        assert {(one(trial), other(trial)) for trial in chosen} == {(one(trial), other(trial)) for trial in trials}
+
+
+def test_targets_share_the_pairs_and_each_has_every_value(load):
+    targets = [Target("fake", "honest"), Target("fake", "check-raises")]
+    trials = load().trials(targets)
+    chosen = every_pair_between(trials)
+    assert len(chosen) < sum(len(every_pair([trial for trial in trials if trial.target == t])) for t in targets)
+    for one, other in combinations(AXES.values(), 2):
+        assert {(one(trial), other(trial)) for trial in chosen} == {(one(trial), other(trial)) for trial in trials}
+    for target in targets:
+        for value in AXES.values():
+            assert {value(trial) for trial in chosen if trial.target == target} == set(map(value, trials))
+
+
+def test_one_trial_stays(load):
+    trials = load().trials([Target("fake", "honest")])[:1]
+    assert every_pair(trials) == every_value(trials) == trials
+
+
+def test_of_nothing_nothing_is_chosen():
+    assert every_pair([]) == every_value([]) == []
+
+
+def test_small_programs_come_before_large_ones():
+    large, long, short, small = (
+        make_trial(time=time, chunk=chunk)
+        for time, chunk in (("unrolled", 8), ("looped", 8), ("looped", 1), ("unrolled", 1))
+    )
+    assert every_value([large, long, short, small]) == [long, small]
+
+
+def test_what_others_have_made_superfluous_goes():
+    first = make_trial(chunk=1)
+    others = [replace(make_trial(chunk=2), batch=2), make_trial("fake:honest", "unrolled", "stateful", 1)]
+    assert every_value([first, *others]) == others
+
+
+def test_what_checks_that_go_on_for_long_may_take_is_a_value():
+    short, long = (make_trial(limits=Limits(endurance=seconds)) for seconds in (0.05, 1.0))
+    assert len(every_value([short, replace(long, case="another")])) == 2

@@ -1,0 +1,81 @@
+"""Checks pass an honest adapter in every strategy, and what an adapter raises is told from what it computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestSession
+from rnnbench_fake import FakeBackend
+
+from rnnbench.conformance import CHECK_NAMES, CHECKS, Check, ReferenceTrajectories, run_checks, suite
+from rnnbench.results.record import CheckResult
+from rnnbench.run.messages import request_of
+
+
+@pytest.fixture
+def verdicts(tmp_path):
+    """The verdicts of all checks on a trial of the fake backend, its session doctored by the test."""
+
+    def check(state="stitched", chunk=4):
+        trial = make_trial(state=state, chunk=chunk)
+        reference = ReferenceTrajectories(trial, tmp_path)
+        program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
+        return dict(run_checks(program, reference))
+
+    return check
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("chunk", [1, 4, 5, 12])
+def test_an_honest_adapter_is_not_accused(verdicts, state, chunk):
+    found = verdicts(state, chunk)
+    assert set(found) == {check.name for check in CHECKS if not check.long_running}
+    assert not [name for name, figure in found.items() if figure.verdict == "fail"]
+
+
+def test_what_has_no_meaning_is_not_applicable_and_says_why(verdicts):
+    found = verdicts("none")
+    assert {n for n, f in found.items() if f.verdict == "not-applicable"} == {
+        "chunks",
+        "start",
+        "state",
+        "exchange",
+        "batch",
+        "lengths",
+    }
+    assert all(figure.detail for figure in found.values() if figure.verdict == "not-applicable")
+
+
+def test_a_check_that_raises_has_failed_and_says_with_what(verdicts, monkeypatch):
+    def reset(self):
+        if self.state:
+            raise NotImplementedError("no reset here")
+        self._write_state({spec.name: np.zeros(self._shape(spec), spec.dtype) for spec in self._states})
+
+    monkeypatch.setattr(HonestSession, "reset", reset)
+    assert verdicts()["reset"].detail == "raised NotImplementedError: no reset here"
+
+
+def test_a_program_that_cannot_run_at_all_is_not_called_wrong(verdicts, monkeypatch):
+    monkeypatch.setattr(HonestSession, "compute", lambda self, x: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        verdicts()
+
+
+def test_every_check_has_a_name_and_a_sentence():
+    assert len(set(CHECK_NAMES)) == len(CHECK_NAMES) == len(CHECKS) + 1, "and that of the timed path"
+    assert all(check.sentence.endswith(".") for check in CHECKS)
+
+
+def test_a_further_check_is_one_entry(verdicts, monkeypatch):
+    """A check of a reader's own: the first chunk of the ring gives no negative zero."""
+
+    def no_negative_zero(open_session, reference):
+        y = open_session().step(reference.ring[0])["y"]
+        found = int(np.sum(np.signbit(y) & (y == 0)))
+        return CheckResult(verdict="fail" if found else "pass", detail=f"{found} negative zeros")
+
+    check = Check("no-negative-zero", "No output is a negative zero.", no_negative_zero)
+    monkeypatch.setattr(suite, "CHECKS", (*CHECKS, check))
+    assert verdicts()["no-negative-zero"] == CheckResult(verdict="pass", detail="0 negative zeros")

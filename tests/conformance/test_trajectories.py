@@ -1,0 +1,86 @@
+"""The reference's trajectories are the reference's, worked out once for all trials that ask the same."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+
+from rnnbench.conformance import RING, ReferenceTrajectories
+from rnnbench.conformance import trajectories as module
+from rnnbench.conformance.trajectories import PASSES
+from rnnbench.rnn import Model, run_reference
+
+
+@pytest.fixture
+def reference(tmp_path):
+    return ReferenceTrajectories(make_trial(chunk=4), tmp_path)
+
+
+def test_the_two_streams_are_the_references_own(reference):
+    model, weights = reference.trial.model, reference.weights
+    for got, state in ((reference.from_zeros(), None), (reference.from_start(), reference.start)):
+        expected = run_reference(model, weights, reference.x, state)
+        np.testing.assert_allclose(got.y, expected.y, rtol=0, atol=1e-14)
+        for name, array in expected.final.items():
+            np.testing.assert_allclose(got.final[name], array, rtol=0, atol=1e-14)
+            np.testing.assert_allclose(got.states[name], expected.states[name], rtol=0, atol=1e-14)
+
+
+def test_the_ring_is_followed_past_its_end(reference):
+    x = np.concatenate([chunk["x"] for chunk in reference.ring] * PASSES)
+    expected = run_reference(reference.trial.model, reference.weights, x, reference.start)
+    ring = reference.ring_trajectory
+    assert len(ring.y) == PASSES * RING
+    np.testing.assert_allclose(np.concatenate(list(ring.y)), expected.y, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(ring.states["h"], expected.states["h"][3::4], rtol=0, atol=1e-13)
+
+
+def test_a_settled_ring_is_where_any_number_of_calls_leads(reference):
+    calls = reference.ring_trajectory.settled_after + 5
+    assert calls > 5, "an LSTM with such weights forgets"
+    x = np.concatenate([reference.ring[index % RING]["x"] for index in range(calls)])
+    expected = run_reference(reference.trial.model, reference.weights, x, reference.start)
+    last = (calls - 1) % RING
+    np.testing.assert_allclose(
+        expected.final["h"], reference.ring_trajectory.orbit_states["h"][last], rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(expected.y[-4:], reference.ring_trajectory.orbit_y[last], rtol=0, atol=1e-9)
+
+
+def test_a_counter_never_settles_and_is_said_not_to(tmp_path):
+    trial = dataclasses.replace(make_trial(), model=Model(cell="counter", input=3, hidden=3))
+    reference = ReferenceTrajectories(trial, tmp_path)
+    assert reference.ring_trajectory.settled_after == 0 or not np.any(
+        reference.ring_trajectory.states["h"][RING - 1] - reference.start["h"]
+    )
+    assert not reference.rounding.over(100).any(), "whole numbers have no rounding"
+
+
+def test_chunks_of_a_ring_are_distinct(reference):
+    assert len({chunk["x"].tobytes() for chunk in reference.ring}) == RING
+
+
+def test_with_state_none_every_chunk_starts_from_zeros(tmp_path):
+    reference = ReferenceTrajectories(make_trial(state="none"), tmp_path)
+    for chunk, y in zip(reference.ring, reference.ring_trajectory.y, strict=True):
+        expected = run_reference(reference.trial.model, reference.weights, chunk["x"])
+        np.testing.assert_allclose(y, expected.y, rtol=0, atol=1e-14)
+
+
+def test_expected_rounding_is_that_of_float32_and_never_falls(reference):
+    assert np.all(np.diff(reference.rounding.over(1000)) >= 0)
+    assert 1e-9 < reference.rounding_at(0) < 1e-6
+
+
+def test_a_second_trial_with_the_same_question_computes_nothing(tmp_path, monkeypatch):
+    first = ReferenceTrajectories(make_trial("fake:honest"), tmp_path)
+    expected = first.ring_trajectory.y, first.from_zeros().y, first.rounding.measured
+    monkeypatch.setattr(module, "run_reference", None)
+    again = ReferenceTrajectories(make_trial("fake:wrong-bound"), tmp_path)
+    for got, was in zip(
+        (again.ring_trajectory.y, again.from_zeros().y, again.rounding.measured), expected, strict=True
+    ):
+        np.testing.assert_array_equal(got, was)

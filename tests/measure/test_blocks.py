@@ -1,0 +1,166 @@
+"""Blocks time single calls, each completed before the next, and count every call they make."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from rnnbench.measure import blocks as module
+from rnnbench.measure.blocks import (
+    NEAR_CLOCK,
+    Block,
+    Clock,
+    measure_clock,
+    overall_median,
+    process_medians,
+    sample_block,
+    sample_cold,
+    sample_paced,
+)
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self):
+        self.now = 0
+
+    def perf_counter_ns(self):
+        return self.now
+
+    def time(self):
+        return self.now * 1e-9
+
+    def sleep(self, seconds):
+        self.now += round(seconds * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Time()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_every_call_is_synced_and_counted():
+    events = []
+    block = sample_block(lambda: events.append("call"), lambda: events.append("sync"), 0.001)
+    assert events == ["call", "sync"] * block.calls
+    assert block.calls == block.warm_calls + len(block.seconds)
+    assert block.warm_calls >= 1
+
+
+def test_the_time_of_call_and_sync_is_recorded(clock):
+    block = sample_block(lambda: clock.sleep(0.002), lambda: clock.sleep(0.001), 0.02)
+    assert (block.warm_calls, len(block.seconds)) == (2, 5)
+    assert block.seconds == pytest.approx(0.003)
+    assert block.elapsed == pytest.approx(7 * 0.003)
+
+
+def test_a_call_longer_than_the_block_is_still_timed_once(clock):
+    block = sample_block(lambda: clock.sleep(0.01), lambda: None, 0.001)
+    assert block.seconds == pytest.approx([0.01])
+
+
+def test_the_collector_is_off_during_a_block_and_on_again_after_one_that_raises():
+    seen = []
+    with pytest.raises(ZeroDivisionError):
+        sample_block(lambda: seen.append(gc.isenabled()) or 1 / 0, lambda: None, 0.01)
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_the_clock_measures_its_own_resolution_and_cost(monkeypatch):
+    monkeypatch.setattr(Time, "perf_counter_ns", lambda self: self.sleep(40e-9) or self.now // 30 * 30)
+    monkeypatch.setattr(module, "time", Time())
+    clock = measure_clock.__wrapped__()
+    assert (clock.resolution, clock.cost) == (pytest.approx(30e-9), pytest.approx(30e-9))
+
+
+def test_this_machine_s_clock_resolves_a_millisecond():
+    clock = measure_clock()
+    assert 0 < clock.resolution < 1e-3
+    assert 0 <= clock.cost < 1e-3
+
+
+def test_a_call_is_timed_alone_unless_it_comes_near_the_clock():
+    clock = Clock(resolution=1e-9, cost=1e-7)
+    assert clock.calls_per_sample(NEAR_CLOCK * 1e-7) == 1
+    assert clock.calls_per_sample(1e-6) == 5
+    assert Clock(resolution=1e-6, cost=1e-7).calls_per_sample(1e-6) == NEAR_CLOCK
+
+
+def test_calls_timed_at_once_are_all_made_and_share_their_time(clock):
+    events = []
+    block = sample_block(lambda: events.append("call"), lambda: clock.sleep(0.001), 0.02, calls_per_sample=4)
+    assert len(events) == block.calls == block.warm_calls + 4 * len(block.seconds)
+    assert block.seconds == pytest.approx(0.001)
+    assert block.elapsed == pytest.approx(block.calls * 0.001)
+
+
+def test_a_window_counts_from_its_first_call(clock):
+    block = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.005, rewarm=False)
+    assert block.warm_calls == 0
+    assert block.calls == len(block.seconds)
+
+
+def test_before_every_cold_call_the_caches_are_evicted():
+    events = []
+    block = sample_cold(
+        lambda: events.append("call"), lambda: events.append("sync"), lambda: events.append("evict"), 0.001
+    )
+    assert events == ["evict", "call", "sync"] * block.calls
+    assert block.warm_calls == 0
+
+
+def test_the_time_of_evicting_is_no_part_of_a_cold_call(clock):
+    block = sample_cold(lambda: clock.sleep(0.001), lambda: None, lambda: clock.sleep(0.01), 0.03)
+    assert block.seconds == pytest.approx([0.001] * 3)
+    assert block.elapsed == pytest.approx(0.033)
+
+
+def test_paced_calls_begin_a_period_apart(clock):
+    begun = []
+
+    def call():
+        begun.append(clock.now)
+        clock.sleep(0.001)
+
+    block = sample_paced(call, lambda: None, 0.005, 0.05)
+    assert len(begun) == block.calls == 11
+    assert np.diff(begun[1:]) == pytest.approx(5e6)
+    assert (block.missed, block.seconds) == (0, pytest.approx(0.001))
+
+
+def test_a_call_longer_than_its_period_misses_every_deadline_and_the_next_begins_at_once(clock):
+    block = sample_paced(lambda: clock.sleep(0.004), lambda: None, 0.002, 0.03)
+    assert block.missed == len(block.seconds)
+    assert block.elapsed == pytest.approx(block.calls * 0.004 + 0.002)
+
+
+def test_one_late_call_leaves_the_next_one_s_deadline_where_it_was(clock):
+    takes = iter([0.001, 0.001, 0.007, 0.001, 0.001, 0.001, 0.001])
+    begun = []
+
+    def call():
+        begun.append(clock.now)
+        clock.sleep(next(takes))
+
+    block = sample_paced(call, lambda: None, 0.005, 0.03)
+    assert block.missed == 1
+    assert np.diff(begun) / 1e6 == pytest.approx([6, 5, 7, 3, 5, 5])
+
+
+def test_a_block_records_what_disturbed_it():
+    block = sample_block(lambda: None, lambda: None, 0.001)
+    assert block.disturbance.switches >= 0
+    assert block.elapsed >= 0.001
+
+
+def test_a_process_has_the_median_of_all_of_its_calls():
+    first = [Block(0.0, 1, np.array([1.0, 2.0])), Block(1.0, 1, np.array([3.0]))]
+    second = [Block(2.0, 1, np.array([5.0, 5.0]))]
+    assert process_medians([first, second]) == [2.0, 5.0]
+    assert overall_median([first, second]) == 3.0

@@ -1,0 +1,125 @@
+"""Sampling on real workers and NumPy: every latency that a case asks for, in parts where memory is short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness_trials import make_trial, run_trials
+
+from rnnbench.cases.trial import Measure
+from rnnbench.measure.latency import COLUMNS
+from rnnbench.run import dispatch, parts
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """One trial of a batch, with every latency."""
+    measure = Measure(budget=1.2, processes=2, precision=0.5, settings={"cold": 1.0, "period": 0.005})
+    trial = replace(make_trial("numpy:eager", measure=measure), batch=2)
+    run, records = run_trials([trial], tmp_path_factory.mktemp("results"))
+    return run, records[trial.id]
+
+
+def test_every_latency_that_is_asked_for_is_there_with_its_interval(everything):
+    _, record = everything
+    assert record.outcome == "ok", record.reason
+    timing = record.timing
+    for latency in (timing.latency["bound"], timing.latency["public"], timing.latency["cold"], timing.latency["paced"]):
+        assert 0 < latency.min <= latency.median <= latency.max
+        low, high = latency.interval
+        middle = np.exp(np.log(latency.process_medians).mean())
+        assert low <= middle * (1 + 1e-9)
+        assert middle <= high * (1 + 1e-9)
+        assert latency.sampling.stopped_by in ("precision", "budget")
+        assert 2 <= len(latency.process_medians) <= 4
+        assert latency.sampling.blocks >= 2
+        assert (
+            latency.sampling.disturbed_blocks is None
+            or 0 <= latency.sampling.disturbed_blocks <= latency.sampling.blocks
+        )
+        assert latency.figures["steps_per_s"] == pytest.approx(2 * 4 / latency.median)
+
+
+def test_warm_up_is_told_where_there_is_one(everything):
+    _, record = everything
+    timing = record.timing
+    for latency in (timing.latency["bound"], timing.latency["public"]):
+        assert latency.sampling.warmup.calls > 0
+        assert 0 <= latency.sampling.warmup.stationary <= len(latency.process_medians)
+    assert timing.latency["cold"].sampling.warmup is None
+    assert timing.latency["paced"].sampling.warmup is None
+
+
+def test_a_paced_stream_has_its_period_and_its_factor(everything):
+    _, record = everything
+    paced = record.latency("paced")
+    assert paced.figures["period"] == 0.005
+    assert paced.figures["real_time_factor"] == pytest.approx(paced.median / 0.005)
+    assert 0 <= paced.figures["deadline_misses"] <= paced.count
+
+
+def test_every_latency_has_its_file_of_samples(everything):
+    run, record = everything
+    for path in ("bound", "public", "cold", "paced"):
+        rows = np.load(run / "samples" / f"{record.trial[-8:]}.{path}.npy")
+        assert rows.shape == (record.latency(path).kept, len(COLUMNS))
+        assert np.all(np.diff(rows[:, COLUMNS.index("end")]) >= 0)
+
+
+def test_the_cores_are_those_that_were_asked_for(everything):
+    _, record = everything
+    assert record.environment.affinity == record.environment.affinity_requested
+    assert len(record.environment.affinity_requested) == 1
+
+
+def test_a_call_of_the_least_program_is_sampled_beside(everything):
+    _, record = everything
+    floor = record.timing.dispatch_floor
+    assert floor.unmeasured == ""
+    assert floor.strategy == "looped-stitched"
+    assert floor.count > 0
+    assert 0 < floor.seconds < record.latency("bound").max
+    assert floor.interval[0] <= floor.seconds <= floor.interval[1]
+
+
+def test_a_state_s_round_trip_is_a_figure_of_its_own(everything):
+    _, record = everything
+    copy = record.timing.state_copy
+    assert copy.seconds > 0
+    assert copy.interval[0] <= copy.seconds <= copy.interval[1]
+
+
+def test_the_least_program_is_built_before_anything_is_loaded(tmp_path):
+    trial = make_trial()
+    _, records = run_trials([trial], tmp_path)
+    assert records[trial.id].timing.dispatch_floor.unmeasured == ""
+
+
+def test_where_a_backend_has_no_least_program_the_record_says_why(monkeypatch, tmp_path):
+    monkeypatch.setattr(dispatch, "TIMES", ("fused",))
+    trial = make_trial("numpy:eager", measure=Measure(budget=0.1, processes=1))
+    _, records = run_trials([trial], tmp_path)
+    floor = records[trial.id].timing.dispatch_floor
+    assert floor.seconds is None
+    assert floor.unmeasured == "NumPy has no RNN operator."
+
+
+def test_growth_rests_on_the_calls_that_were_sampled(everything):
+    _, record = everything
+    memory, timing = record.memory, record.timing
+    assert memory.growth_calls > timing.latency["bound"].count
+    assert memory.public_growth_calls > timing.latency["public"].count
+
+
+def test_parts_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
+    monkeypatch.setattr(parts, "MEMORY_SHARE", 0.0)
+    measure = Measure(budget=0.1, processes=1)
+    trials = [make_trial("numpy:eager", chunk=chunk, measure=measure) for chunk in (1, 2, 4)]
+    _, records = run_trials(trials, tmp_path)
+    anchors = [records[trial.id].anchor for trial in trials]
+    assert [anchor.group for anchor in anchors] == [0, 0, 1]
+    assert {anchor.trial for anchor in anchors} == {trials[0].id}
+    assert all(anchor.bound > 0 for anchor in anchors)
+    assert anchors[0].bound == records[trials[0].id].latency("bound").median

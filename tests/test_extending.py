@@ -1,0 +1,162 @@
+"""What `docs/extending.md` shows is all that it takes: its edits are made to a copy of the suite, which is then run.
+
+The copy comes first on the path of a process of its own, so that the commands, the workers and the reports are its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "extending.md"
+README = ROOT / "suite" / "rnnbench" / "backends" / "README.md"
+CASE = """
+schema: 1
+name: extended
+model: {cell: lstm, input: 3, hidden: 4}
+workload: {steps: 4, chunk: [2]}
+strategy: {time: [looped], state: [stitched]}
+measure: {budget: 200ms, processes: 1, pause: 1ms}
+"""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One block of the page: where it goes, and its text."""
+
+    section: str
+    file: str
+    place: str
+    anchor: str
+    text: str
+
+
+def edits() -> list[Edit]:
+    found, section = [], ""
+    pattern = re.compile(
+        r"^## ([^\n]+)$|<!-- (edit|new file): (\S+?)(?:, (before|after): (\".*?\"))? -->\n```python\n(.*?)```", re.M | re.S
+    )
+    for match in pattern.finditer(PAGE.read_text()):
+        if match[1]:
+            section = match[1]
+            continue
+        anchor = json.loads(match[5]) if match[5] else ""
+        found.append(Edit(section, match[3], match[4] or "new", anchor, match[6]))
+    return found
+
+
+def apply(edit: Edit, suite: Path) -> None:
+    """An anchor must stand in the file; of several the last one counts."""
+    path = suite / edit.file
+    if edit.place == "new":
+        path.write_text(edit.text)
+        return
+    content = path.read_text()
+    at = content.rindex(edit.anchor) + (len(edit.anchor) if edit.place == "after" else 0)
+    path.write_text(content[:at] + edit.text + content[at:])
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the extended suite, the toy backend and a case."""
+    folder = tmp_path_factory.mktemp("extended")
+    suite = folder / "rnnbench"
+    shutil.copytree(ROOT / "suite" / "rnnbench", suite, ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in edits():
+        apply(edit, suite)
+    (toy,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    (folder / "my_package.py").write_text(toy)
+    facts = folder / "my_package-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[rnnbench.backends]\ntoy = my_package:ToyBackend\n")
+    (folder / "case.yaml").write_text(CASE)
+    return folder
+
+
+def rnnbench(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-m", "rnnbench", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(extended: Path) -> dict[str, object]:
+    """The record of a trial of the toy backend."""
+    rnnbench(extended, "run", "case.yaml", "--backend=toy", "--no-baseline")
+    (records,) = extended.glob("results/*/records.jsonl")
+    (line,) = records.read_text().splitlines()
+    record: dict[str, object] = json.loads(line)
+    return record
+
+
+def test_each_kind_takes_two_files_at_most() -> None:
+    sections: dict[str, set[str]] = {}
+    for edit in edits():
+        sections.setdefault(edit.section, set()).add(edit.file)
+    assert set(sections) == {"A metric", "A latency path", "A check", "An export"}
+    assert max(map(len, sections.values())) == 1
+
+
+def test_a_backend_of_a_package_of_its_own_runs(run) -> None:
+    assert (run["backend"], run["route"], run["outcome"]) == ("toy", "loop", "ok")
+
+
+def test_a_metric_is_in_the_record(run) -> None:
+    assert run["metrics"]["cpu_seconds"] > 0
+
+
+def test_a_latency_path_is_asked_for_by_its_key_and_recorded(run) -> None:
+    assert run["timing"]["latency"]["rested"]["median"] > 0
+
+
+def test_a_check_is_run_on_every_trial(run) -> None:
+    assert run["conformance"]["two-sessions"]["verdict"] == "pass"
+
+
+def test_the_report_shows_the_metric_and_the_path(extended: Path, run) -> None:
+    (page,) = extended.glob("reports/*/report.md")
+    report = page.read_text()
+    assert "CPU time" in report
+    assert "rested" in report
+
+
+def test_rows_and_an_export_have_what_is_new(extended: Path, run) -> None:
+    (row,) = csv.DictReader(io.StringIO(rnnbench(extended, "export", "latest", "--format=csv")))
+    assert float(row["metric_cpu_seconds"]) > 0
+    assert float(row["rested_median_s"]) > 0
+    assert rnnbench(extended, "export", "latest", "--format=lines").startswith(f"{run['trial']} ")
+
+
+def test_a_mistake_in_the_new_key_is_told_with_its_place(extended: Path) -> None:
+    (extended / "wrong.yaml").write_text(CASE.replace("pause: 1ms", "pause: soon"))
+    done = subprocess.run(
+        [sys.executable, "-m", "rnnbench", "list", "wrong.yaml", "--backend=toy"],
+        cwd=extended,
+        env={**os.environ, "PYTHONPATH": str(extended)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "wrong.yaml:7:" in done.stderr
+    assert "measure.pause" in done.stderr
