@@ -15,6 +15,9 @@ WHOLE, *MISTAKEN = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 REFUSALS = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
 def load(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
     (name,) = re.findall(r"^name: (\w+)$", text, re.MULTILINE)
     monkeypatch.chdir(folder)
@@ -24,6 +27,12 @@ def load(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_whole_case_has_as_many_points_as_the_page_counts(tmp_path, monkeypatch):
     assert len(load(WHOLE, tmp_path, monkeypatch).points) == 24 - 4 + 1
+
+
+def test_the_case_in_python_makes_trials():
+    names: dict[str, object] = {}
+    exec(PROGRAM, names)
+    assert len(names["trials"]) == 2 * 3 * 2
 
 
 @pytest.mark.parametrize(("text", "told"), list(zip(MISTAKEN, REFUSALS, strict=True)), ids=["mistaken", "impossible"])

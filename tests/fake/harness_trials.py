@@ -1,21 +1,26 @@
-"""Small trials for tests of the harness, and running them."""
+"""Small trials for tests of the stages that a trial passes through, and running them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.cases.trial import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench import pipeline
+from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench.measure.wall_time import WallTime
+from rnnbench.pipeline import build_and_check
+from rnnbench.plan import begin_run, examine
+from rnnbench.results import Store, read_run
 from rnnbench.results.record import Record
-from rnnbench.results.store import Store, read_run
 from rnnbench.rnn.spec import Model
-from rnnbench.run.account import Account
-from rnnbench.run.execute import execute
-from rnnbench.run.plan import begin
+from rnnbench.sampling import Context
+from rnnbench.stages import Checked
+from rnnbench.worker import RunFolders, log_name, start_trial_worker
 
 
-class Silent:
-    """Told of stages and records, and keeps them to itself."""
+class SilentObserver:
+    """Keeps the stages and records that it is told of."""
 
     def __init__(self) -> None:
         self.stages: list[tuple[str, str]] = []
@@ -30,9 +35,20 @@ class Silent:
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> tuple[Path, dict[str, Record]]:
     """A whole run under `folder`: its own folder, and its records by trial."""
-    run = begin(trials, Store(folder))
-    execute(trials, run, seed=0, account=Account(), observer=Silent())
-    return run, {record.trial: record for record in read_run(run).records}
+    plan = replace(begin_run(trials, Store(folder)), seed=0)
+    pipeline.run_trials(plan, SilentObserver())
+    return plan.folder, {record.trial: record for record in read_run(plan.folder).records}
+
+
+def context_in(folder: Path) -> Context:
+    """What stages need, with the folders of a run in `folder`."""
+    return Context(RunFolders.of_run(folder), WallTime(), SilentObserver().stage)
+
+
+def check_trial(trial: Trial, context: Context) -> Checked:
+    """Build and check a trial in a worker of its own."""
+    examined = examine(trial)
+    return build_and_check(examined, start_trial_worker(examined, context.folders, log_name(trial)), context)
 
 
 def make_trial(

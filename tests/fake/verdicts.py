@@ -6,11 +6,11 @@ from pathlib import Path
 
 from honest_adapter import HonestProgram, HonestSession
 
-from rnnbench.backends.chunked import of_one_step
-from rnnbench.cases.trial import Trial
+from rnnbench.backends.shared import of_one_step
+from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.results.record import CheckResult
-from rnnbench.run.messages import request_of
+from rnnbench.plan import request_of
 
 
 def verdicts(trial: Trial, session: type[HonestSession], folder: Path) -> dict[str, CheckResult]:

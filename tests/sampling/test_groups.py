@@ -1,89 +1,102 @@
-"""A group is sampled together where memory holds it, and else in parts that share its anchor."""
+"""Trials are sampled together where memory holds them, and otherwise in groups that share an anchor."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.backends.base import Probe, Support
-from rnnbench.cases.trial import Measure
+from rnnbench.backends.base import Artifact
+from rnnbench.cases import Measure
+from rnnbench.measure.blocks import Block
 from rnnbench.measure.caches import eviction_bytes
-from rnnbench.measure.sampling import Block
-from rnnbench.run.parts import MEMORY_SHARE, anchor_of, memory_of, note_anchor, split
-from rnnbench.run.prepare import Findings
+from rnnbench.plan import examine
+from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.turns import anchor_figure
+from rnnbench.stages import Built, Checked, Failure, ImportFigures, LoadFigures, PathSamples, Sampled
 
-IMPORT, OWN = 100, 10
+IMPORT, TRIAL = 100, 10
 """Bytes that an import takes, and that a trial adds."""
+ARTIFACT = Artifact(
+    digest="d", source_digest="s", nbytes=10, operations={}, lowered="looped 1", origin="authored", math="exact"
+)
 
 
-def found(target, chunk=1, measure=Measure()):  # noqa: B008 frozen
-    findings = Findings(make_trial(target, chunk=chunk, measure=measure), Probe({}, {}), Support("native"))
-    findings.started = {"imported": IMPORT}
-    findings.loaded = {"run_peak": IMPORT + OWN}
-    return findings
+def checked(target="fake:honest", chunk=1, measure=Measure()):  # noqa: B008 frozen
+    examined = examine(make_trial(target, chunk=chunk, measure=measure))
+    built = Built(examined, ImportFigures(harness=1, imported=IMPORT, import_s=0.0))
+    loaded = LoadFigures(None, 0.0, 0.0, run_peak=IMPORT + TRIAL, steady=IMPORT, artifact=ARTIFACT)
+    return Checked(built, loaded)
 
 
-def names(parts):
+def split(trials, available=None):
+    return list(split_by_memory(trials, anchor_of(trials), memory_of, available))
+
+
+def names(groups):
     return [
-        [(findings.trial.target.backend, findings.trial.strategy.chunk) for findings in part.trials] for part in parts
+        [(one.trial.target.backend, one.trial.strategy.chunk) for one in group.members] for group in groups
     ]
 
 
+def sampled(one, seconds=None):
+    paths = {} if seconds is None else {"bound": PathSamples([[Block(0.0, 1, np.array([seconds]))]])}
+    return Sampled(one, paths)
+
+
 def test_trials_of_one_backend_share_its_import():
-    group = [found("fake:honest", 1), found("fake:honest", 2), found("numpy:eager")]
-    assert memory_of(group) == 2 * IMPORT + 3 * OWN
+    trials = [checked(chunk=1), checked(chunk=2), checked("numpy:eager")]
+    assert memory_of(trials) == 2 * IMPORT + 3 * TRIAL
 
 
 def test_cold_calls_need_a_buffer_in_each_worker():
     cold = Measure(settings={"cold": 1.0})
-    group = [found("fake:honest", 1, cold), found("fake:honest", 2, cold), found("numpy:eager", 1, cold)]
-    assert memory_of(group) == 2 * (IMPORT + eviction_bytes()) + 3 * OWN
+    trials = [checked("fake:honest", 1, cold), checked("fake:honest", 2, cold), checked("numpy:eager", 1, cold)]
+    assert memory_of(trials) == 2 * (IMPORT + eviction_bytes()) + 3 * TRIAL
 
 
-def test_what_memory_holds_stays_together():
-    group = [found("fake:honest", chunk) for chunk in (1, 2, 3)]
-    (part,) = split(group, available=round((IMPORT + 3 * OWN) / MEMORY_SHARE))
-    assert part.trials == group
+def test_trials_that_memory_holds_stay_together():
+    trials = [checked(chunk=chunk) for chunk in (1, 2, 3)]
+    (group,) = split(trials, available=round((IMPORT + 3 * TRIAL) / MEMORY_SHARE))
+    assert list(group.members) == trials
 
 
-def test_what_it_does_not_hold_is_parted_with_the_anchor_in_every_part():
-    group = [found("fake:honest", chunk) for chunk in (1, 2, 3)] + [found("numpy:eager")]
-    parts = list(split(group, available=round((2 * IMPORT + 3 * OWN) / MEMORY_SHARE)))
-    assert names(parts) == [[("numpy", 1), ("fake", 1), ("fake", 2)], [("numpy", 1), ("fake", 3)]]
-    assert parts[0].anchor is group[-1]
-    assert parts[1].anchor is not group[-1]
+def test_trials_that_memory_does_not_hold_are_split_with_the_anchor_in_every_group():
+    trials = [*(checked(chunk=chunk) for chunk in (1, 2, 3)), checked("numpy:eager")]
+    groups = split(trials, available=round((2 * IMPORT + 3 * TRIAL) / MEMORY_SHARE))
+    assert names(groups) == [[("numpy", 1), ("fake", 1), ("fake", 2)], [("numpy", 1), ("fake", 3)]]
+    assert all(group.anchor is trials[-1] for group in groups)
 
 
-def test_a_trial_too_large_for_memory_has_a_part_with_the_anchor_alone():
-    parts = list(split([found("fake:honest", chunk) for chunk in (1, 2, 3)], available=1))
-    assert names(parts) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
+def test_a_trial_too_large_for_memory_is_in_a_group_with_the_anchor_alone():
+    groups = split([checked(chunk=chunk) for chunk in (1, 2, 3)], available=1)
+    assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
 
 
-def test_without_the_baseline_the_first_is_the_anchor():
-    group = [found("fake:honest", chunk) for chunk in (1, 2)]
-    assert anchor_of(group) is group[0]
-
-
-def test_each_part_is_told_what_the_anchor_took_in_it():
-    group = [found("fake:honest", chunk) for chunk in (1, 2, 3)]
-    parts = list(split(group, available=1))
-    for seconds, part in zip((1.0, 2.0), parts, strict=True):
-        part.anchor.blocks = {"bound": [[Block(0.0, 1, np.array([seconds]))]]}
-    note_anchor(parts)
-    assert [(f.anchor.group, f.anchor.groups, f.anchor.bound) for f in group] == [(0, 2, 1.0), (0, 2, 1.0), (1, 2, 2.0)]
-    assert {findings.anchor.trial for findings in group} == {group[0].trial.id}
-
-
-def test_an_anchor_that_was_not_measured_has_no_figure():
-    group = [found("fake:honest", chunk) for chunk in (1, 2, 3)]
-    parts = list(split(group, available=1))
-    note_anchor(parts)
-    assert group[2].anchor.bound is None
+def test_the_baseline_s_first_trial_is_the_anchor_or_else_the_first_trial():
+    trials = [checked(chunk=1), checked(chunk=2)]
+    assert anchor_of(trials) is trials[0]
+    baseline = [checked("numpy:eager", 1), checked("numpy:eager", 2)]
+    assert anchor_of([*trials, *baseline]) is baseline[0]
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_group_in_one_part_needs_no_anchor(count):
-    group = [found("fake:honest", chunk) for chunk in range(1, count + 1)]
-    note_anchor(list(split(group)))
-    assert all(findings.anchor is None for findings in group)
+def test_without_a_limit_given_the_machine_s_memory_counts(count):
+    trials = [checked(chunk=chunk) for chunk in range(1, count + 1)]
+    (group,) = split(trials)
+    assert list(group.members) == trials
+
+
+def test_an_anchor_s_figure_has_its_median_in_that_group():
+    anchor = checked()
+    figure = anchor_figure(sampled(anchor, 2.0), 1, 3)
+    assert (figure.trial, figure.group, figure.groups, figure.bound) == (anchor.trial.id, 1, 3, 2.0)
+
+
+def test_an_anchor_that_was_not_measured_has_no_figure():
+    anchor = checked()
+    assert anchor_figure(sampled(anchor), 0, 2).bound is None
+    crashed = replace(sampled(anchor, 2.0), failure=Failure("sample", "crashed", "died of SIGSEGV"))
+    assert anchor_figure(crashed, 0, 2).bound is None

@@ -1,15 +1,16 @@
-"""A latency is sampled until its interval is as narrow as was asked, or its budget is spent, and it says which."""
+"""A latency path is sampled until its interval is as narrow as the case asks, or its budget is spent."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from rnnbench.cases.trial import Measure
-from rnnbench.measure.course import LEAST_ROUNDS, ROUNDS, Course
+from rnnbench.cases import Measure
+from rnnbench.measure.blocks import Block, Clock, process_medians
 from rnnbench.measure.interval import half_width, interval_of
-from rnnbench.measure.latency import summarise
-from rnnbench.measure.sampling import Block, Clock
+from rnnbench.measure.paths import PATHS
+from rnnbench.measure.warmup import WarmUp
+from rnnbench.sampling.path_sampling import LEAST_ROUNDS, ROUNDS, PathBlocks, PathSampling
 
 CALL_S = 1e-3
 
@@ -21,85 +22,116 @@ def block(seconds, per_call=CALL_S, scatter=0.0, seed=0):
     return Block(float(seed), 1, times, elapsed=seconds)
 
 
-def go(course, process_scatter=0.0, block_scatter=0.0, seed=0):
+def sampling_of(measure, path="bound"):
+    return PathSampling(measure, PATHS[path])
+
+
+def sample_to_the_end(sampling, process_scatter=0.0, block_scatter=0.0, seed=0):
     """Sample to the end, with noise between processes and between blocks as given."""
     generator = np.random.default_rng(seed)
     number = 0
-    while course.stopped_by is None:
-        warmup = course.begin_process()
+    while sampling.stopped_by is None:
+        warmup = sampling.begin()
         base = CALL_S * np.exp(generator.normal(0, process_scatter))
         while not warmup.is_over:
             warmup.windows.append(block(warmup.window_s, base))
-        while not course.process_is_done:
+        while not sampling.process_is_done:
             number += 1
             level = base * np.exp(generator.normal(0, block_scatter))
-            course.add(block(course.block_s, level, 1e-4, seed=number))
-        course.end_process()
-    return course
+            sampling.add(block(sampling.block_s, level, 1e-4, seed=number))
+        sampling.end_process()
+    return sampling
 
 
 def test_a_calm_latency_stops_at_its_precision_and_saves_half_its_time():
-    course = go(Course(Measure(budget=2.0, processes=3, precision=0.01), "bound"), process_scatter=0.001)
-    assert course.stopped_by == "precision"
-    assert [len(blocks) for blocks in course.processes] == [LEAST_ROUNDS] * 3
-    medians = summarise(course.processes, 1).process_medians
+    sampling = sample_to_the_end(sampling_of(Measure(budget=2.0, processes=3, precision=0.01)), process_scatter=0.001)
+    assert sampling.stopped_by == "precision"
+    assert [len(blocks) for blocks in sampling.processes] == [LEAST_ROUNDS] * 3
+    medians = process_medians(sampling.processes)
     assert half_width(interval_of(medians)) <= 0.01
 
 
 def test_processes_that_differ_are_answered_with_more_processes_and_at_most_twice_as_many():
-    course = go(Course(Measure(budget=2.0, processes=3, precision=0.01), "bound"), process_scatter=0.1)
-    assert course.stopped_by == "budget"
-    assert 4 <= len(course.processes) <= 6
+    sampling = sample_to_the_end(sampling_of(Measure(budget=2.0, processes=3, precision=0.01)), process_scatter=0.1)
+    assert sampling.stopped_by == "budget"
+    assert 4 <= len(sampling.processes) <= 6
 
 
 def test_a_further_process_can_bring_the_precision():
     measure = Measure(budget=2.0, processes=3, precision=0.01)
-    courses = [go(Course(measure, "bound"), process_scatter=0.008, seed=seed) for seed in range(20)]
-    later = [course for course in courses if course.stopped_by == "precision" and len(course.processes) > 3]
+    samplings = [
+        sample_to_the_end(sampling_of(measure), process_scatter=0.008, seed=seed) for seed in range(20)
+    ]
+    later = [sampling for sampling in samplings if sampling.stopped_by == "precision" and len(sampling.processes) > 3]
     assert later
 
 
 def test_noise_within_a_process_is_answered_with_all_its_rounds():
-    course = go(Course(Measure(budget=2.0, processes=3, precision=0.01), "bound"), block_scatter=0.2)
-    assert course.stopped_by == "budget"
-    spent = sum(block.elapsed for blocks in course.processes for block in blocks)
-    spent += sum(warmup.seconds for warmup in course.warmups)
+    sampling = sample_to_the_end(sampling_of(Measure(budget=2.0, processes=3, precision=0.01)), block_scatter=0.2)
+    assert sampling.stopped_by == "budget"
+    spent = sum(block.elapsed for blocks in sampling.processes for block in blocks)
+    spent += sum(warmup.seconds for warmup in sampling.warmups)
     assert spent == pytest.approx(1.0, rel=0.15)  # half of the budget: the other half is the public latency's
 
 
 def test_one_process_alone_has_no_precision_and_spends_its_budget():
-    course = go(Course(Measure(budget=0.4, processes=1), "public"))
-    assert (course.stopped_by, len(course.processes)) == ("budget", 1)
-    assert len(course.processes[0]) > ROUNDS / 2
+    sampling = sample_to_the_end(sampling_of(Measure(budget=0.4, processes=1), "public"))
+    assert (sampling.stopped_by, len(sampling.processes)) == ("budget", 1)
+    assert len(sampling.processes[0]) > ROUNDS / 2
 
 
-def test_the_latencies_that_are_asked_for_share_the_budget():
+def test_the_paths_that_a_case_asks_for_share_the_budget():
     two, four = Measure(budget=2.4), Measure(budget=2.4, settings={"cold": 1.0, "period": 0.01})
-    assert Course(two, "bound").share == pytest.approx(0.4)
-    assert Course(four, "cold").share == pytest.approx(0.2)
+    assert sampling_of(two).process_s == pytest.approx(0.4)
+    assert sampling_of(four, "cold").process_s == pytest.approx(0.2)
 
 
 def test_warm_up_is_part_of_a_process_s_time():
-    course = Course(Measure(budget=2.0, processes=1), "bound")
-    warmup = course.begin_process()
-    assert warmup.window_s == pytest.approx(course.share / 20)
-    warmup.windows.append(block(0.9 * course.share))
-    course.add(block(0.1 * course.share))
-    assert course.process_is_done
+    sampling = sampling_of(Measure(budget=2.0, processes=1))
+    warmup = sampling.begin()
+    assert warmup.window_s == pytest.approx(sampling.process_s / 20)
+    warmup.windows.append(block(0.9 * sampling.process_s))
+    sampling.add(block(0.1 * sampling.process_s))
+    assert sampling.process_is_done
 
 
 @pytest.mark.parametrize("path", ["cold", "paced"])
-def test_a_cold_call_has_no_warm_up_and_a_paced_one_had_another_s(path):
-    assert Course(Measure(settings={"cold": 1.0, "period": 0.001}), path).begin_process() is None
+def test_a_path_without_warm_ups_begins_with_its_blocks(path):
+    sampling = sampling_of(Measure(settings={"cold": 1.0, "period": 0.001}), path)
+    assert sampling.begin() is None
+    sampling.add(block(0.01))
+    assert sampling.samples().warmup is None
+
+
+def test_a_paced_path_has_blocks_of_its_period_and_more():
+    sampling = sampling_of(Measure(budget=0.1, settings={"period": 0.2}), "paced")
+    assert (sampling.setting, sampling.block_s) == (0.2, pytest.approx(0.3))
+    sampling.begin()
+    plan = sampling.plan(sampling.block_s)
+    assert (plan.setting, plan.calls_per_sample, plan.seconds) == (0.2, 1, sampling.block_s)
+
+
+def test_samples_have_the_blocks_and_the_warm_ups_of_all_processes():
+    blocks = PathBlocks(PATHS["bound"])
+    for number in range(2):
+        warmup = WarmUp(1.0, 0.01)
+        blocks.begin_process(warmup)
+        warmup.windows += [block(0.1, seed=1), block(0.1, seed=2)]
+        blocks.add(block(0.01, seed=number))
+    samples = blocks.samples()
+    assert [len(of_process) for of_process in samples.processes] == [1, 1]
+    assert (samples.warmup.calls, samples.warmup.stationary) == (4 * 101, 2)
+    assert samples.warmup.seconds == pytest.approx(0.4)
+    assert samples.stopped_by is None
 
 
 def test_calls_near_the_clock_s_cost_are_timed_several_at_once(monkeypatch):
     monkeypatch.setattr("rnnbench.measure.warmup.measure_clock", lambda: Clock(resolution=1e-9, cost=5e-8))
-    course = Course(Measure(), "bound")
-    course.begin_process().windows.append(block(0.01, per_call=5e-8))
-    assert course.calls_per_sample == 50
-    course.begin_process().windows.append(block(0.01, per_call=1e-3))
-    assert course.calls_per_sample == 50, "as the first process said"
-    slow = Course(Measure(), "bound")
-    slow.begin_process().windows.append(block(0.01, per_call=1e-3))
+    sampling = sampling_of(Measure())
+    sampling.begin().windows.append(block(0.01, per_call=5e-8))
+    assert sampling.calls_per_sample == 50
+    sampling.begin().windows.append(block(0.01, per_call=1e-3))
+    assert sampling.calls_per_sample == 50, "as the first process measured it"
+    slow = sampling_of(Measure())
+    slow.begin().windows.append(block(0.01, per_call=1e-3))
     assert slow.calls_per_sample == 1

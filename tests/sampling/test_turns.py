@@ -1,4 +1,4 @@
-"""Sampling on real workers and NumPy: every latency that a case asks for, in parts where memory is short."""
+"""Sampling with real workers and NumPy: every latency path that a case asks for, in groups where memory is short."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from harness_trials import make_trial, run_trials
 
-from rnnbench.cases.trial import Measure
-from rnnbench.measure.latency import COLUMNS
-from rnnbench.run import dispatch, parts
+from rnnbench.cases import Measure
+from rnnbench.measure.metrics import METRICS
+from rnnbench.measure.paths import PATHS
+from rnnbench.results.samples import COLUMNS, read_samples
+from rnnbench.sampling import dispatch_floor, groups
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +24,15 @@ def everything(tmp_path_factory):
     return run, records[trial.id]
 
 
-def test_every_latency_that_is_asked_for_is_there_with_its_interval(everything):
+def test_every_declared_path_is_there(everything):
+    _, record = everything
+    assert record.timing.latency.keys() == PATHS.keys()
+
+
+def test_every_latency_has_its_figures_and_its_interval(everything):
     _, record = everything
     assert record.outcome == "ok", record.reason
-    timing = record.timing
-    for latency in (timing.latency["bound"], timing.latency["public"], timing.latency["cold"], timing.latency["paced"]):
+    for latency in record.timing.latency.values():
         assert 0 < latency.min <= latency.median <= latency.max
         low, high = latency.interval
         middle = np.exp(np.log(latency.process_medians).mean())
@@ -42,7 +48,7 @@ def test_every_latency_that_is_asked_for_is_there_with_its_interval(everything):
         assert latency.figures["steps_per_s"] == pytest.approx(2 * 4 / latency.median)
 
 
-def test_warm_up_is_told_where_there_is_one(everything):
+def test_a_warm_up_is_recorded_where_there_is_one(everything):
     _, record = everything
     timing = record.timing
     for latency in (timing.latency["bound"], timing.latency["public"]):
@@ -52,7 +58,7 @@ def test_warm_up_is_told_where_there_is_one(everything):
     assert timing.latency["paced"].sampling.warmup is None
 
 
-def test_a_paced_stream_has_its_period_and_its_factor(everything):
+def test_a_paced_stream_has_its_period_and_its_real_time_factor(everything):
     _, record = everything
     paced = record.latency("paced")
     assert paced.figures["period"] == 0.005
@@ -60,10 +66,10 @@ def test_a_paced_stream_has_its_period_and_its_factor(everything):
     assert 0 <= paced.figures["deadline_misses"] <= paced.count
 
 
-def test_every_latency_has_its_file_of_samples(everything):
+def test_every_path_has_its_file_of_samples(everything):
     run, record = everything
-    for path in ("bound", "public", "cold", "paced"):
-        rows = np.load(run / "samples" / f"{record.trial[-8:]}.{path}.npy")
+    for path in PATHS:
+        rows = read_samples(run, record.trial, path)
         assert rows.shape == (record.latency(path).kept, len(COLUMNS))
         assert np.all(np.diff(rows[:, COLUMNS.index("end")]) >= 0)
 
@@ -74,7 +80,7 @@ def test_the_cores_are_those_that_were_asked_for(everything):
     assert len(record.environment.affinity_requested) == 1
 
 
-def test_a_call_of_the_least_program_is_sampled_beside(everything):
+def test_a_call_of_the_smallest_program_is_sampled_beside_the_trial(everything):
     _, record = everything
     floor = record.timing.dispatch_floor
     assert floor.unmeasured == ""
@@ -91,14 +97,14 @@ def test_a_state_s_round_trip_is_a_figure_of_its_own(everything):
     assert copy.interval[0] <= copy.seconds <= copy.interval[1]
 
 
-def test_the_least_program_is_built_before_anything_is_loaded(tmp_path):
+def test_the_smallest_program_is_built_before_anything_is_loaded(tmp_path):
     trial = make_trial()
     _, records = run_trials([trial], tmp_path)
     assert records[trial.id].timing.dispatch_floor.unmeasured == ""
 
 
-def test_where_a_backend_has_no_least_program_the_record_says_why(monkeypatch, tmp_path):
-    monkeypatch.setattr(dispatch, "TIMES", ("fused",))
+def test_where_a_backend_has_no_smallest_program_the_record_says_why(monkeypatch, tmp_path):
+    monkeypatch.setattr(dispatch_floor, "TIMES", ("fused",))
     trial = make_trial("numpy:eager", measure=Measure(budget=0.1, processes=1))
     _, records = run_trials([trial], tmp_path)
     floor = records[trial.id].timing.dispatch_floor
@@ -113,8 +119,15 @@ def test_growth_rests_on_the_calls_that_were_sampled(everything):
     assert memory.public_growth_calls > timing.latency["public"].count
 
 
-def test_parts_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
-    monkeypatch.setattr(parts, "MEMORY_SHARE", 0.0)
+def test_every_metric_is_in_the_record(everything):
+    _, record = everything
+    assert record.metrics.keys() == METRICS.keys()
+    assert record.metrics["open_files"] > 0
+    assert record.metrics["child_processes"] == 0
+
+
+def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
+    monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
     measure = Measure(budget=0.1, processes=1)
     trials = [make_trial("numpy:eager", chunk=chunk, measure=measure) for chunk in (1, 2, 4)]
     _, records = run_trials(trials, tmp_path)

@@ -1,7 +1,8 @@
-"""The private line carries whole messages, in order, and tells when the other end is gone."""
+"""A channel carries whole lines, in order, and tells when the other end is gone."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 
@@ -9,52 +10,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.run.wire import Wire, WireClosedError
+from rnnbench.worker.channel import Channel, ChannelClosedError
 
 
 @pytest.fixture
 def ends():
     ours, theirs = socket.socketpair()
-    yield Wire(ours), Wire(theirs)
+    yield Channel(ours), Channel(theirs)
     ours.close()
     theirs.close()
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.none()), max_size=5))
-def test_messages_arrive_whole_and_in_order(messages):
-    ours, theirs = map(Wire, socket.socketpair())
+def test_lines_arrive_whole_and_in_order(messages):
+    ours, theirs = map(Channel, socket.socketpair())
     for message in messages:
-        ours.send(message)
-    assert [theirs.receive() for _ in messages] == messages
+        ours.send(json.dumps(message).encode())
+    assert [json.loads(theirs.receive()) for _ in messages] == messages
     ours.close()
     theirs.close()
 
 
-def test_a_long_message_comes_in_parts(ends):
+def test_a_line_longer_than_the_buffers_between_the_ends_arrives_whole(ends):
     ours, theirs = ends
-    message = {"seconds": "x" * 3_000_000}
-    sender = threading.Thread(target=ours.send, args=(message,))
+    line = b"x" * 3_000_000
+    sender = threading.Thread(target=ours.send, args=(line,))
     sender.start()
-    assert theirs.receive() == message
+    assert theirs.receive() == line
     sender.join()
 
 
-def test_nothing_within_the_timeout_is_none(ends):
+def test_without_a_line_within_the_timeout_there_is_none(ends):
     assert ends[0].receive(timeout=0.01) is None
 
 
-def test_a_message_in_two_halves_waits_for_the_second(ends):
+def test_half_a_line_waits_for_its_other_half(ends):
     ours, theirs = ends
     ours._socket.sendall(b'{"a": ')
     assert theirs.receive(timeout=0.01) is None
     ours._socket.sendall(b"1}\n")
-    assert theirs.receive(timeout=1) == {"a": 1}
+    assert theirs.receive(timeout=1) == b'{"a": 1}'
 
 
-def test_an_end_that_closes_is_told(ends):
+def test_a_closed_end_raises_at_the_other_end(ends):
     ours, theirs = ends
     ours.close()
-    with pytest.raises(WireClosedError):
+    with pytest.raises(ChannelClosedError):
         theirs.receive()
-    with pytest.raises(WireClosedError):
-        theirs.send({"a": "x" * 1_000_000})
+    with pytest.raises(ChannelClosedError):
+        theirs.send(b"x" * 1_000_000)

@@ -1,4 +1,4 @@
-"""What a build had to import is there for the next one, where trials take turns in a worker."""
+"""What a build had to import is there for the next one in the same worker."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from harness_trials import make_trial
 from rnnbench_fake import CONVERTER
 
-from rnnbench.run.preload import modules, modules_since, preload
-from rnnbench.run.prepare import examine, start_worker
-from rnnbench.run.process import Workplace
+from rnnbench.plan import examine
+from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, start_trial_worker
+from rnnbench.worker.commands import Build
+from rnnbench.worker.preload import modules, modules_since, preload
 
 
 @pytest.fixture
@@ -30,10 +31,10 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def test_what_was_imported_is_named_in_order_and_what_fails_is_left(packages: None) -> None:
+def test_imported_modules_are_named_in_order_and_a_broken_one_is_left_out(packages: None) -> None:
     before = set(modules())
     preload(["preload_broken", "preload_whole"])
-    assert modules_since(before) == ["preload_whole", "preload_whole.part"]
+    assert modules_since(before) == ("preload_whole", "preload_whole.part")
     assert "preload_broken" not in sys.modules
 
 
@@ -44,12 +45,13 @@ def test_the_collector_leaves_alone_what_is_preloaded(packages: None) -> None:
 
 def test_a_build_need_not_import_what_an_earlier_one_did(tmp_path: Path) -> None:
     trials = [make_trial(chunk=chunk) for chunk in (1, 2)]
-    worker = start_worker(examine(trials[0]), Workplace.of_run(tmp_path), "worker.log")
-    worker.ready()
-    needed: list[str] = []
-    for trial, expected in zip(trials, (True, False), strict=True):
-        worker.fork(needed)
-        worker.ask("build", trial, trial.limits.build)
-        needed = worker.end()
-        assert (CONVERTER in needed) is expected
-    worker.close()
+    folders = RunFolders.of_run(tmp_path)
+    parent = ForkingWorker(start_trial_worker(examine(trials[0]), folders, "worker.log"))
+    for trial, is_imported in zip(trials, (True, False), strict=True):
+        worker = ForkedWorker(parent)
+        worker.ready()
+        figures = worker.ask(Build(trial), trial.limits.build)
+        worker.close()
+        assert figures.origin == "cold"
+        assert (CONVERTER in figures.modules) is is_imported
+    parent.close()

@@ -1,29 +1,159 @@
-"""What is sent to a worker is what it reads."""
+"""Commands and replies are typed: what one end sends is what the other reads, and nothing else is accepted."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pytest
 from harness_trials import make_trial
+from pydantic import ValidationError
 
-from rnnbench.measure.sampling import Block
-from rnnbench.run.messages import Failure, read_block, read_failure, read_trial, write_block, write_failure, write_trial
+from rnnbench.backends.base import Artifact
+from rnnbench.cases import Measure
+from rnnbench.fidelity.worker import MeasureRounds, Round, Rounds, StartFidelity, ToolFacts
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.disturbance import Disturbance
+from rnnbench.measure.paths import BlockPlan
+from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts
+from rnnbench.plan import examine
+from rnnbench.results.record import CheckResult
+from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
+from rnnbench.worker import commands
+from rnnbench.worker.protocol import (
+    Command,
+    Done,
+    Failed,
+    decode_command,
+    decode_reply,
+    encode_command,
+    encode_reply,
+)
+
+TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.01}))
+BLOCK = commands.SentBlock(12.5, 3, np.array([1e-6, 2.5e-6, 3e-9]), 2, 0.5, Disturbance(1, 0.25, 0.0), 4)
+ARTIFACT = Artifact(
+    digest="d",
+    source_digest="s",
+    nbytes=10,
+    operations={"compiled": {"add": 2}},
+    lowered="looped 1",
+    origin="authored",
+    math="exact",
+)
+PASSED = CheckResult(verdict="pass", rounding=0.5)
+STATE = WorkerState(3, (0, 1))
+FAILED = CheckResult(verdict="fail", detail="off by 0.001", rounding=float("inf"))
+
+EXCHANGES: list[tuple[Command, object]] = [
+    (commands.Start("fake", Path("a"), Path("b"), (0, 1)), ImportFigures(1, 2, 0.5)),
+    (commands.Build(TRIAL), BuildFigures("cold", 1.5, 0.25, 1 << 30, ("json", "json.decoder"))),
+    (commands.Build(TRIAL), BuildFigures("cached")),
+    (
+        commands.Load(TRIAL),
+        LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}),
+    ),
+    (commands.Check(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
+    (commands.Prepare(TRIAL), PASSED),
+    (commands.SamplePath(TRIAL, "paced", BlockPlan(0.01, 4, False, 0.005)), BLOCK),
+    (commands.SampleStateCopy(TRIAL, 0.004), BLOCK),
+    (commands.Verify(TRIAL), commands.Verified(PASSED, STATE, 2, {"bound": ((10, 4096), (20, 0))}, {"files": 3.0})),
+    (commands.Fork(("json",)), Done()),
+    (commands.EndFork(), commands.ImportedModules(("json",))),
+    (StartRoof((1024, 4096), "float32", 1, (1,)), Done()),
+    (ReadRoof(), RoofReading(((1024, 1e9), (4096, 5e8)), None)),
+    (StartFidelity(TRIAL, Path("a"), (1,)), ToolFacts("a tool", "It sleeps.")),
+    (MeasureRounds(6, 0.15), Rounds((Round(1e-6, 2e-6, 3e-7, 4e-7),))),
+    (
+        Describe((TRIAL, make_trial(time="fused"))),
+        EnvironmentFacts("digest", "3.12.1", {"numpy": "2.0"}, (examine(TRIAL), examine(make_trial(time="fused")))),
+    ),
+]
 
 
-def test_a_trial_survives_the_wire():
-    trial = make_trial()
-    assert read_trial(json.loads(json.dumps(write_trial(trial)))) == trial
+@dataclass(frozen=True)
+class Add(Command[Done]):
+    """A command that no worker knows."""
+
+    numbers: tuple[int, ...]
 
 
-def test_a_block_survives_the_wire_to_the_bit():
+def same(one: object, other: object) -> bool:
+    """Whether two messages are equal. A block has an array, whose bytes are compared."""
+    if isinstance(one, Block) and isinstance(other, Block):
+        fields, others = ({**vars(block), "seconds": block.seconds.tobytes()} for block in (one, other))
+        return fields == others
+    return one == other
+
+
+@pytest.mark.parametrize("command", [command for command, _ in EXCHANGES], ids=lambda command: type(command).__name__)
+def test_a_command_is_read_as_it_was_sent(command):
+    kind = type(command)
+    assert decode_command(encode_command(command), {kind.__name__: kind}) == command
+
+
+@pytest.mark.parametrize(("command", "reply"), EXCHANGES, ids=lambda message: type(message).__name__)
+def test_a_reply_is_read_as_it_was_sent(command, reply):
+    read = decode_reply(encode_reply(reply), command)
+    assert type(read) is type(reply)
+    assert same(read, reply)
+
+
+def test_every_command_of_a_trial_s_worker_is_among_these():
+    kinds = {kind for kind in vars(commands).values() if isinstance(kind, type) and issubclass(kind, Command)}
+    assert kinds - {Command} <= {type(command) for command, _ in EXCHANGES}
+
+
+def test_a_message_is_one_line():
+    for command, reply in EXCHANGES:
+        assert b"\n" not in encode_command(command)
+        assert b"\n" not in encode_reply(reply)
+
+
+def test_any_block_can_be_sent():
     block = Block(12.5, 3, np.array([1e-6, 2.5e-6, 3e-9]))
-    again = read_block(json.loads(json.dumps(write_block(block))))
-    assert (again.start, again.warm_calls, again.calls) == (12.5, 3, 6)
-    assert again.seconds.tobytes() == block.seconds.tobytes()
+    command = commands.SampleStateCopy(TRIAL, 0.004)
+    read = decode_reply(encode_reply(commands.SentBlock.of(block)), command)
+    assert same(read, commands.SentBlock.of(block))
+    assert read.seconds.tobytes() == block.seconds.tobytes()
+    assert read.calls == block.calls == 6
 
 
-def test_a_reply_tells_failure_from_success():
-    failure = Failure("crashed", "died of SIGSEGV")
-    assert read_failure(write_failure(failure)) == failure
-    assert read_failure({"load_s": 1.0}) is None
+@pytest.mark.parametrize("command", [command for command, _ in EXCHANGES], ids=lambda command: type(command).__name__)
+def test_any_command_may_be_answered_with_a_failure(command):
+    failed = Failed("crashed", "died of SIGSEGV")
+    assert decode_reply(encode_reply(failed), command) == failed
+
+
+@pytest.mark.parametrize(
+    "reply", [CheckResult(verdict="pass"), BuildFigures("cold"), commands.ImportedModules(("json",))], ids=str
+)
+def test_a_reply_of_another_type_is_refused(reply):
+    with pytest.raises(ValidationError):
+        decode_reply(encode_reply(reply), commands.Load(TRIAL))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"threads": "many"}, {"measure": 3}, {"model": {"cell": "lstm"}}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_command_with_a_field_of_another_type_is_refused(changed):
+    message = json.loads(encode_command(commands.Load(TRIAL)))
+    message["fields"]["trial"].update(changed)
+    with pytest.raises(ValidationError):
+        decode_command(json.dumps(message).encode(), {"Load": commands.Load})
+
+
+def test_an_unknown_command_is_refused_by_its_name():
+    with pytest.raises(KeyError, match="Add"):
+        decode_command(encode_command(Add((1, 2))), {"Load": commands.Load})
+
+
+def test_a_failure_with_an_unknown_outcome_is_refused():
+    line = json.dumps({"failed": {"outcome": "odd", "reason": ""}}).encode()
+    with pytest.raises(ValidationError):
+        decode_reply(line, commands.Load(TRIAL))

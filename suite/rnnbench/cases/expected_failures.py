@@ -1,8 +1,7 @@
 """Expected failures: `expectations.yaml` beside the cases lists what fails, where, why, and the upstream issue.
 
 An entry describes trials by backend, versions, route and any keys of a case. It names what fails there: checks, or an
-outcome. A trial that it describes must fail in this way. An entry whose trials pass is out of date, and the user is
-told so.
+outcome. A trial that it describes must fail in this way. An entry whose trials pass is out of date, which is an error.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from rnnbench.cases.yaml_source import KeyPath, Source, dotted
 Schema = dict[str, Any]
 
 MAX_PROBLEMS = 100
-"""Problems that are told of one file. Each costs a search for the nearest name."""
+"""Most problems of one file. Each costs a search for the nearest name."""
 
 
 def problems(error: ValidationError, source: Source, schema: Schema | None = None) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, compare_steps, first_outputs, output_pairs
+from rnnbench.conformance.feeding import FEW_CALLS, compare_steps, compare_with_run, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results.record import CheckResult
@@ -79,14 +79,14 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
         session.reset()
         y = _fed(session, poisoned, reference)
         if reference.trial.batch > 1:
-            compare_steps(errors, f"y of rows beside a {poison}", y[:, :-1], exact[:, :-1], reference)
+            compare_steps(errors, f"y of the rows without the {poison}", y[:, :-1], exact[:, :-1], reference)
         session.reset()
         compare_steps(errors, f"y after a {poison} and a reset", _fed(session, x, reference), exact, reference)
     if reference.is_stream:
         session.set_state({name: _poisoned_state(array) for name, array in reference.start.items()})
         y, (_, from_start) = _fed(session, x, reference), _beginning(reference, from_start=True)
         if reference.trial.batch > 1:
-            compare_steps(errors, "y of rows beside a state of nan", y[:, :-1], from_start[:, :-1], reference)
+            compare_steps(errors, "y of the rows without a state of nan", y[:, :-1], from_start[:, :-1], reference)
         session.reset()
         compare_steps(errors, "y after a state of nan and a reset", _fed(session, x, reference), exact, reference)
     return errors.verdict()
@@ -101,9 +101,7 @@ def _poisoned_state(array: np.ndarray) -> np.ndarray:
 
 def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors, scaled = Errors(), reference.scaled(scale)
-    y = _fed(open_session(), scaled.x, reference)
-    for step, (got, exact, expected) in enumerate(zip(y, scaled.y, scaled.rounding, strict=True)):
-        errors.add(f"y at step {step} of inputs scaled by {scale:g}", got, exact, float(expected))
+    compare_with_run(errors, f"of inputs scaled by {scale:g}", _fed(open_session(), scaled.x, reference), scaled)
     return errors.verdict()
 
 
@@ -134,9 +132,7 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         session = open_session()
         if state is not None:
             session.set_state(state)
-        y = _fed(session, x, reference)
-        for step, (got, exact, rounding) in enumerate(zip(y, expected.y, expected.rounding, strict=True)):
-            errors.add(f"y at step {step} with forget gates pinned at {gate}", got, exact, float(rounding))
+        compare_with_run(errors, f"with forget gates pinned at {gate}", _fed(session, x, reference), expected)
     return errors.verdict()
 
 
@@ -167,7 +163,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         [
             pair
             for got, expected in zip(together, alone, strict=True)
-            for pair in output_pairs("beside another thread, y of call", got, expected)
+            for pair in output_pairs("while another thread runs, y of call", got, expected)
         ]
     )
 
@@ -220,7 +216,7 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         f"an x of {other}": {**other_inputs, "x": x.astype(other)},
         "an x in the other byte order": {**other_inputs, "x": x.astype(x.dtype.newbyteorder())},
         "an x by another name": {**other_inputs, "input": x},
-        "an x beside an array of another name": {**other_inputs, "x": x, "z": x},
+        "an x with an array of another name": {**other_inputs, "x": x, "z": x},
         "no x": {},
     }
     if not reference.is_stream:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS
+from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results.record import CheckResult
@@ -26,16 +26,12 @@ def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     if half == 0:
         return CheckResult(verdict="not-applicable", detail="a stream of one step has no middle")
     errors, rest = Errors(), reference.x[half : half + FEW_CALLS * reference.trial.strategy.chunk]
-    sources = {"the reference": _of_reference(reference, half), **_of_others(reference)}
+    sources = {"the reference": _reference_state(reference, half), **_saved_state(reference)}
     for source, state in sources.items():
-        session, expected = (
-            open_session(),
-            reference.run(f"rest of {reference.trial.steps} {_digest(state)}", rest, state),
-        )
+        expected = reference.run(f"rest of {reference.trial.steps} {_digest(state)}", rest, state)
+        session = open_session()
         session.set_state(state)
-        y = session.step({"x": rest})["y"]
-        for step, (got, exact, rounding) in enumerate(zip(y, expected.y, expected.rounding, strict=True)):
-            errors.add(f"y at step {step} from the state of {source}", got, exact, float(rounding))
+        compare_with_run(errors, f"from the state of {source}", session.step({"x": rest})["y"], expected)
     verdict = errors.verdict()
     if verdict.verdict == "fail":
         return verdict
@@ -50,14 +46,14 @@ def _digest(state: Arrays) -> str:
     return hashlib.sha256(b"".join(state[name].tobytes() for name in sorted(state))).hexdigest()[:16]
 
 
-def _of_reference(reference: ReferenceTrajectories, steps: int) -> dict[str, np.ndarray]:
+def _reference_state(reference: ReferenceTrajectories, steps: int) -> dict[str, np.ndarray]:
     """The reference's own state after so many steps from zeros, rounded to the type that sessions exchange."""
     states = reference.from_zeros().states
     assert states is not None, "a stream runs forward"
     return {name: array[steps - 1].astype(reference.start[name].dtype) for name, array in states.items()}
 
 
-def _of_others(reference: ReferenceTrajectories) -> dict[str, Arrays]:
+def _saved_state(reference: ReferenceTrajectories) -> dict[str, Arrays]:
     """The state that one other backend has saved, if there is one."""
     this_backend = reference.trial.target.backend
     for path in sorted(_folder(reference).glob("*.npz")):

@@ -6,7 +6,7 @@ import numpy as np
 
 from rnnbench.backends.base import Bound, Session
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 
 FEW_CALLS = 3
 """Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
@@ -52,3 +52,9 @@ def compare_steps(
         return
     for step in range(len(exact)):
         errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step))
+
+
+def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:
+    """Add the errors of y [steps, batch, width] against a run of the reference, each step with its own rounding."""
+    for step, (got, exact, rounding) in enumerate(zip(y, run.y, run.rounding, strict=True)):
+        errors.add(f"y at step {step} {where}", got, exact, float(rounding))

@@ -249,10 +249,10 @@ class ReferenceTrajectories:
             passes.append(self._pass(x, {n: before[f"state_{n}"][-1] for n in self.start}))
             change = max(float(np.abs(passes[-1][f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
         settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
-        kept = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
+        first_passes = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
         orbit = {name.replace("state_", "orbit_"): a for name, a in passes[-1].items() if name != "y"}
         ends = {"settled_after": np.array(settled_after), "followed_calls": np.array(RING * len(passes))}
-        return {**kept, **orbit, "orbit_y": passes[-1]["y"], **ends}
+        return {**first_passes, **orbit, "orbit_y": passes[-1]["y"], **ends}
 
     def _first_settled(self, passes: list[dict[str, np.ndarray]]) -> int:
         """Number of the first call from which on every state equals that of the last pass."""

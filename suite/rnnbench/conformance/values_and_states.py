@@ -27,10 +27,8 @@ RANDOM_SPLITS, MOST_PIECES = 2, 8
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors, session = Errors(), open_session()
     if not reference.is_stream:
-        for index, chunk in enumerate(reference.ring):
-            compare_steps(
-                errors, f"y of chunk {index}", session.step(chunk)["y"], reference.ring_trajectory.y[index], reference
-            )
+        for index, (chunk, exact_y) in enumerate(zip(reference.ring, reference.ring_trajectory.y, strict=True)):
+            compare_steps(errors, f"y of chunk {index}", session.step(chunk)["y"], exact_y, reference)
         return errors.verdict()
     exact = reference.from_zeros()
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
@@ -50,13 +48,8 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     session, length = open_session(), 2 * reference.trial.strategy.chunk + 1
     session.set_state(reference.start)
     y = session.step({"x": np.concatenate([chunk["x"] for chunk in reference.ring])[:length]})["y"]
-    compare_steps(
-        errors,
-        f"y of one call of {length} steps",
-        y,
-        np.concatenate(list(reference.ring_trajectory.y))[:length],
-        reference,
-    )
+    exact_y = np.concatenate(list(reference.ring_trajectory.y))[:length]
+    compare_steps(errors, f"y of one call of {length} steps", y, exact_y, reference)
     return errors.verdict()
 
 
@@ -84,10 +77,8 @@ def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 
 def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    alone, bound_alone = (
-        first_outputs(open_session(), reference),
-        first_bound_outputs(open_session().bind(reference.ring)),
-    )
+    alone = first_outputs(open_session(), reference)
+    bound_alone = first_bound_outputs(open_session().bind(reference.ring))
     one, other = open_session(), open_session()
     if reference.is_stream:
         other.set_state(reference.start)
@@ -118,18 +109,18 @@ def _state(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     session, fresh, errors = open_session(), open_session(), Errors()
     steps = min(FEW_CALLS * reference.trial.strategy.chunk, reference.trial.steps)
     session.step({"x": reference.x[:steps]})
-    taken = session.get_state()
+    state = session.get_state()
     exact = reference.from_zeros()
-    for name, array in taken.items():
+    for name, array in state.items():
         expected = exact.final[name] if exact.states is None else exact.states[name][steps - 1]
         errors.add(f"state {name} after {steps} steps", array, expected, reference.rounding_at(steps))
     if (verdict := errors.verdict()).verdict == "fail":
         return verdict
-    fresh.set_state(taken)
-    again = fresh.get_state()
+    fresh.set_state(state)
+    read_back = fresh.get_state()
     carried = same_bits(
         [
-            *((f"state {name} put in and read back", again[name], taken[name]) for name in taken),
+            *((f"state {name} put in and read back", read_back[name], state[name]) for name in state),
             *output_pairs(
                 "from the state carried over, y of call",
                 first_outputs(fresh, reference),

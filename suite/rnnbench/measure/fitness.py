@@ -74,7 +74,7 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
     if (facts.get("temperature") or 0.0) > HOT:
         yield f"The processor is at {facts['temperature']:.0f} °C and may be slowing down: let it cool down."
     if facts["threads"]:
-        named = ", ".join(f"{name}={value}" for name, value in facts["threads"].items())
-        yield f"{named} in the environment: workers set their own values, but a backend may follow yours."
+        variables = ", ".join(f"{name}={value}" for name, value in facts["threads"].items())
+        yield f"{variables} in the environment: workers set their own values, but a backend may follow yours."
     if not facts["llvmlite"]:
         yield "Floors are not measured: llvmlite is not installed; pip install 'rnnbench[floor]'."

@@ -1,0 +1,68 @@
+"""One worker forks a child for each trial: the import is shared, and what a child does is gone with it."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+from harness_trials import make_trial
+from waiting import ended
+
+from rnnbench.plan import examine
+from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
+from rnnbench.worker.commands import Build, Load
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a forking worker for a trial."""
+    started = []
+
+    def start_for(trial):
+        parent = ForkingWorker(start_trial_worker(examine(trial), RunFolders.of_run(tmp_path), "worker.log"))
+        started.append(parent)
+        return parent
+
+    yield start_for
+    for parent in started:
+        parent.close()
+
+
+def test_children_of_one_parent_share_its_import(start):
+    trials = [make_trial(chunk=chunk) for chunk in (1, 2)]
+    parent = start(trials[0])
+    imports = []
+    for trial in trials:
+        worker = ForkedWorker(parent)
+        imports.append(worker.ready())
+        worker.ask(Build(trial), LIMIT_S)
+        assert worker.ask(Load(trial), LIMIT_S).artifact.lowered == "looped 1"
+        worker.close()
+    assert imports[0] is imports[1]
+    assert not parent.is_closed
+
+
+def test_a_child_that_failed_leaves_its_parent_for_the_next_trial(start):
+    trial = make_trial("fake:build-fails")
+    parent = start(trial)
+    worker = ForkedWorker(parent)
+    worker.ready()
+    with pytest.raises(WorkerError, match="refused"):
+        worker.ask(Build(trial), LIMIT_S)
+    worker.close()
+    assert not parent.is_closed
+    ForkedWorker(parent).ready()
+
+
+def test_a_child_that_died_takes_its_parent_with_it(start):
+    trial = make_trial("fake:load-segfaults")
+    parent = start(trial)
+    worker = ForkedWorker(parent)
+    worker.ready()
+    worker.ask(Build(trial), LIMIT_S)
+    with pytest.raises(WorkerError, match="SIGSEGV"):
+        worker.ask(Load(trial), LIMIT_S)
+    worker.close()
+    assert parent.is_closed
+    assert ended(psutil.Process().children())

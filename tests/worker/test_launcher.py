@@ -1,0 +1,129 @@
+"""A worker process answers commands, ends with the suite, and what it died of is told."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import psutil
+import pytest
+from harness_trials import make_trial
+from waiting import ended, wait_until
+
+from rnnbench.plan import examine
+from rnnbench.worker import (
+    Command,
+    Done,
+    ForkedWorker,
+    ForkingWorker,
+    Host,
+    RunFolders,
+    WorkerError,
+    WorkerProcess,
+    start_trial_worker,
+)
+from rnnbench.worker.commands import EndFork, Load
+
+LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Unknown(Command[Done]):
+    """A command that no worker knows."""
+
+
+@pytest.fixture
+def worker(tmp_path):
+    worker = start_trial_worker(examine(make_trial()), RunFolders.of_run(tmp_path), "worker.log")
+    yield worker
+    worker.close()
+
+
+def test_once_its_framework_is_imported_a_worker_says_what_that_took(worker):
+    figures = worker.ready()
+    assert figures.import_s >= 0
+    assert 0 < figures.harness
+    assert 0 < figures.imported
+
+
+def test_a_command_that_fails_leaves_the_worker_alive(worker, tmp_path):
+    worker.ready()
+    with pytest.raises(WorkerError) as raised:
+        worker.ask(Load(make_trial("fake:build-fails")), LIMIT_S)
+    assert (raised.value.outcome, raised.value.alive) == ("build-failed", True)
+    assert worker.ask(Load(make_trial()), LIMIT_S).artifact.lowered == "looped 1"
+
+
+def test_an_unknown_command_ends_the_worker_and_its_log_names_the_command(worker):
+    worker.ready()
+    with pytest.raises(WorkerError, match=r"exited with status 1; its log ends: .*Unknown") as raised:
+        worker.ask(Unknown(), LIMIT_S)
+    assert (raised.value.outcome, raised.value.alive) == ("crashed", False)
+
+
+def test_an_unknown_command_to_a_forked_child_ends_the_child_and_its_parent(worker):
+    forked = ForkedWorker(ForkingWorker(worker))
+    forked.ready()
+    with pytest.raises(WorkerError, match=r"exited with status 1; its log ends: .*Unknown") as raised:
+        forked.ask(Unknown(), LIMIT_S)
+    assert not raised.value.alive
+    forked.close()
+
+
+def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker):
+    worker.ready()
+    psutil.Process(worker._process.pid).kill()
+    wait_until(lambda: ended([psutil.Process(worker._process.pid)]), "it was killed")
+    with pytest.raises(WorkerError, match="SIGKILL") as raised:
+        worker.ask(EndFork(), LIMIT_S)
+    assert "memory runs out" in raised.value.reason
+    assert not raised.value.alive
+
+
+def test_an_interpreter_that_ends_at_once_is_told_with_its_status(tmp_path):
+    """However soon: it may have ended before its first command is sent."""
+    for _ in range(20):
+        worker = WorkerProcess("no_module", EndFork(), Host(tmp_path / "log", {}, "/bin/false"))
+        with pytest.raises(WorkerError, match="exited with status 1"):
+            worker.ready(LIMIT_S)
+        worker.close()
+
+
+def test_a_worker_without_an_answer_in_time_is_killed(worker):
+    with pytest.raises(WorkerError, match=r"no answer within 0\.001 s") as raised:
+        worker.ready(0.001)
+    assert (raised.value.outcome, raised.value.alive) == ("timed-out", False)
+    assert ended(psutil.Process().children())
+
+
+def test_a_finished_run_keeps_only_its_logs(tmp_path):
+    folders = RunFolders.of_run(tmp_path)
+    for folder in (folders.artifacts, folders.references, folders.logs):
+        folder.mkdir()
+    folders.clear()
+    assert [path for path in tmp_path.iterdir()] == [folders.logs]
+    folders.clear()
+
+
+def test_a_worker_dies_with_the_suite(tmp_path):
+    """SIGKILL leaves no time to clean up."""
+    script = tmp_path / "start.py"
+    script.write_text(
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from harness_trials import make_trial\n"
+        "from rnnbench.plan import examine\n"
+        "from rnnbench.worker import RunFolders, start_trial_worker\n"
+        "worker = start_trial_worker(examine(make_trial()), RunFolders.of_run(Path(sys.argv[1])), 'log')\n"
+        "print(worker._process.pid, flush=True)\n"
+        "sys.stdin.readline()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, str(script), str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as suite:
+        worker = psutil.Process(int(suite.stdout.readline()))
+        suite.stdin.write("\n")
+    assert suite.returncode == -signal.SIGKILL
+    wait_until(lambda: ended([worker]), "the worker outlived the suite")

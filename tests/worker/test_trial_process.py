@@ -1,0 +1,36 @@
+"""Which trials may share a worker, and the environment that a worker gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_trials import make_trial
+
+from rnnbench.plan import examine
+from rnnbench.worker import by_worker, cores_for, log_name, variables, worker_key
+
+
+def test_trials_share_a_worker_where_backend_threads_and_environment_are_the_same():
+    honest, other = examine(make_trial()), examine(make_trial(chunk=2))
+    assert worker_key(honest) == worker_key(other)
+    assert worker_key(honest) != worker_key(examine(make_trial("numpy:eager")))
+    assert worker_key(honest) != worker_key(examine(make_trial("fake:wrong-bound"))), "its environment differs"
+    assert worker_key(honest) != worker_key(replace(honest, trial=replace(honest.trial, threads=2)))
+    elsewhere = replace(honest, support=replace(honest.support, interpreter="/other/python"))
+    assert worker_key(honest) != worker_key(elsewhere)
+    numpy = examine(make_trial("numpy:eager"))
+    assert by_worker([(honest, 1), (numpy, 2), (other, 3)]) == [[1, 3], [2]]
+
+
+def test_the_reference_s_products_run_on_one_thread_and_a_backend_may_set_other_values():
+    honest = examine(replace(make_trial(), threads=2))
+    assert variables(honest) == {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2", "RNNBENCH_FAKE": "honest"}
+    own = replace(honest, support=replace(honest.support, environment={"OMP_NUM_THREADS": "7"}))
+    assert variables(own)["OMP_NUM_THREADS"] == "7"
+
+
+def test_a_worker_has_the_last_cores_and_a_log_of_its_trial():
+    (core,) = cores_for(1)
+    assert core == max(cores_for(64))
+    trial = make_trial()
+    assert log_name(trial) == f"{trial.digest}.log"

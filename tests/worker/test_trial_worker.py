@@ -1,0 +1,104 @@
+"""A trial's worker, asked command by command: every latency path is sampled in one way."""
+
+from __future__ import annotations
+
+import pytest
+from harness_trials import make_trial
+
+from rnnbench.cases import Measure
+from rnnbench.measure.metrics import METRICS
+from rnnbench.measure.paths import PATHS, BlockPlan
+from rnnbench.plan import examine
+from rnnbench.worker import RunFolders, start_trial_worker
+from rnnbench.worker.commands import Build, Check, Load, Prepare, SamplePath, SampleStateCopy, Verify
+
+LIMIT_S = 60.0
+TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.001}))
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    """A worker in which the trial is ready to be sampled."""
+    folders = RunFolders.of_run(tmp_path_factory.mktemp("run"))
+    worker = start_trial_worker(examine(TRIAL), folders, "worker.log")
+    worker.ready()
+    worker.ask(Build(TRIAL), LIMIT_S)
+    assert worker.ask(Prepare(TRIAL), LIMIT_S).verdict == "pass"
+    yield worker
+    worker.close()
+
+
+def sample(worker, path, **plan):
+    plan = BlockPlan(0.01, setting=PATHS[path].value(TRIAL.measure.settings), **plan)
+    return worker.ask(SamplePath(TRIAL, path, plan), LIMIT_S)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_latency_path_gives_a_block_of_calls(worker, path):
+    block = sample(worker, path)
+    assert len(block.seconds) > 0
+    assert (block.seconds > 0).all()
+    assert block.elapsed > 0
+
+
+def test_a_plan_says_how_many_calls_are_timed_as_one_and_whether_the_first_are_left_out(worker):
+    block = sample(worker, "bound", calls_per_sample=4, rewarm=False)
+    assert (block.calls_per_sample, block.warm_calls) == (4, 0)
+    assert sample(worker, "public").warm_calls > 0
+
+
+def test_the_first_block_of_cold_calls_has_as_many_as_the_next(tmp_path):
+    """The buffer that evicts the caches is filled before the block begins."""
+    worker = start_trial_worker(examine(TRIAL), RunFolders.of_run(tmp_path), "worker.log")
+    worker.ready()
+    worker.ask(Build(TRIAL), LIMIT_S)
+    worker.ask(Prepare(TRIAL), LIMIT_S)
+    first, second = (sample(worker, "cold") for _ in range(2))
+    worker.close()
+    least = min(second.elapsed / len(second.seconds), first.elapsed / len(first.seconds))
+    assert first.elapsed < 0.01 + 3 * least
+
+
+def test_the_state_s_round_trip_is_sampled_too(worker):
+    block = worker.ask(SampleStateCopy(TRIAL, 0.004), LIMIT_S)
+    assert len(block.seconds) > 0
+
+
+def test_what_follows_sampling_has_the_growth_of_the_paths_that_watch_memory_and_no_warm_up(tmp_path):
+    worker = start_trial_worker(examine(TRIAL), RunFolders.of_run(tmp_path), "worker.log")
+    worker.ready()
+    worker.ask(Build(TRIAL), LIMIT_S)
+    worker.ask(Prepare(TRIAL), LIMIT_S)
+    sample(worker, "bound", rewarm=False)
+    blocks = [sample(worker, path) for path in ("bound", "cold", "bound", "paced", "public")]
+    verified = worker.ask(Verify(TRIAL), LIMIT_S)
+    worker.close()
+    assert verified.timed.verdict == "pass"
+    assert {path: [calls for calls, _ in steps] for path, steps in verified.growth.items()} == {
+        "bound": [blocks[0].calls, blocks[2].calls],
+        "public": [blocks[4].calls],
+    }
+    assert verified.busy_threads >= 1
+    assert verified.state.threads >= 1
+    assert len(verified.state.affinity) == 1
+    assert verified.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "sampled"}
+
+
+def test_building_loading_and_checking_give_their_figures(tmp_path):
+    worker = start_trial_worker(examine(TRIAL), RunFolders.of_run(tmp_path), "worker.log")
+    worker.ready()
+    built = worker.ask(Build(TRIAL), LIMIT_S)
+    assert built.origin == "cold"
+    assert built.build_s >= 0
+    assert built.peak > 0
+    assert worker.ask(Build(TRIAL), LIMIT_S).origin == "cached"
+    loaded = worker.ask(Load(TRIAL), LIMIT_S)
+    assert loaded.load_s >= 0
+    assert loaded.first_call_s > 0
+    assert 0 < loaded.steady
+    assert loaded.artifact.lowered == "looped 1"
+    assert loaded.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "loaded"}
+    checked = worker.ask(Check(TRIAL), LIMIT_S)
+    assert {"values", "chunks", "bound"} <= set(checked.results)
+    assert checked.reference_s > 0
+    worker.close()
