@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.reports.panels import Line, Panels
-from rnnbench.results.views import ORIGINS, Entry
+from rnnbench.results import ORIGINS, Entry
 
 # Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
 # again for a report of every route, lighter and darker than those.

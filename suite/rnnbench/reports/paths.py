@@ -11,8 +11,7 @@ from functools import partial
 from rnnbench.measure.paths import PATHS, LatencyPath, PathFigure
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, p99, program, strategy
-from rnnbench.results.timing import STEPS_PER_S, Latency
-from rnnbench.results.views import Entry
+from rnnbench.results import STEPS_PER_S, Entry, Latency
 
 Columns = Mapping[str, Callable[[Entry], str]]
 """What a column shows of an entry, by its name; empty where the entry has nothing of it."""

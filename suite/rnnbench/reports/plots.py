@@ -18,10 +18,7 @@ from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
-from rnnbench.results.compare import COMPARED_PATHS
-from rnnbench.results.fits import LEAST_POINTS
-from rnnbench.results.store import Run
-from rnnbench.results.views import ORIGIN_MEANS, Family, View, view_runs
+from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Family, Run, View, view_runs
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""

@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results.artifact import OperationStage
-from rnnbench.results.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
-from rnnbench.results.record import Record
-from rnnbench.results.views import Entry
+from rnnbench.results import (
+    TELLING_POINTS,
+    Entry,
+    OperationStage,
+    Record,
+    by_chunk,
+    calls_until_paid,
+    fit_growth,
+    growth_word,
+)
 
 Cost = Callable[[Record], float | None]
 Shown = Callable[[float], str]
