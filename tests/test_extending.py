@@ -45,7 +45,8 @@ class Edit:
 def edits() -> list[Edit]:
     found, section = [], ""
     pattern = re.compile(
-        r"^## ([^\n]+)$|<!-- (edit|new file): (\S+?)(?:, (before|after): (\".*?\"))? -->\n```python\n(.*?)```", re.M | re.S
+        r"^## ([^\n]+)$|<!-- (edit|new file): (\S+?)(?:, (before|after): (\".*?\"))? -->\n```python\n(.*?)```",
+        re.M | re.S,
     )
     for match in pattern.finditer(PAGE.read_text()):
         if match[1]:

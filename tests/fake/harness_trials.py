@@ -9,7 +9,7 @@ from pathlib import Path
 from rnnbench import pipeline
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.measure.wall_time import WallTime
-from rnnbench.pipeline import build_and_check
+from rnnbench.pipeline import build_and_check_trial
 from rnnbench.plan import begin_run, examine
 from rnnbench.results import Store, read_run
 from rnnbench.results.record import Record
@@ -48,7 +48,7 @@ def context_in(folder: Path) -> Context:
 def check_trial(trial: Trial, context: Context) -> Checked:
     """Build and check a trial in a worker of its own."""
     examined = examine(trial)
-    return build_and_check(examined, start_trial_worker(examined, context.folders, log_name(trial)), context)
+    return build_and_check_trial(examined, start_trial_worker(examined, context.folders, log_name(trial)), context)
 
 
 def make_trial(

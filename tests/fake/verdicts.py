@@ -9,8 +9,8 @@ from honest_adapter import HonestProgram, HonestSession
 from rnnbench.backends.shared import of_one_step
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, run_checks
-from rnnbench.results.record import CheckResult
 from rnnbench.plan import request_of
+from rnnbench.results.record import CheckResult
 
 
 def verdicts(trial: Trial, session: type[HonestSession], folder: Path) -> dict[str, CheckResult]:

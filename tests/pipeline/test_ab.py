@@ -1,4 +1,4 @@
-"""`rnnbench ab` as a user meets it: a slowdown planted in one environment is found, one that is not there is not."""
+"""`rnnbench ab` as a user meets it: a slowdown that one environment has is found, and where there is none, none is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from shlex import quote
 import pytest
 from harness_command import run_command
 
-from rnnbench.results.store import read_run
-from rnnbench.run import paired
+from rnnbench.results import read_run
+from rnnbench.sampling import pairs
 
 pytest.importorskip("scipy")
 
@@ -40,7 +40,7 @@ def ab(tmp_path):
 
 def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path, monkeypatch):
     """Ten times as slow, so that no noise of a machine that does other things hides it, however long that takes."""
-    monkeypatch.setattr(paired, "BLOCK_S", 0.01)
+    monkeypatch.setattr(pairs, "BLOCK_S", 0.01)
     done = ab("--b", "./new", "--budget=1h", status=1, variable="RNNBENCH_FAKE_SLOWDOWN=9.0")
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout
@@ -67,13 +67,13 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
         assert said in page.read_text()
 
 
-def test_where_b_is_wrong_that_is_said_and_no_latency_is_compared(ab):
+def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_WRONG=1")
     assert "ok → nonconforming" in done.stdout
     assert "0 comparisons" in done.stdout
 
 
-def test_a_budget_ends_it_undecided(ab):
+def test_a_budget_that_is_spent_ends_undecided(ab):
     done = ab("--budget", "100ms", status=0)
     assert "2 UNDECIDED" in done.stdout
 
@@ -82,10 +82,10 @@ def test_a_budget_ends_it_undecided(ab):
     ("arguments", "message"),
     [
         (("--a", ".venv-nowhere"), "no virtual environment"),
-        (("--budget", "soon"), "--budget is a duration such as 60s"),
+        (("--budget", "soon"), "--budget: expected a duration such as 60s"),
         (("--threshold", "3"), "threshold"),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(ab, tmp_path, arguments, message):
+def test_mistakes_have_a_message_before_anything_runs(ab, tmp_path, arguments, message):
     assert message in ab(*arguments, status=2).stderr
     assert not (tmp_path / "results").exists()

@@ -1,38 +1,97 @@
-"""Who has which trial next, where trials take turns in workers."""
+"""Trials that are only checked share workers: which trial a worker has next, and that none harms another."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_trials import make_trial
+import psutil
+from harness_trials import SilentObserver, context_in, make_trial
+from waiting import ended
 
-from rnnbench.run.prepare import Findings, examine
-from rnnbench.run.turns import Waiting, shared_by
+from rnnbench.cases import ExpectedFailure, Limits
+from rnnbench.pipeline import check_trials
+from rnnbench.pipeline.check import CheckPool, WaitingTrials
+from rnnbench.plan import begin_run, examine
+from rnnbench.results import Store, read_run
+from rnnbench.stages import Examined
+from rnnbench.worker import worker_key
 
 
-def findings(route: str, chunks: int, slow: tuple[str, ...] = ()) -> list[Findings]:
-    """Of one route, which has an environment and so workers of its own."""
-    found = [examine(make_trial(f"fake:{route}", chunk=chunk)) for chunk in range(1, chunks + 1)]
-    return [replace(one, probe=replace(one.probe, slow=slow)) for one in found]
+def examined(route: str, chunks: int, slow: tuple[str, ...] = ()) -> list[Examined]:
+    """Trials of one route, which has an environment and so workers of its own."""
+    trials = [examine(make_trial(f"fake:{route}", chunk=chunk)) for chunk in range(1, chunks + 1)]
+    return [replace(one, probe=replace(one.probe, slow=slow)) for one in trials]
 
 
-def test_a_group_is_served_to_its_end_and_the_largest_comes_first() -> None:
-    small, large = findings("honest", 1), findings("wrong-bound", 2)
-    waiting, served, shared = Waiting([*small, *large]), [], None
-    while (found := waiting.next(shared)) is not None:
-        served.append(found)
-        shared = shared_by(found)
-    assert served == [*large, *small]
+def test_a_group_is_finished_before_the_next_one_and_the_largest_comes_first() -> None:
+    small, large = examined("honest", 1), examined("wrong-bound", 2)
+    waiting, order, group = WaitingTrials([*small, *large]), [], None
+    while (one := waiting.next(group)) is not None:
+        order.append(one)
+        group = worker_key(one)
+    assert order == [*large, *small]
 
 
 def test_slow_builds_do_not_come_last() -> None:
-    slow, large = findings("honest", 1, slow=("honest",)), findings("wrong-bound", 3)
-    assert Waiting([*large, *slow]).next(None) == slow[0]
+    slow, large = examined("honest", 1, slow=("honest",)), examined("wrong-bound", 3)
+    assert WaitingTrials([*large, *slow]).next(None) == slow[0]
 
 
-def test_who_comes_when_each_group_is_served_helps_with_the_longest() -> None:
-    small, large = findings("honest", 2), findings("wrong-bound", 4)
-    waiting = Waiting([*small, *large])
+def test_a_thread_that_finds_every_group_taken_helps_with_the_longest() -> None:
+    small, large = examined("honest", 2), examined("wrong-bound", 4)
+    waiting = WaitingTrials([*small, *large])
     assert waiting.next(None) == large[0]
     assert waiting.next(None) == small[0]
     assert waiting.next(None) == large[1]
+
+
+def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
+    """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
+    routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]
+    hanging = Limits(trial=1.5)
+    trials = [make_trial(f"fake:{route}", limits=hanging if "hangs" in route else Limits()) for route in routes]
+    trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
+    plan = begin_run(trials, Store(tmp_path))
+    pool = CheckPool(plan, context_in(plan.folder), SilentObserver())
+    pool.run(jobs=1)
+    records = read_run(plan.folder).records
+    assert len(records) == len(trials)
+    assert {r.outcome for r in records if r.route == "honest"} == {"ok"}
+    assert {r.route: r.outcome for r in records if r.route != "honest"} == {
+        "check-raises": "run-failed",
+        "load-segfaults": "crashed",
+        "wrong-third-step": "nonconforming",
+        "build-segfaults": "crashed",
+        "check-hangs": "timed-out",
+    }
+    assert pool.workers_started == 6, "one for each route: a route's environment is its own"
+    assert ended(psutil.Process().children())
+    assert all(record.timing.build_s is None and not record.timing.latency for record in records), "none is timed"
+
+
+def test_the_smallest_trials_that_fail_alike_are_given_back_and_expected_failures_are_not(tmp_path):
+    entry = ExpectedFailure(
+        place="",
+        backend="fake",
+        version={},
+        route=("wrong-bound",),
+        where={},
+        check=("bound",),
+        also=(),
+        outcome=None,
+        reason="Known.",
+        upstream="https://example.org/1",
+    )
+    trials = [make_trial(f"fake:{route}", chunk=1) for route in ("honest", "wrong-bound", "wrong-third-step")]
+    plan = begin_run(trials, Store(tmp_path), {"harness": [entry]})
+    (smallest,) = check_trials(plan, SilentObserver(), jobs=2)
+    assert smallest.trial.target.route == "wrong-third-step"
+    assert smallest.trial.model.hidden == 1
+    run = read_run(plan.folder)
+    assert run.info.finished is not None
+    assert {record.route: record.outcome for record in run.records} == {
+        "honest": "ok",
+        "wrong-bound": "nonconforming",
+        "wrong-third-step": "nonconforming",
+    }
+    assert sorted(path.name for path in plan.folder.iterdir() if path.is_dir()) == ["logs"]

@@ -1,4 +1,4 @@
-"""A side is what the user meant, runs the same suite, and every way it can be wrong is told."""
+"""A side is the environment that the user named, and runs the same suite. Every mistake in it has a message."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from harness_trials import make_trial
 
 from rnnbench import __version__
-from rnnbench.run import environments
-from rnnbench.run.answer import answer
-from rnnbench.run.environments import SideError, differences, make_environment, open_side, own_versions, this_suite
+from rnnbench.pipeline import environments
+from rnnbench.pipeline.environment_worker import Describe, describe, source_digest
+from rnnbench.pipeline.environments import SideError, differences, make_environment, open_side, own_versions, this_suite
 
 TRIALS = [make_trial(), make_trial(time="fused")]
 
@@ -33,12 +33,12 @@ def environment(folder, script):
 def test_no_text_is_the_running_environment(tmp_path):
     side = open_side(None, TRIALS, tmp_path)
     assert side.interpreter == sys.executable
-    honest, fused = side.findings(TRIALS)
+    honest, fused = side.examined()
     assert honest.failure is None
     assert honest.support.interpreter == sys.executable
     assert honest.support.environment == {"RNNBENCH_FAKE": "honest"}
     assert fused.failure.outcome == "unsupported"
-    assert side.answer.packages["numpy"] == version("numpy")
+    assert side.facts.packages["numpy"] == version("numpy")
 
 
 def test_a_folder_is_the_environment_in_it(tmp_path):
@@ -48,8 +48,8 @@ def test_a_folder_is_the_environment_in_it(tmp_path):
     assert side.text == folder
 
 
-def test_what_is_installed_in_other_versions_is_told(tmp_path):
-    own = answer([])
+def test_distributions_in_other_versions_are_listed(tmp_path):
+    own = describe(Describe(()))
     other = environments.replace(own, python="3.99.0", packages={**own.packages, "numpy": "0.1"})
     lines = differences(own, other)
     assert f"numpy {version('numpy')} → 0.1" in lines
@@ -63,7 +63,7 @@ def test_a_folder_without_a_python_is_refused(tmp_path, text):
         open_side(text, TRIALS, tmp_path)
 
 
-def test_an_environment_without_the_suite_is_told_how_to_get_it(tmp_path):
+def test_an_environment_without_the_suite_is_refused_with_what_to_install(tmp_path):
     folder = environment(tmp_path / "bare", f'exec {quote(sys.executable)} -I -S "$@"')
     with pytest.raises(SideError, match=r"rnnbench.*pip install"):
         open_side(folder, TRIALS, tmp_path)
@@ -80,7 +80,7 @@ def test_an_environment_with_another_source_of_the_suite_is_refused(tmp_path, mo
         open_side(None, TRIALS, tmp_path)
 
 
-def test_requirements_that_cannot_be_met_say_what_pip_said(tmp_path, monkeypatch):
+def test_requirements_that_cannot_be_met_have_pip_s_own_message(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(environments, "this_suite", lambda extras: [])
     run = environments._run
@@ -139,3 +139,8 @@ def test_the_suite_is_installed_from_where_it_came_from(monkeypatch, origin, exp
     text = None if origin is None else json.dumps(origin)
     monkeypatch.setattr(environments, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
     assert this_suite(["x"]) == expected
+
+
+def test_the_suite_s_digest_is_of_its_own_files():
+    assert source_digest() == describe(Describe(())).source
+    assert len(source_digest()) == 64

@@ -9,7 +9,7 @@ from rnnbench.measure.blocks import Block
 from rnnbench.measure.disturbance import Disturbance
 from rnnbench.measure.paths import PATHS
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
-from rnnbench.results.samples import COLUMNS, SAMPLES_CAP, save_samples, samples_file
+from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, samples_file, save_samples
 from rnnbench.results.timing import Warmup
 from rnnbench.stages import PathSamples
 
@@ -55,7 +55,7 @@ def test_blocks_that_were_disturbed_are_counted_and_marked():
     ]
     latency = summary(processes)
     assert (latency.sampling.blocks, latency.sampling.disturbed_blocks) == (2, 1)
-    assert sample_rows(processes)[:, COLUMNS.index("disturbed")].tolist() == [0, 0, 1, 1]
+    assert sample_rows(processes)[:, SAMPLE_COLUMNS.index("disturbed")].tolist() == [0, 0, 1, 1]
 
 
 def test_where_a_disturbance_is_unknown_none_are_counted():
@@ -78,7 +78,7 @@ def test_samples_are_kept_in_order_and_thinned_evenly(tmp_path):
     processes = [blocks(many)]
     assert save_samples(tmp_path, "digest", "bound", sample_rows(processes)) == SAMPLES_CAP == summary(processes).kept
     rows = np.load(samples_file(tmp_path, "digest", "bound"))
-    assert rows.shape == (SAMPLES_CAP, len(COLUMNS))
+    assert rows.shape == (SAMPLES_CAP, len(SAMPLE_COLUMNS))
     assert rows[0, 3] == many[0]
     assert rows[-1, 3] == many[-1]
     assert np.all(np.diff(rows[:, 2]) > 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.measure import Roof, latency_floor
-from rnnbench.measure.floor import cache_level, seconds_of
+from rnnbench.measure import Roof
+from rnnbench.pipeline.latency_floor import cache_level, latency_floor, seconds_of
 from rnnbench.rnn import Cost, Reading
 
 COST = Cost((Reading(1000, 1000, 1), Reading(400, 400, 5)), operations=600, weights=1000)

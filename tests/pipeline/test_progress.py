@@ -1,4 +1,4 @@
-"""A run tells what is under way: in a terminal by a bar, in a pipe by a line wherever it would be silent for long."""
+"""A run shows its current trial: by a bar in a terminal, in a pipe by a line where it would be silent for long."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import pytest
 from harness_trials import make_trial
 from rich.console import Console
 
-from rnnbench.run import progress
+from rnnbench.pipeline import progress
 
 
-def told(console: Console, output: StringIO) -> str:
+def shown(console: Console, output: StringIO) -> str:
     with progress.ProgressBar(console, 2) as bar:
         for chunk in (2, 4):
             bar.stage(make_trial(chunk=chunk), "build")
     return output.getvalue()
 
 
-def test_a_pipe_hears_of_the_trial_under_way_after_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_a_line_with_the_current_trial_after_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SILENCE_S", 0.0)
     output = StringIO()
-    lines = told(Console(file=output, width=110), output).splitlines()
+    lines = shown(Console(file=output, width=110), output).splitlines()
     assert [line.partition("  ")[2] for line in lines if line.strip()][:2] == [
         "trial 1 of 2, build: fake:honest looped-stitched h4 c2",
         "trial 2 of 2, build: fake:honest looped-stitched h4 c4",
     ]
 
 
-def test_a_pipe_is_not_flooded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_no_line_without_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SILENCE_S", float("inf"))
     output = StringIO()
-    assert "build" not in told(Console(file=output, width=110), output)
+    assert "build" not in shown(Console(file=output, width=110), output)
 
 
-def test_a_terminal_of_80_columns_names_the_trial_under_way() -> None:
+def test_a_terminal_of_80_columns_shows_the_current_trial() -> None:
     output = StringIO()
     console = Console(file=output, width=80, force_terminal=True, color_system=None, legacy_windows=False)
-    assert "trial 2, build: fake:honest looped-stitched" in told(console, output)
+    assert "trial 2, build: fake:honest looped-stitched" in shown(console, output)

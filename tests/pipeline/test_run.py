@@ -12,18 +12,17 @@ from functools import partial
 import numpy as np
 import psutil
 import pytest
-from harness_trials import Silent, make_trial, run_trials
+from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import HANGING
 from waiting import PATIENCE_S, ended, wait_until
 
-from rnnbench.cases import ExpectedFailure
-from rnnbench.cases.trial import Limits, Measure
-from rnnbench.results.store import Store, read_run
-from rnnbench.run.account import Account
-from rnnbench.run.check import Checking
-from rnnbench.run.execute import execute
-from rnnbench.run.plan import begin, remaining
-from rnnbench.run.session import EXIT_NONCONFORMING, EXIT_OK, exit_status
+from rnnbench import pipeline
+from rnnbench.cases import ExpectedFailure, Limits, Measure
+from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
+from rnnbench.pipeline.record import Journal
+from rnnbench.pipeline.run import group_by_workload, same_programs, workload_of
+from rnnbench.plan import begin_run, resume_run
+from rnnbench.results import Store, read_run
 
 PAGES = 1 << 20
 """Bytes by which a worker may shrink between two readings: the allocator gives back, and the kernel counts late."""
@@ -78,7 +77,7 @@ def test_unsupported_is_recorded_with_its_reason_and_never_run(mixed):
     assert record.latency("bound") is None
 
 
-def test_an_honest_trial_beside_crashing_ones_is_measured_whole(mixed):
+def test_an_honest_trial_beside_crashing_ones_has_all_of_its_figures(mixed):
     run, records, _ = mixed
     record = records["honest", "looped"]
     assert all(figure.verdict != "fail" for figure in record.conformance.values())
@@ -97,7 +96,7 @@ def test_an_honest_trial_beside_crashing_ones_is_measured_whole(mixed):
     assert np.all(np.diff(samples[:, 2]) >= 0)
 
 
-def test_a_wrong_number_is_found_wherever_it_hides(mixed):
+def test_a_wrong_number_is_found_at_any_step_on_either_path_and_in_timed_calls(mixed):
     _, records, _ = mixed
     assert records["wrong-third-step", "looped"].conformance["values"].verdict == "fail"
     assert records["wrong-bound", "looped"].conformance["bound"].verdict == "fail"
@@ -119,7 +118,7 @@ def test_no_figures_come_from_a_trial_that_died(mixed):
         ("check-grows", Limits(memory=400 << 20), "out-of-memory"),
     ],
 )
-def test_limits_end_the_trial_and_nothing_of_it_lives_on(route, limits, outcome, tmp_path):
+def test_limits_end_the_trial_and_all_of_its_processes(route, limits, outcome, tmp_path):
     trial = make_trial(f"fake:{route}", limits=limits)
     _, records = run_trials([trial], tmp_path)
     assert records[trial.id].outcome == outcome
@@ -135,7 +134,7 @@ def test_two_trials_with_the_same_program_and_plan_are_measured_once(tmp_path):
     assert records[again.id].latency("bound") == records[first.id].latency("bound")
 
 
-def test_a_second_process_is_a_second_draw(tmp_path):
+def test_a_second_process_gives_a_second_median(tmp_path):
     trial = make_trial(measure=Measure(budget=0.1, processes=2))
     run, records = run_trials([trial], tmp_path)
     assert len(records[trial.id].latency("bound").process_medians) == 2
@@ -144,7 +143,7 @@ def test_a_second_process_is_a_second_draw(tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, how):
+def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_path, how):
     """The real signal to the real command, in the middle of a trial that would take an hour."""
     case = tmp_path / "slow.yaml"
     case.write_text(
@@ -172,7 +171,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, how):
     (run,) = (tmp_path / "results").iterdir()
     done = {record.trial for record in read_run(run).records}
     assert done
-    left = remaining(run)
+    left = resume_run(run).trials
     assert left
     assert not done & {trial.id for trial in left}
 
@@ -185,44 +184,22 @@ def _hangs(folder):
     return any(HANGING in path.read_text() for path in folder.glob("results/*/logs/*.log"))
 
 
-def test_a_worker_dies_with_the_suite(tmp_path):
-    """SIGKILL leaves no time to clean up."""
-    script = tmp_path / "start.py"
-    script.write_text(
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from harness_trials import make_trial\n"
-        "from rnnbench.run.prepare import examine, start_worker\n"
-        "from rnnbench.run.process import Workplace\n"
-        "worker = start_worker(examine(make_trial()), Workplace.of_run(Path(sys.argv[1])), 'log')\n"
-        "print(worker._process.pid, flush=True)\n"
-        "sys.stdin.readline()\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    command = [sys.executable, str(script), str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as suite:
-        worker = psutil.Process(int(suite.stdout.readline()))
-        suite.stdin.write("\n")
-    assert suite.returncode == -signal.SIGKILL
-    wait_until(lambda: ended([worker]), "the worker outlived the suite")
-
-
-def known(route, **changed):
+def expected_failure(route, **changed):
     entry = {"route": (route,), "check": (), "also": (), "outcome": None, **changed}
     upstream = "https://example.org/1"
     return ExpectedFailure(place="", backend="fake", version={}, where={}, reason="Known.", upstream=upstream, **entry)
 
 
-def test_what_is_known_to_fail_is_told_as_such_and_what_passes_is_told_too(tmp_path):
+def test_expected_failures_are_recorded_as_such_and_those_that_pass_too(tmp_path):
     entries = (
-        known("wrong-third-step", check=("values",), also=("chunks", "start", "state", "batch", "exchange")),
-        known("build-fails", outcome="build-failed"),
-        known("honest", check=("values",)),
+        expected_failure("wrong-third-step", check=("values",), also=("chunks", "start", "state", "batch", "exchange")),
+        expected_failure("build-fails", outcome="build-failed"),
+        expected_failure("honest", check=("values",)),
     )
     trials = [make_trial(f"fake:{route}") for route in ("wrong-third-step", "wrong-bound", "build-fails", "honest")]
-    run = begin(trials, Store(tmp_path), {"harness": entries})
-    execute(trials, run, seed=0, account=Account(), observer=Silent())
-    records = {record.route: record for record in read_run(run).records}
+    plan = begin_run(trials, Store(tmp_path), {"harness": entries})
+    pipeline.run_trials(plan, SilentObserver())
+    records = {record.route: record for record in read_run(plan.folder).records}
     assert {route: record.outcome for route, record in records.items()} == {
         "wrong-third-step": "nonconforming",
         "wrong-bound": "nonconforming",
@@ -234,28 +211,60 @@ def test_what_is_known_to_fail_is_told_as_such_and_what_passes_is_told_too(tmp_p
     assert records["build-fails"].fails_as_expected
     assert not records["wrong-bound"].fails_as_expected
     assert records["honest"].passes_unexpectedly
-    assert exit_status([records["build-fails"]]) == EXIT_OK
-    assert exit_status([records["honest"]]) == EXIT_NONCONFORMING
+    assert exit_status([records["build-fails"]]) == OK
+    assert exit_status([records["honest"]]) == NONCONFORMING
 
 
-def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
-    """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
-    routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]
-    hanging = Limits(trial=1.5)
-    trials = [make_trial(f"fake:{route}", limits=hanging if "hangs" in route else Limits()) for route in routes]
-    trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
-    run = begin(trials, Store(tmp_path))
-    checking = Checking(run, Account(), Silent())
-    checking.check(trials, jobs=1)
-    records = read_run(run).records
-    assert len(records) == len(trials)
-    assert {r.outcome for r in records if r.route == "honest"} == {"ok"}
-    assert {r.route: r.outcome for r in records if r.route != "honest"} == {
-        "check-raises": "run-failed",
-        "load-segfaults": "crashed",
-        "wrong-third-step": "nonconforming",
-        "build-segfaults": "crashed",
-        "check-hangs": "timed-out",
-    }
-    assert checking.imports == 6, "one for each route: the environment that a route asks for is its own"
-    assert ended(psutil.Process().children())
+def test_trials_of_one_workload_are_a_group_with_small_chunks_first():
+    four, one, other = make_trial(chunk=4), make_trial("fake:wrong-bound", chunk=1), make_trial(chunk=2)
+    other = dataclasses.replace(other, batch=2)
+    assert group_by_workload([four, other, one], lambda trial: trial) == [[one, four], [other]]
+    assert workload_of(four) == workload_of(one) != workload_of(other)
+
+
+def test_the_observer_is_told_each_stage_and_each_record(tmp_path):
+    observer, trial = SilentObserver(), make_trial()
+    pipeline.run_trials(begin_run([trial, make_trial(time="fused")], Store(tmp_path)), observer)
+    stages = [stage for _, stage in observer.stages]
+    assert list(dict.fromkeys(stages)) == ["import", "build", "load", "check", "sample, process 1"]
+    assert [record.outcome for record in observer.records] == ["unsupported", "ok"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_run_that_has_ended_keeps_compiled_files_only_where_it_is_told_to(tmp_path, keep):
+    plan = begin_run([make_trial()], Store(tmp_path))
+    pipeline.run_trials(plan, SilentObserver(), keep_artifacts=keep)
+    assert (plan.folder / "artifacts").exists() is keep
+    info = read_run(plan.folder).info
+    assert info.finished is not None
+    assert {"total", "import", "build", "check", "reference", "sample"} <= info.seconds.keys()
+
+
+def test_a_resumed_run_has_the_figures_of_its_cold_build(tmp_path):
+    """The build came before the interrupt, and its artifact is in the run's folder."""
+    trial = make_trial()
+    plan = begin_run([trial], Store(tmp_path))
+    first = check_trial(trial, context_in(plan.folder))
+    again = check_trial(trial, context_in(plan.folder))
+    assert first.built.figures.origin == again.built.figures.origin == "cold"
+    assert again.built.figures == first.built.figures
+
+
+def test_each_record_is_written_through_one_journal(tmp_path):
+    """`run`, `check` and `ab` write records with it, so that their records and samples are the same."""
+    observer, trial = SilentObserver(), make_trial()
+    plan = begin_run([trial], Store(tmp_path))
+    checked = check_trial(trial, context_in(plan.folder))
+    record = Journal(plan, observer).write(pipeline.not_sampled(checked))
+    assert observer.records == list(read_run(plan.folder).records) == [record]
+    assert record.timing.build_origin == "cold"
+    untimed = Journal(plan, observer).write(pipeline.not_sampled(checked), timed=False)
+    assert untimed.timing.build_origin is None
+    assert untimed.conformance == record.conformance
+
+
+def test_trials_without_a_failure_have_the_same_program_where_artifact_and_call_plan_are_the_same(tmp_path):
+    first = make_trial()
+    others = [dataclasses.replace(first, steps=16), make_trial(chunk=2)]
+    checked = [check_trial(trial, context_in(tmp_path)) for trial in (first, *others)]
+    assert same_programs(checked) == {others[0].id: checked[0]}

@@ -7,16 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from harness_trials import make_trial
+from harness_trials import check_trial, context_in, make_trial
 
-from rnnbench.cases.load import load_case
+from rnnbench.cases import Strategy, Target, load_case
 from rnnbench.cases.schema import LEAVES
-from rnnbench.cases.trial import Strategy, Target
+from rnnbench.pipeline import reproduce_command
+from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.rnn.spec import Model
-from rnnbench.run.account import Account
-from rnnbench.run.prepare import examine, prepare, start_worker
-from rnnbench.run.process import Workplace
-from rnnbench.run.shrink import command, first_failed, shrink
 
 CASE = """\
 schema: 1
@@ -29,19 +26,18 @@ matrix: {exclude: [{time: fused, chunk: 4}]}
 
 
 def test_a_failure_is_halved_for_as_long_as_it_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr("rnnbench.run.shrink.BUDGET_S", float("inf"))
+    monkeypatch.setattr("rnnbench.pipeline.shrink.BUDGET_S", float("inf"))
     trial = replace(
         make_trial("fake:wrong-third-step", chunk=8),
         model=Model(cell="lstm", input=8, hidden=16, layers=2),
         batch=4,
         steps=32,
     )
-    workplace, failing = Workplace.of_run(tmp_path), examine(trial)
-    for _ in prepare(failing, start_worker(failing, workplace, "log"), workplace, Account(), lambda *_: None):
-        continue
-    assert first_failed(failing) == "values"
-    smallest = shrink(failing, workplace)
-    assert first_failed(smallest) == "values"
+    context = context_in(tmp_path)
+    failed = check_trial(trial, context)
+    assert first_failed_check(failed) == "values"
+    smallest = shrink(failed, context.folders)
+    assert first_failed_check(smallest) == "values"
     model = smallest.trial.model
     assert (model.hidden, model.input, model.layers, smallest.trial.batch) == (1, 1, 1, 1)
     assert 2 < smallest.trial.steps <= 4, "the third step is the first that is wrong"
@@ -61,7 +57,7 @@ def test_the_command_reproduces_exactly_the_trial(model, tmp_path):
     path = tmp_path / "wide.yaml"
     path.write_text(CASE)
     trial = replace(make_trial(), case="wide", model=model, strategy=Strategy("looped", "stitched", 2), steps=5, seed=7)
-    words = shlex.split(command(trial, path))
+    words = shlex.split(reproduce_command(trial, path))
     assert words[:4] == ["rnnbench", "check", str(path), "--backend=fake:honest"]
     case = load_case(path, [word for flag, word in pairwise(words) if flag == "--set"])
     (again,) = case.trials([Target("fake", "honest")])
@@ -70,7 +66,7 @@ def test_the_command_reproduces_exactly_the_trial(model, tmp_path):
 
 def test_the_command_carries_every_key_that_makes_a_trial(tmp_path):
     """What it left out would be the case's own, and the trial another one."""
-    words = shlex.split(command(make_trial(), tmp_path / "wide.yaml"))
+    words = shlex.split(reproduce_command(make_trial(), tmp_path / "wide.yaml"))
     carried = {word.partition("=")[0] for flag, word in pairwise(words) if flag == "--set"}
     assert carried == {f"{section}.{leaf}" for leaf, section in LEAVES.items()} | {"matrix"}
 
@@ -79,7 +75,7 @@ def test_the_command_sets_what_the_case_has_and_the_trial_has_not(tmp_path):
     path = tmp_path / "wide.yaml"
     path.write_text(CASE.replace("model: {", "model: {clip: [null, 0.5], "))
     trial = replace(make_trial(), case="wide")
-    words = shlex.split(command(trial, path))
+    words = shlex.split(reproduce_command(trial, path))
     case = load_case(path, [word for flag, word in pairwise(words) if flag == "--set"])
     (again,) = case.trials([Target("fake", "honest")])
     assert again.id == trial.id

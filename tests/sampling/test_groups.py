@@ -36,9 +36,7 @@ def split(trials, available=None):
 
 
 def names(groups):
-    return [
-        [(one.trial.target.backend, one.trial.strategy.chunk) for one in group.members] for group in groups
-    ]
+    return [[(one.trial.target.backend, one.trial.strategy.chunk) for one in group.members] for group in groups]
 
 
 def sampled(one, seconds=None):

@@ -59,9 +59,7 @@ def test_processes_that_differ_are_answered_with_more_processes_and_at_most_twic
 
 def test_a_further_process_can_bring_the_precision():
     measure = Measure(budget=2.0, processes=3, precision=0.01)
-    samplings = [
-        sample_to_the_end(sampling_of(measure), process_scatter=0.008, seed=seed) for seed in range(20)
-    ]
+    samplings = [sample_to_the_end(sampling_of(measure), process_scatter=0.008, seed=seed) for seed in range(20)]
     later = [sampling for sampling in samplings if sampling.stopped_by == "precision" and len(sampling.processes) > 3]
     assert later
 

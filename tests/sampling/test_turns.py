@@ -11,7 +11,7 @@ from harness_trials import make_trial, run_trials
 from rnnbench.cases import Measure
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
-from rnnbench.results.samples import COLUMNS, read_samples
+from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import dispatch_floor, groups
 
 
@@ -70,8 +70,8 @@ def test_every_path_has_its_file_of_samples(everything):
     run, record = everything
     for path in PATHS:
         rows = read_samples(run, record.trial, path)
-        assert rows.shape == (record.latency(path).kept, len(COLUMNS))
-        assert np.all(np.diff(rows[:, COLUMNS.index("end")]) >= 0)
+        assert rows.shape == (record.latency(path).kept, len(SAMPLE_COLUMNS))
+        assert np.all(np.diff(rows[:, SAMPLE_COLUMNS.index("end")]) >= 0)
 
 
 def test_the_cores_are_those_that_were_asked_for(everything):

@@ -44,8 +44,8 @@ def worker(tmp_path):
 def test_once_its_framework_is_imported_a_worker_says_what_that_took(worker):
     figures = worker.ready()
     assert figures.import_s >= 0
-    assert 0 < figures.harness
-    assert 0 < figures.imported
+    assert figures.harness > 0
+    assert figures.imported > 0
 
 
 def test_a_command_that_fails_leaves_the_worker_alive(worker, tmp_path):
@@ -103,7 +103,7 @@ def test_a_finished_run_keeps_only_its_logs(tmp_path):
     for folder in (folders.artifacts, folders.references, folders.logs):
         folder.mkdir()
     folders.clear()
-    assert [path for path in tmp_path.iterdir()] == [folders.logs]
+    assert list(tmp_path.iterdir()) == [folders.logs]
     folders.clear()
 
 

@@ -18,7 +18,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
-    from rnnbench.pipeline.build_and_check import build_and_check, not_checked, not_sampled
+    from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.environments import ENVIRONMENTS, SideError, open_side
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "ab": ("SideBySide", "compare_sides"),
-    "build_and_check": ("build_and_check", "not_checked", "not_sampled"),
+    "build_and_check": ("build_and_check_trial", "not_checked", "not_sampled"),
     "check": ("check_trials",),
     "environments": ("ENVIRONMENTS", "SideError", "open_side"),
     "progress": ("NoProgress", "ProgressBar"),
@@ -43,7 +43,7 @@ __all__ = [
     "ProgressBar",
     "SideBySide",
     "SideError",
-    "build_and_check",
+    "build_and_check_trial",
     "check_trials",
     "compare_sides",
     "not_checked",

@@ -84,7 +84,7 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
     return Checked(built, loaded, figures, _nonconforming(figures))
 
 
-def build_and_check(
+def build_and_check_trial(
     examined: Examined, worker: TrialWorker, context: Context, when_built: Callable[[], None] = lambda: None
 ) -> Checked:
     """Both stages in one worker, which is closed at the end. `when_built` is called between them."""
@@ -112,7 +112,7 @@ def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[
 
         for number, (examined, context) in enumerate(trials):
             start(number)
-            yield build_and_check(examined, workers.pop(number), context, when_built=partial(start, number + 1))
+            yield build_and_check_trial(examined, workers.pop(number), context, when_built=partial(start, number + 1))
 
 
 def not_checked(examined: Examined) -> Checked:

@@ -12,7 +12,7 @@ from threading import Event, Lock
 from rnnbench.cases import Target, Trial
 from rnnbench.measure import MachineWatch
 from rnnbench.measure.wall_time import WallTime
-from rnnbench.pipeline.build_and_check import build_and_check, not_checked, not_sampled
+from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.plan import RunPlan, end_run, examine
@@ -132,7 +132,7 @@ class CheckPool:
                     self._close(worker)
                     worker = _Worker(self._start(examined, core), worker_key(examined))
                 assert worker.forking is not None, "it was started"
-                self._write(build_and_check(examined, ForkedWorker(worker.forking), self._context))
+                self._write(build_and_check_trial(examined, ForkedWorker(worker.forking), self._context))
         finally:
             self._close(worker)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rnnbench.cases import Trial, scalar
 from rnnbench.measure.wall_time import WallTime
-from rnnbench.pipeline.build_and_check import build_and_check
+from rnnbench.pipeline.build_and_check import build_and_check_trial
 from rnnbench.plan import examine
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked
@@ -34,7 +34,7 @@ def shrink(failed: Checked, folders: RunFolders) -> Checked:
             if examined.failure is not None:
                 continue
             worker = start_trial_worker(examined, folders, log_name(trial))
-            checked = build_and_check(examined, worker, context)
+            checked = build_and_check_trial(examined, worker, context)
             if checked.results and first_failed_check(checked) == check:
                 smallest, progress = checked, True
                 break

@@ -11,7 +11,7 @@ import pytest
 
 from rnnbench.cases import Trial
 from rnnbench.measure.wall_time import WallTime
-from rnnbench.pipeline import NoProgress, build_and_check, not_checked, not_sampled
+from rnnbench.pipeline import NoProgress, build_and_check_trial, not_checked, not_sampled
 from rnnbench.plan import examine
 from rnnbench.pytest_plugin import FOLDER, is_xdist_worker
 from rnnbench.pytest_plugin.outcome import conclude
@@ -38,7 +38,7 @@ def check_item(item: TrialItem, context: Context) -> Checked:
         return not_checked(examined)
     cores = _cores(item.config, item.trial)
     worker = start_trial_worker(examined, context.folders, log_name(item.trial), cores)
-    return build_and_check(examined, worker, context)
+    return build_and_check_trial(examined, worker, context)
 
 
 def context_of(config: pytest.Config, folders: pytest.TempPathFactory) -> Context:

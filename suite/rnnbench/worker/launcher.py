@@ -25,6 +25,8 @@ START_LIMIT_S = 120.0
 """Longest that an interpreter may take to start and import its framework."""
 POLL_S = 0.1
 """Seconds between readings of a worker's memory, while a command has a limit of memory."""
+EXIT_LIMIT_S = 5.0
+"""Longest that a worker whose channel is closed may take to exit, before it is killed."""
 LOG_LINES = 3
 Ready = TypeVar("Ready")
 
@@ -159,11 +161,20 @@ class WorkerProcess(Generic[Ready]):
         return total
 
     def _raise_cause_of_death(self) -> NoReturn:
+        self._wait_for_end()
         self._signal(signal.SIGKILL)
         status = self._process.wait()
         died = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
         hint = " (the kernel does so when memory runs out)" if status == -signal.SIGKILL else ""
         raise WorkerError("crashed", f"{died}{hint}{self._last_words()}", alive=False)
+
+    def _wait_for_end(self) -> None:
+        """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
+        deadline = time.monotonic() + EXIT_LIMIT_S
+        while self._process.returncode is None and time.monotonic() < deadline:
+            if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                return
+            time.sleep(0.01)
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Converted models: what the converter makes of them, and that they run where there is no TensorFlow."""
+"""Converted models: what the converter makes, and that they run without TensorFlow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(json.dumps({"cached": program.cached, "tensorflow": "tensorflow" in sys.mo
 """
 
 
-def ask(time: str = "looped", state: State = "stateful", chunk: int = 4, **model: Any) -> Request:
+def make_request(time: str = "looped", state: State = "stateful", chunk: int = 4, **model: Any) -> Request:
     spec = Model(**{"cell": "lstm", "input": 5, "hidden": 17, **model})
     weights = draw_weights(spec, 0)
     return Request("tensorflow", spec, weights, Strategy(time, state, chunk), 1, Precision.of("float32"))
@@ -54,7 +54,7 @@ def build(folder: Path) -> Callable[..., Program]:
 
     @cache
     def built(**options: Any) -> Program:
-        return backend.build(ask(**options), folder)
+        return backend.build(make_request(**options), folder)
 
     return built
 
@@ -74,7 +74,7 @@ def build(folder: Path) -> Callable[..., Program]:
     ],
     ids=str,
 )
-def test_operators_tell_what_a_model_turned_out_to_be(build, options: dict[str, Any], expected: str) -> None:
+def test_lowered_is_read_from_the_operators_of_a_model(build, options: dict[str, Any], expected: str) -> None:
     artifact = build(**options).artifact
     assert artifact.lowered == expected
     assert artifact.operations["compiled"].get("WHILE", 0) == (0 if "looped" not in expected else int(expected[7]))
@@ -88,7 +88,7 @@ def test_a_loop_writes_rows_of_y_in_place(build) -> None:
 
 @pytest.mark.parametrize("cell_clip", [None, 0.2])
 def test_the_fused_operator_clips_what_the_model_clips_and_not_at_ten(build, cell_clip: float | None) -> None:
-    request = ask(time="fused", cell_clip=cell_clip)
+    request = make_request(time="fused", cell_clip=cell_clip)
     program = build(time="fused", cell_clip=cell_clip)
     session, x = program.open(), draw_inputs(request.model, 4, 1, seed=1)
     state = {name: (200 if name == "c" else 1) * array for name, array in draw_state(request.model, 1, seed=1).items()}
@@ -101,11 +101,11 @@ def test_the_fused_operator_clips_what_the_model_clips_and_not_at_ten(build, cel
 
 @pytest.mark.parametrize("time", ["looped", "fused"])
 def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: str) -> None:
-    program, request = build(time=time), ask(time=time)
+    program, request = build(time=time), make_request(time=time)
     x = draw_inputs(request.model, 4, 1, seed=1)
     done = subprocess.run(
         [sys.executable, "-c", RUN], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
     )
-    told = json.loads(done.stdout)
-    assert (told["cached"], told["tensorflow"]) == (True, False)
-    np.testing.assert_array_equal(np.array(told["y"], np.float32), program.open().step({"x": x})["y"])
+    result = json.loads(done.stdout)
+    assert (result["cached"], result["tensorflow"]) == (True, False)
+    np.testing.assert_array_equal(np.array(result["y"], np.float32), program.open().step({"x": x})["y"])

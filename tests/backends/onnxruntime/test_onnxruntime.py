@@ -1,4 +1,4 @@
-"""What is ONNX Runtime's own: operators and graphs on every model, its optimised files, what it refuses."""
+"""The ONNX Runtime backend: operators and graphs for every model, optimised files, refused requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BACKEND = OnnxRuntimeBackend()
 LSTM = Model(cell="lstm", input=4, hidden=6)
 
 
-def ask(time: str = "fused", state: Any = "stitched", route: str = "onnx", dtype: str = "float32") -> Request:
+def make_request(time: str = "fused", state: Any = "stitched", route: str = "onnx", dtype: str = "float32") -> Request:
     weights = draw_weights(LSTM, 1, dtype)
     return Request(route, LSTM, weights, Strategy(time, state, 4), 2, Precision.of(dtype))
 
@@ -55,7 +55,7 @@ def test_every_model_is_the_oracle(model: Model, form: tuple[str, str], steps: i
 
 @pytest.mark.parametrize("time", ["looped", "unrolled", "unrolled:2"])
 def test_authored_graphs_compute_in_float64(tmp_path: Path, time: str) -> None:
-    request = ask(time, "none", dtype="float64")
+    request = make_request(time, "none", dtype="float64")
     x = draw_inputs(LSTM, 4, 2, 1, "float64")
     y = BACKEND.build(request, tmp_path).open().step({"x": x})["y"]
     np.testing.assert_allclose(y, run_reference(LSTM, request.weights, x).y, rtol=1e-12, atol=1e-14)
@@ -64,10 +64,10 @@ def test_authored_graphs_compute_in_float64(tmp_path: Path, time: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (ask(dtype="float64"), "float32 only"),
-        (ask("looped", dtype="float16"), "only store float16"),
-        (ask("unrolled", route="loop"), "loops by ONNX's Loop"),
-        (replace(ask(), route="scan"), "has the routes onnx, loop here, and not scan"),
+        (make_request(dtype="float64"), "float32 only"),
+        (make_request("looped", dtype="float16"), "only store float16"),
+        (make_request("unrolled", route="loop"), "only loops by ONNX's Loop"),
+        (replace(make_request(), route="scan"), "has the routes onnx, loop, and not scan"),
     ],
 )
 def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
@@ -76,7 +76,7 @@ def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
 
 
 def test_the_operators_are_a_library_and_graphs_are_authored(tmp_path: Path) -> None:
-    artifacts = {time: BACKEND.build(ask(time), tmp_path).artifact for time in ("fused", "looped", "unrolled")}
+    artifacts = {time: BACKEND.build(make_request(time), tmp_path).artifact for time in ("fused", "looped", "unrolled")}
     assert {time: a.origin for time, a in artifacts.items()} == {
         "fused": "library",
         "looped": "authored",
@@ -90,15 +90,17 @@ def test_the_operators_are_a_library_and_graphs_are_authored(tmp_path: Path) -> 
 
 
 def test_the_route_loop_is_a_loop(tmp_path: Path) -> None:
-    scan, loop = (BACKEND.build(ask("looped", route=route), tmp_path).artifact.operations for route in ("onnx", "loop"))
+    scan, loop = (
+        BACKEND.build(make_request("looped", route=route), tmp_path).artifact.operations for route in ("onnx", "loop")
+    )
     assert (scan["compiled"]["Scan"], loop["compiled"]["Loop"]) == (1, 1)
     assert "Scan" not in loop["compiled"]
 
 
-def test_a_state_kept_by_the_session_is_said_to_be() -> None:
-    assert BACKEND.support(ask(state="stitched")).level == "native"
-    support = BACKEND.support(ask(state="stateful"))
-    assert (support.level, support.reason) == ("emulated", "two bindings whose state buffers the session swaps")
+def test_a_state_in_the_session_is_emulated() -> None:
+    assert BACKEND.support(make_request(state="stitched")).level == "native"
+    support = BACKEND.support(make_request(state="stateful"))
+    assert (support.level, support.reason) == ("emulated", "The session swaps the state buffers of two bindings.")
 
 
 LOAD = """
@@ -117,7 +119,7 @@ print(OnnxRuntimeBackend().build(request, Path(sys.argv[1])).cached, "onnx" in s
 
 
 def test_loading_in_another_process_needs_no_onnx(tmp_path: Path) -> None:
-    BACKEND.build(ask(), tmp_path)
+    BACKEND.build(make_request(), tmp_path)
     answer = run(
         [sys.executable, "-c", LOAD, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )

@@ -1,4 +1,4 @@
-"""What is OpenVINO's own: its operators on every model, native state, what its compiler makes of them, its exports."""
+"""The OpenVINO backend: operators for every model, native state, compiled models, and exports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACKEND = OpenVinoBackend()
 LSTM = Model(cell="lstm", input=4, hidden=6)
 
 
-def ask(
+def make_request(
     model: Model = LSTM,
     time: str = "fused",
     state: Any = "stitched",
@@ -64,8 +64,8 @@ def test_every_model_is_the_oracle(model: Model, route: str, time: str, steps: i
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: str) -> None:
-    """Also what is loaded in a second build: an exported operator over a batch would have the wrong first axis."""
-    request = ask(Model(cell=cell, input=4, hidden=6, layers=2), state=state, route=route, batch=3)
+    """Also after a second build, which loads: an exported operator over a batch would have the wrong first axis."""
+    request = make_request(Model(cell=cell, input=4, hidden=6, layers=2), state=state, route=route, batch=3)
     x = draw_inputs(request.model, 12, 3, 1)
     expected = run_reference(request.model, request.weights, x).y
     for cached in (False, True):
@@ -76,7 +76,7 @@ def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: 
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 def test_a_loop_stays_a_loop(tmp_path: Path, route: str) -> None:
-    artifact = BACKEND.build(ask(time="looped", route=route), tmp_path).artifact
+    artifact = BACKEND.build(make_request(time="looped", route=route), tmp_path).artifact
     assert artifact.operations["input"]["TensorIterator"] == 1
     assert artifact.operations["compiled"]["TensorIterator"] == 1
     assert (artifact.lowered, artifact.origin) == ("looped 1", "authored")
@@ -84,37 +84,39 @@ def test_a_loop_stays_a_loop(tmp_path: Path, route: str) -> None:
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(
-    ("time", "form"), [("fused", "fused"), ("unrolled", "unrolled 4"), ("unrolled:2", "looped 1 of 2")]
+    ("time", "lowered"), [("fused", "fused"), ("unrolled", "unrolled 4"), ("unrolled:2", "looped 1 of 2")]
 )
-def test_the_form_is_read_off_the_compiled_model(tmp_path: Path, route: str, time: str, form: str) -> None:
-    assert BACKEND.build(ask(time=time, route=route), tmp_path).artifact.lowered == form
+def test_lowered_is_read_from_the_compiled_model(tmp_path: Path, route: str, time: str, lowered: str) -> None:
+    assert BACKEND.build(make_request(time=time, route=route), tmp_path).artifact.lowered == lowered
 
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 def test_an_operator_with_a_clip_is_run_as_a_loop(tmp_path: Path, route: str) -> None:
-    """A finding: the device's kernels have no clip, and the operator was asked for."""
-    artifact = BACKEND.build(ask(LSTM.model_copy(update={"clip": 0.5}), route=route), tmp_path).artifact
+    """The operator is requested, but the device's kernels have no clip."""
+    artifact = BACKEND.build(make_request(LSTM.model_copy(update={"clip": 0.5}), route=route), tmp_path).artifact
     assert (artifact.lowered, artifact.origin) == ("looped 1", "library")
 
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 def test_a_stateful_program_keeps_its_state_in_variables(tmp_path: Path, route: str) -> None:
-    operations = BACKEND.build(ask(state="stateful", route=route), tmp_path).artifact.operations
+    operations = BACKEND.build(make_request(state="stateful", route=route), tmp_path).artifact.operations
     assert (operations["input"]["ReadValue"], operations["input"]["Assign"]) == (2, 2)
     assert operations["compiled"]["MemoryOutput"] == 2
 
 
-def test_native_state_is_said_to_be() -> None:
-    assert {BACKEND.support(ask(state=state)).level for state in ("none", "stitched", "stateful")} == {"native"}
+def test_every_state_is_native() -> None:
+    assert {BACKEND.support(make_request(state=state)).level for state in ("none", "stitched", "stateful")} == {
+        "native"
+    }
 
 
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (ask(dtype="float64"), "only stores float64"),
-        (ask(dtype="float16"), "compute in float32"),
-        (replace(ask(), route="torch"), "has the routes onnx and opset here, and not torch"),
-        (ask(LSTM.model_copy(update={"projection": 2})), "has no projection"),
+        (make_request(dtype="float64"), "only stores float64"),
+        (make_request(dtype="float16"), "in float32 only"),
+        (replace(make_request(), route="torch"), "has the routes onnx, opset, and not torch"),
+        (make_request(LSTM.model_copy(update={"projection": 2})), "has no projection"),
     ],
 )
 def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:

@@ -27,7 +27,7 @@ def make_request(
     dtype: str = "float32",
     **model: Any,
 ) -> Request:
-    """An LSTM of 5 inputs and 17 units, unless told otherwise."""
+    """An LSTM of 5 inputs and 17 units, unless other sizes are given."""
     spec = Model(**{"cell": "lstm", "input": 5, "hidden": 17, **model})
     weights = draw_weights(spec, 0, dtype)
     return Request(route, spec, weights, Strategy(time, state, chunk), 1, Precision.of(dtype))

@@ -1,4 +1,4 @@
-"""Names and digests of programs say what they compute, in whatever order a process made them."""
+"""Names and digests of programs depend on their content alone, not on the order in which a process made them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def traced(request):
 
 
 def test_a_program_traced_twice_is_one_program(build, ask) -> None:
-    build("graph")  # which sizes the pools
+    build("graph")  # sets the sizes of the thread pools
     first, second = traced(ask("graph")), traced(ask("graph"))
     assert first.digest == second.digest
     assert [f.signature.name for f in first.functions] == [f.signature.name for f in second.functions]
 
 
-def test_the_loops_body_and_condition_come_along(build, ask) -> None:
+def test_a_program_includes_the_body_and_condition_of_its_loop(build, ask) -> None:
     build("graph")
     library = traced(ask("graph"))
     names = [function.signature.name for function in library.functions]

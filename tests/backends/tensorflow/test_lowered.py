@@ -1,4 +1,4 @@
-"""What became of the time steps is told from what ran, and not from what was asked."""
+"""How the time steps were lowered is read from the program that ran, not from the request."""
 
 from __future__ import annotations
 

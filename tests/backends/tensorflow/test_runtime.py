@@ -1,4 +1,4 @@
-"""A bound call runs the program that a public one runs, and streams do not meet in the model's variables."""
+"""Bound and public calls run the same program, and streams do not share the model's variables."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_bound_and_public_calls_give_the_same_bits(build, ask, route: str) -> No
 
 @pytest.mark.parametrize("entry_point", ["TFE_Py_NoSuchThing", "TFE_Py_FastPathExecute"], ids=["absent", "changed"])
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
-def test_without_the_private_entry_point_a_bound_call_is_the_functions_own(
+def test_without_the_private_entry_point_a_bound_call_uses_the_concrete_function(
     build, ask, folder, monkeypatch, state, entry_point
 ) -> None:
     x = draw_inputs(ask("graph").model, 4, 1, seed=1)
     private = build("graph", state=state)
     expected = private.open().step({"x": x})["y"]
-    assert any("TFE_Py_Execute, private" in note for note in private.artifact.notes)
+    assert any("TFE_Py_Execute, which is private" in note for note in private.artifact.notes)
     monkeypatch.setattr(executor, "ENTRY_POINT", entry_point)
     program = TensorflowBackend().build(ask("graph", state=state), folder)
-    assert any("the concrete function's" in note for note in program.artifact.notes)
+    assert any("bound calls use the concrete function" in note for note in program.artifact.notes)
     bound = program.open().bind([{"x": x}])
     bound()
     np.testing.assert_array_equal(bound.output()["y"], expected)

@@ -1,4 +1,4 @@
-"""A build leaves all that another process needs to run the program without compiling it."""
+"""A build leaves everything that another process needs to run the program without compiling it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ backend = TensorflowBackend()
 backend.load()
 program = backend.build(request, folder)
 y = program.open().step({"x": x})["y"]
-offered = {path.name for path in folder.rglob("*.pb") if path.parent.name == "xla"}
-compiled = {path.name for path in xla.exchange().glob("*.pb")} - offered
-told = {"cached": program.cached, "lowered": program.artifact.lowered, "y": y.tolist(), "new": len(compiled)}
-print(json.dumps(told))
+stored = {path.name for path in folder.rglob("*.pb") if path.parent.name == "xla"}
+compiled = {path.name for path in xla.process_folder().glob("*.pb")} - stored
+result = {"cached": program.cached, "lowered": program.artifact.lowered, "y": y.tolist(), "new": len(compiled)}
+print(json.dumps(result))
 """
 
 
@@ -39,13 +39,13 @@ def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path, ro
     done = subprocess.run(
         [sys.executable, "-c", LOAD], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
     )
-    told = json.loads(done.stdout)
-    assert (told["cached"], told["new"]) == (True, 0)
-    assert told["lowered"] == program.artifact.lowered
-    np.testing.assert_array_equal(np.array(told["y"], np.float32), program.open().step({"x": x})["y"])
+    result = json.loads(done.stdout)
+    assert (result["cached"], result["new"]) == (True, 0)
+    assert result["lowered"] == program.artifact.lowered
+    np.testing.assert_array_equal(np.array(result["y"], np.float32), program.open().step({"x": x})["y"])
 
 
-def test_pools_that_run_already_keep_their_size(build, ask, folder: Path) -> None:
+def test_running_pools_keep_their_size(build, ask, folder: Path) -> None:
     build("graph")
     request = ask("graph")
     with pytest.raises(BuildError, match="threads=2 must be set before TensorFlow runs anything"):

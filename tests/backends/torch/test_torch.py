@@ -1,4 +1,4 @@
-"""What is torch's own: what its operators come to, what recorded programs become, and what the cache saves."""
+"""The torch backend: the kernels of its operators, how traced programs are lowered, and what the cache saves."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.torch import TorchBackend
-from rnnbench.backends.torch.counting import lowered, steps_in
-from rnnbench.backends.torch.generated import lowered_code
+from rnnbench.backends.torch.counting import cell_copies, lowered
+from rnnbench.backends.torch.inductor_code import lowered_code
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
@@ -33,14 +33,14 @@ COUNTER = Model(cell="counter", input=4, hidden=4)
 EXCHANGED = {"bfloat16": "float32"}
 
 
-def asked(
+def make_request(
     model: Model, route: str, time: str, state: str = "stitched", chunk: int = 4, dtype: str = "float32"
 ) -> Request:
     weights = draw_weights(model, 0, EXCHANGED.get(dtype, dtype))
     return Request(route, model, weights, Strategy(time, state, chunk), 1, Precision.of(dtype))  # type: ignore[arg-type]
 
 
-def built(request: Request, cache: Path) -> Program:
+def build(request: Request, cache: Path) -> Program:
     return TorchBackend().build(request, cache)
 
 
@@ -57,15 +57,15 @@ def built(request: Request, cache: Path) -> Program:
     ],
     ids=str,
 )
-def test_a_library_operator_says_which_kernels_it_comes_to(model, chunk, dtype, kernel, tmp_path) -> None:
-    artifact = built(asked(model, "eager", "fused", chunk=chunk, dtype=dtype), tmp_path).artifact
+def test_a_library_operator_names_its_kernels(model, chunk, dtype, kernel, tmp_path) -> None:
+    artifact = build(make_request(model, "eager", "fused", chunk=chunk, dtype=dtype), tmp_path).artifact
     assert artifact.lowered == kernel
     assert ("mkldnn_rnn_layer" in artifact.operations["compiled"]) == (kernel == "fused")
     assert artifact.origin == "library"
 
 
 def test_onednn_is_on_again_after_a_call_without_it(tmp_path) -> None:
-    session = built(asked(LSTM, "eager", "fused", chunk=1), tmp_path).open()
+    session = build(make_request(LSTM, "eager", "fused", chunk=1), tmp_path).open()
     x = draw_inputs(LSTM, 1, 1, 0)
     session.step({"x": x})
     session.bind([{"x": x}])()
@@ -74,28 +74,28 @@ def test_onednn_is_on_again_after_a_call_without_it(tmp_path) -> None:
 
 def test_a_backwards_rnn_is_the_forward_one_with_x_and_y_flipped(tmp_path) -> None:
     model = GRU.model_copy(update={"direction": "reverse"})
-    request = asked(model, "eager", "fused", "none")
+    request = make_request(model, "eager", "fused", "none")
     assert TorchBackend().support(request).level == "emulated"
     x = draw_inputs(model, 4, 1, 0)
-    y = built(request, tmp_path).open().step({"x": x})["y"]
+    y = build(request, tmp_path).open().step({"x": x})["y"]
     np.testing.assert_allclose(y, run_reference(model, request.weights, x).y, atol=1e-6)
 
 
 def test_a_scripted_loop_is_unrolled_by_the_executor(tmp_path) -> None:
-    artifact = built(asked(LSTM, "script", "looped"), tmp_path).artifact
+    artifact = build(make_request(LSTM, "script", "looped"), tmp_path).artifact
     assert artifact.lowered == "looped 1 + looped 1 of 8"
     assert artifact.operations["input"]["prim::Loop"] == 1
 
 
 @pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)
 def test_a_scripted_loop_over_copies_has_them_in_each_pass(model, tmp_path) -> None:
-    lowered = built(asked(model, "script", "unrolled:2"), tmp_path).artifact.lowered
+    lowered = build(make_request(model, "script", "unrolled:2"), tmp_path).artifact.lowered
     assert "looped 1 of 2" in lowered.split(" + "), "the executor adds a loop over 16 copies where it unrolls this one"
 
 
 @pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
 def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, tmp_path) -> None:
-    artifact = built(asked(LSTM, "compile", "fused", chunk=chunk), tmp_path).artifact
+    artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), tmp_path).artifact
     assert artifact.lowered == kernel
     assert artifact.origin == "library"
     assert not torch._dynamo.config.allow_rnn
@@ -104,22 +104,22 @@ def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, 
 
 @pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)
 def test_a_trace_has_a_copy_of_the_cell_for_each_step(model, tmp_path) -> None:
-    assert built(asked(model, "script", "unrolled"), tmp_path).artifact.lowered == "unrolled 4"
+    assert build(make_request(model, "script", "unrolled"), tmp_path).artifact.lowered == "unrolled 4"
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 2e-2)])
 @pytest.mark.parametrize(("route", "time"), [("eager", "fused"), ("eager", "looped"), ("script", "unrolled")])
 def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_path) -> None:
-    request = asked(LSTM, route, time, "stateful", dtype=dtype)
+    request = make_request(LSTM, route, time, "stateful", dtype=dtype)
     exchanged = EXCHANGED.get(dtype, dtype)
     x = draw_inputs(LSTM, 8, 1, 0, exchanged)
-    y = built(request, tmp_path).open().step({"x": x})["y"]
+    y = build(request, tmp_path).open().step({"x": x})["y"]
     assert y.dtype == exchanged
     np.testing.assert_allclose(y, run_reference(LSTM, request.weights, x).y, atol=tolerance)
 
 
 def test_sessions_leave_the_callers_thread_as_it_was(tmp_path) -> None:
-    session = built(asked(LSTM, "eager", "looped"), tmp_path).open()
+    session = build(make_request(LSTM, "eager", "looped"), tmp_path).open()
     session.step({"x": draw_inputs(LSTM, 4, 1, 0)})
     assert not torch.is_inference_mode_enabled()
     assert torch.is_grad_enabled()
@@ -129,23 +129,23 @@ def test_sessions_leave_the_callers_thread_as_it_was(tmp_path) -> None:
     ("model", "route", "time", "reason"),
     [
         (LSTM, "eager", "unrolled", "no program in which to unroll"),
-        (COUNTER, "eager", "fused", "no operator that counts"),
+        (COUNTER, "eager", "fused", "no module for the counter"),
         (GRU.model_copy(update={"reset_after": False}), "eager", "fused", "after the recurrent product"),
-        (LSTM.model_copy(update={"cell_clip": 1.0}), "eager", "fused", "clips nothing"),
-        (LSTM, "script", "fused", "the eager operator again"),
+        (LSTM.model_copy(update={"cell_clip": 1.0}), "eager", "fused", "has no clip"),
+        (LSTM, "script", "fused", "the same operator as in torch:eager"),
     ],
 )
-def test_what_is_not_there_is_refused_with_its_reason(model, route, time, reason) -> None:
-    support = TorchBackend().support(asked(model, route, time))
+def test_an_unsupported_request_has_a_reason(model, route, time, reason) -> None:
+    support = TorchBackend().support(make_request(model, route, time))
     assert support.level == "unsupported"
     assert reason in support.reason
 
 
-def test_copies_are_counted_by_what_one_cell_has() -> None:
-    assert steps_in(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
-    assert steps_in(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
-    assert steps_in(GRU, {"tanh": 4, "sigmoid": 8}) == 4
-    assert steps_in(COUNTER, {"add": 4}) == 4
+def test_copies_are_counted_by_an_operation_of_the_cell() -> None:
+    assert cell_copies(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
+    assert cell_copies(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
+    assert cell_copies(GRU, {"tanh": 4, "sigmoid": 8}) == 4
+    assert cell_copies(COUNTER, {"add": 4}) == 4
     assert lowered([], 4) == "unrolled 4"
     assert lowered([1, 1], 0) == "looped 2"
     assert lowered([8, 1], 2) == "looped 1 + looped 1 of 8 + unrolled 2"
@@ -160,20 +160,20 @@ def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> 
     assert lowered_code(LSTM, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);", 1) == "fused"
 
 
-ANOTHER = """
+OTHER_PROCESS = """
 import os, sys
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from test_torch import LSTM, asked, built
+from test_torch import LSTM, build, make_request
 import torch._dynamo.utils as dynamo
 
 before = set(Path(sys.argv[1]).rglob("*.so"))
 child = os.fork() if sys.argv[2] == "fork" else 0
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-program = built(asked(LSTM, "compile", "unrolled"), Path(sys.argv[1]))
+program = build(make_request(LSTM, "compile", "unrolled"), Path(sys.argv[1]))
 libraries = set(Path(sys.argv[1]).rglob("*.so")) - before
 print(program.cached, program.artifact.lowered, dict(dynamo.counters["inductor"]), len(libraries), flush=True)
 os._exit(0)
@@ -185,7 +185,7 @@ def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_pro
     tmp_path,
 ) -> None:
     def run(how: str) -> list[str]:
-        command = [sys.executable, "-c", ANOTHER, str(tmp_path), how]
+        command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path), how]
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         done = subprocess.run(
             command,
@@ -204,36 +204,36 @@ def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_pro
     assert second[3:] == ["{}", "0"]
 
 
-def test_a_long_refusal_keeps_both_of_its_ends() -> None:
-    """Export gives its reason first, and a C++ compiler last."""
-    from rnnbench.backends.torch.inductor import failed
+def test_a_long_error_keeps_both_of_its_ends() -> None:
+    """torch.export gives its reason first, a C++ compiler gives it last."""
+    from rnnbench.backends.torch.inductor import build_error
 
-    assert str(failed("it", ValueError("short"))) == "it failed: ValueError: short"
-    said = str(failed("it", ValueError("the first reason" + "." * 5000 + "the last reason")))
-    assert said.startswith("it failed: ValueError: the first reason.")
-    assert said.endswith(".the last reason")
-    assert "\n…\n" in said
-    assert len(said) < 1500
+    assert str(build_error("it", ValueError("short"))) == "it failed: ValueError: short"
+    message = str(build_error("it", ValueError("the first reason" + "." * 5000 + "the last reason")))
+    assert message.startswith("it failed: ValueError: the first reason.")
+    assert message.endswith(".the last reason")
+    assert "\n…\n" in message
+    assert len(message) < 1500
 
 
-def test_a_thread_does_not_switch_on_the_library_that_another_runs_without(tmp_path: Path) -> None:
-    """A call of one thread waits inside for that of another, which comes after it, or would have disturbed it."""
-    request = asked(Model(cell="rnn", input=5, hidden=16), "eager", "fused", "none")
-    with closing(built(request, tmp_path)) as program:
+def test_a_thread_does_not_switch_onednn_on_while_another_runs_without_it(tmp_path: Path) -> None:
+    """The first thread's call starts a second one inside. The second call must wait until the first has returned."""
+    request = make_request(Model(cell="rnn", input=5, hidden=16), "eager", "fused", "none")
+    with closing(build(request, tmp_path)) as program:
         stream = program.open()._stream  # type: ignore[attr-defined]
         assert not stream._onednn
-        seen = []
+        onednn_states = []
 
         def call(x: Any) -> tuple[Any, Any]:
-            if not seen:
-                seen.append("first")
+            if not onednn_states:
+                onednn_states.append("first")
                 other.start()
                 other.join(0.5)
-            seen.append(torch._C._get_mkldnn_enabled())
+            onednn_states.append(torch._C._get_mkldnn_enabled())
             return x, x
 
         other = Thread(target=stream._run, args=(call, torch.zeros(4, 1, 16)))
         stream._run(call, torch.zeros(4, 1, 16))
         other.join()
-    assert seen == ["first", False, False]
+    assert onednn_states == ["first", False, False]
     assert torch._C._get_mkldnn_enabled()

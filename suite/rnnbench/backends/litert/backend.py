@@ -1,4 +1,4 @@
-"""LiteRT as a backend: what is installed, what it can do, and how a request becomes a program."""
+"""LitertBackend: the installed versions, the supported requests, and how a request becomes a program."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rnnbench.backends.shared import of_one_step, probe_packages, require_suppor
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
 KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
-"""Its LSTM converts to a loop, where that of Keras 2 became the operator."""
+"""The LSTM of Keras 3 is converted to a loop, that of Keras 2 to the operator."""
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-"""For the converter; the interpreter reads neither."""
+"""For the converter. The interpreter reads neither."""
 
 
 class LitertBackend:
@@ -53,33 +53,31 @@ class LitertBackend:
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.precision.uniform != "float32":
-        return (
-            "LiteRT's kernels for products and gates are in float32 and in integers; models are built in float32 alone"
-        )
+        return "LiteRT's kernels for products and gates are in float32 and in integers. The suite builds float32 only."
     return _not_fused(request) if request.strategy.time == "fused" else ""
 
 
 def _not_fused(request: Request) -> str:
     model = request.model
     if model.cell != "lstm":
-        return f"the converter makes a fused operator of an LSTM alone; LiteRT has none that a {model.cell} becomes"
+        return f"The converter makes a fused operator from an LSTM only. LiteRT has none for the cell {model.cell}."
     if model.projection or model.clip is not None:
-        return "the operator that the converter makes has no projection and no clip of the gates' inputs"
+        return "The operator that the converter makes has no projection and no clip of the gates' inputs."
     if model.other_activations:
-        return "the operator that the converter makes has a sigmoid and a tanh of its own, and no other activations"
+        return "The operator that the converter makes has no other activations than sigmoid and tanh."
     if request.strategy.state == "stitched":
-        return "UNIDIRECTIONAL_SEQUENCE_LSTM keeps its state in variable tensors: it neither takes nor returns it"
+        return "UNIDIRECTIONAL_SEQUENCE_LSTM keeps its state in variable tensors. It neither takes nor returns a state."
     return ""
 
 
 def _notes(request: Request) -> tuple[str, ...]:
-    notes = ["XNNPACK runs what it can, as the interpreter has it by default"]
-    notes.append("a build imports TensorFlow, which is timed apart and is in its peak of memory; a load does not")
+    notes = ["XNNPACK runs the operators that it supports, which is the interpreter's default"]
+    notes.append("a build imports TensorFlow: its time is separate, its memory is in the build's peak; a load does not")
     if request.strategy.time == "fused":
-        notes.append("the converter's cell_clip of 10 is replaced by the model's")
+        notes.append("the model's cell_clip replaces the converter's, which is 10")
         return tuple(notes)
     if request.model.cell != "counter":
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     if request.strategy.copies:
-        notes.append("the converter is told to write rows of y with DYNAMIC_UPDATE_SLICE, which it does not by default")
+        notes.append("the converter writes rows of y with DYNAMIC_UPDATE_SLICE, by an option that is off by default")
     return tuple(notes)

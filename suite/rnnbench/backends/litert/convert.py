@@ -1,4 +1,4 @@
-"""A request as a flatbuffer: a module of TensorFlow's, converted. The only part that needs TensorFlow."""
+"""A request as a flatbuffer: TensorFlow converts a module. Only this part and `fused.py` need TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rnnbench.backends.base import BuildError, Request
 
 
 def convert(request: Request) -> bytes:
-    """The model, with the signature `step`; where it keeps its state in variables, `get_state` and `set_state` too.
+    """The model, with the signature `step`; and with `get_state` and `set_state` where its state is in variables.
 
-    Raises BuildError with what the converter said.
+    Raises BuildError with the converter's message.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf
@@ -26,11 +26,11 @@ def convert(request: Request) -> bytes:
         tf.saved_model.save(module, folder, signatures=signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
         converter.experimental_enable_resource_variables = True
-        # Without it a loop copies all of y in every pass, to put one row in.
+        # Without it, a loop copies all of y in every pass to write one row.
         converter._experimental_enable_dynamic_update_slice = True
         try:
             model: bytes = converter.convert()
-        except Exception as error:  # the converter's error derives from nothing narrower
+        except Exception as error:  # the converter's error has no narrower base class
             raise BuildError(f"TensorFlow's converter failed: {error}") from error
     return model
 
@@ -53,7 +53,7 @@ def _signatures(module: Any) -> list[str]:
 
 
 def _add_state_functions(module: Any) -> None:
-    """`get_state() -> (*state,)` and `set_state(*state)`: the interpreter's own reset leaves variables as they are."""
+    """Add `get_state() -> (*state,)` and `set_state(*state)`: the interpreter's reset does not change variables."""
     import tensorflow as tf
 
     def get_state() -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What is in a converted model: its operators, what became of the time steps, and where a fused operator's state is."""
+"""What a converted model contains: its operators, how time was lowered, and the state of fused operators."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rnnbench.rnn.spec import Model
 FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
 _H, _C = 18, 19
-"""The inputs of the fused operator that are its state: variable tensors, which it writes to."""
+"""The numbers of the fused operator's inputs that are its state: variable tensors, which it writes."""
 
 
 class Flatbuffer:
-    """A model, unpacked."""
+    """An unpacked model."""
 
     def __init__(self, data: bytes) -> None:
         self._model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
@@ -32,12 +32,12 @@ class Flatbuffer:
         return bytes(builder.Output())
 
     def operations(self) -> dict[str, int]:
-        """How often each operator stands in the model."""
+        """The number of each operator in the model."""
         names = (name for index in range(len(self._model.subgraphs)) for name, _ in self._operators(index))
         return dict(sorted(Counter(names).items()))
 
     def lowered(self, model: Model) -> str:
-        """What `step` turned out to be, by the operators that each copy of the cell must have."""
+        """How the time steps of `step` were lowered. Copies of the cell are counted by an operator that each has."""
         loops, straight = [], 0
         waiting = [(self._step, False)]
         while waiting:
@@ -54,13 +54,13 @@ class Flatbuffer:
         return describe_lowered([copies for copies in loops if copies], straight)
 
     def fused_state(self) -> list[list[int]]:
-        """For each fused operator, in order, the tensors that are its h and c."""
+        """For each fused operator, in order, the numbers of its tensors h and c."""
         return [
             [int(each.inputs[_H]), int(each.inputs[_C])] for name, each in self._operators(self._step) if name == FUSED
         ]
 
     def set_cell_clip(self, bound: float | None) -> None:
-        """The converter gives every fused operator a bound of 10, which no one asked for; 0 is none."""
+        """Set the bound of every fused operator. The converter sets 10 by itself; 0 means no clip."""
         for name, each in self._operators(self._step):
             if name == FUSED:
                 each.builtinOptions.cellClip = bound or 0.0
@@ -75,10 +75,10 @@ class Flatbuffer:
             sums = (each.outputs[0] for name, each in self._operators(subgraph) if name == "ADD")
             return sum(tensors[output].type == schema.TensorType.FLOAT32 for output in sums)
         if model.activation == "relu":
-            found = sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
+            activations = sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
         else:
-            found = sum(name == "TANH" for name, _ in self._operators(subgraph))
-        return found // 2 if model.cell == "lstm" else found
+            activations = sum(name == "TANH" for name, _ in self._operators(subgraph))
+        return activations // 2 if model.cell == "lstm" else activations
 
 
 def _ends_in_relu(operator: Any) -> bool:

@@ -1,7 +1,7 @@
-"""LSTMs that the converter turns into LiteRT's own operator, UNIDIRECTIONAL_SEQUENCE_LSTM.
+"""LSTMs that the converter turns into LiteRT's operator UNIDIRECTIONAL_SEQUENCE_LSTM.
 
-The converter knows them by an attribute that the LSTM layers of Keras 2 put on a function of six arguments and five
-results; those of Keras 3 put none, and are converted to a loop. The function's own body is thrown away.
+The converter recognises them by an attribute that the LSTM layers of Keras 2 set on a function with six arguments and
+five results. The layers of Keras 3 do not set it, and are converted to a loop. The function's body is not used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rnnbench.rnn.weights import Layer
 
 
 def module(request: Request) -> Any:
-    """`step(x) -> (y,)`, from zeros; converted, the operator keeps its state from one call to the next."""
+    """`step(x) -> (y,)`, from zeros. After the conversion, the operator keeps its state between calls."""
 
     def step(x: Any) -> tuple[Any]:
         for layer in range(request.model.layers):
@@ -43,7 +43,7 @@ def _layer(request: Request, weights: Layer, x: Any) -> Any:
     arguments = [x, zeros, zeros, *map(tf.constant, (weights.w_ih.T, weights.w_hh.T, bias))]
     attributes = {"api_implements": "lstm_rnnbench", "time_major": True, "go_backwards": False}
     function = tf.function(
-        _to_be_replaced,
+        _replaced_by_the_converter,
         input_signature=[tf.TensorSpec(each.shape, each.dtype) for each in arguments],
         experimental_attributes={**attributes, "api_preferred_device": "CPU"},
         autograph=False,
@@ -51,6 +51,8 @@ def _layer(request: Request, weights: Layer, x: Any) -> Any:
     return function(*arguments)[1]
 
 
-def _to_be_replaced(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, ...]:
-    """The arguments and results that the converter looks for: last y, all y, h, c, and a number."""
+def _replaced_by_the_converter(
+    x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any
+) -> tuple[Any, ...]:
+    """The arguments and results that the converter expects: the last y, all y, h, c, and a number."""
     return h, tf.zeros((x.shape[0], *h.shape)), h, c, tf.constant(0.0)

@@ -1,7 +1,7 @@
-"""Streams through a model: a session is an interpreter of its own over the file, which is mapped into memory.
+"""Streams through a model: each session is an interpreter of its own over the file, which is mapped into memory.
 
-The public way is a signature runner. A bound call copies x to where the interpreter reads it and calls `Invoke` of the
-wrapper that the runner calls, without the checks that a runner makes.
+Public calls use a signature runner. Bound calls copy x to the address where the interpreter reads it. Then they call
+`Invoke` of the wrapper that the runner calls, without the runner's checks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LitertSession(ChunkedSession):
         self.inputs = {name: tensor["index"] for name, tensor in self.run.get_input_details().items()}
 
     def view(self, tensor: int) -> np.ndarray:
-        """A tensor of `step` where the interpreter has it."""
+        """A tensor of `step`, in the interpreter's memory."""
         array: np.ndarray = self.wrapper.tensor(self.wrapper, tensor, self.subgraph)
         return array
 
@@ -58,7 +58,7 @@ class LitertSession(ChunkedSession):
         return y
 
     def invoke(self) -> Callable[[], None]:
-        """What runs the interpreter on what its inputs hold."""
+        """A function that runs the interpreter on the values in its input tensors."""
         return partial(self.wrapper.Invoke, self.subgraph)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -69,14 +69,14 @@ class LitertSession(ChunkedSession):
         return {}
 
     def _write_state(self, state: Arrays) -> None:
-        """There is none to take."""
+        """Every call starts from zeros: there is no state."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return LitertBound(self, ring)
 
 
 class StatefulSession(LitertSession):
-    """The state in the model's variables, which an interpreter has for itself."""
+    """The state is in the model's variables. Each interpreter has its own."""
 
     def __init__(self, program: LitertProgram) -> None:
         super().__init__(program)
@@ -91,7 +91,7 @@ class StatefulSession(LitertSession):
 
 
 class StitchedSession(LitertSession):
-    """The state goes in and comes out; between calls it stays the arrays that the last one returned."""
+    """The state is passed in and returned. Between calls, it is the arrays that the last call returned."""
 
     def __init__(self, program: LitertProgram) -> None:
         super().__init__(program)
@@ -117,7 +117,7 @@ class StitchedSession(LitertSession):
 
 
 class FusedSession(LitertSession):
-    """The state in the operators' variable tensors; with state `none` they are zeroed before every call."""
+    """The state is in the operators' variable tensors. With state `none` they are set to zero before every call."""
 
     def __init__(self, program: LitertProgram) -> None:
         super().__init__(program)
@@ -141,7 +141,7 @@ class FusedSession(LitertSession):
 
 
 class LitertBound(SynchronousBound):
-    """A call copies the next chunk in and invokes. It returns when the work is done."""
+    """A call copies the next chunk in and runs the interpreter. It returns when the work is done."""
 
     def __init__(self, session: LitertSession, ring: list[np.ndarray]) -> None:
         self._session = session
@@ -158,7 +158,7 @@ class LitertBound(SynchronousBound):
 
 
 class StitchedBound(LitertBound):
-    """The state is copied from where the last call left it: the interpreter's outputs, or the session's arrays."""
+    """The state is copied from where the last call left it: the interpreter's outputs or the session's arrays."""
 
     _session: StitchedSession
 

@@ -1,4 +1,4 @@
-"""Converted models under the cache, with what was read off them: a second build needs no TensorFlow."""
+"""Converted models in the cache, with the facts of their artifacts: a second build needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnbench.backends.base import BuildError, OperationStage, Request
 @dataclass(frozen=True)
 class Facts:
     source_digest: str
-    """Of the model as the converter made it."""
+    """The digest of the model as the converter made it."""
     digest: str
     operations: dict[OperationStage, dict[str, int]]
     lowered: str
@@ -37,16 +37,16 @@ def load_or_build(request: Request, cache: Path) -> Stored:
     cached = facts.exists()
     if not cached:
         cache.mkdir(parents=True, exist_ok=True)
-        data, read = _converted(request)
+        data, new_facts = _converted(request)
         path.write_bytes(data)
-        facts.write_text(json.dumps(asdict(read)))
+        facts.write_text(json.dumps(asdict(new_facts)))
     return Stored(path, Facts(**json.loads(facts.read_text())), cached)
 
 
 def _key(request: Request) -> str:
     model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
-    asked = [version("tensorflow"), version("ai-edge-litert"), model, weights, request.strategy, request.batch]
-    return hashlib.sha256(repr(asked).encode()).hexdigest()[:32]
+    fields = [version("tensorflow"), version("ai-edge-litert"), model, weights, request.strategy, request.batch]
+    return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 
 
 def _converted(request: Request) -> tuple[bytes, Facts]:
@@ -58,7 +58,7 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
     model.set_cell_clip(request.model.cell_clip)
     lowered, state = model.lowered(request.model), model.fused_state()
     if request.strategy.time == "fused" and len(state) != request.model.layers * request.model.directions:
-        raise BuildError("the converter did not make an operator UNIDIRECTIONAL_SEQUENCE_LSTM of every layer")
+        raise BuildError("the converter did not make the operator UNIDIRECTIONAL_SEQUENCE_LSTM from every layer")
     data = model.pack()
     source_digest, digest = (hashlib.sha256(each).hexdigest() for each in (converted, data))
     return data, Facts(source_digest, digest, {OperationStage.COMPILED: model.operations()}, lowered, state)

@@ -1,4 +1,4 @@
-"""OnnxRuntimeBackend: what ONNX Runtime can be asked for, and how a request becomes a program."""
+"""OnnxRuntimeBackend: the supported requests, and how a request becomes a program."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rnnbench.backends.shared.onnx_graphs import LoopOperator
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
-"""Each route's operator for a loop over time. `loop` is for that alone: all other graphs are the same."""
+"""Each route's operator for a loop over time. The routes differ in nothing else, so `loop` has only loops."""
 
 MODEL = "optimised.onnx"
 COVERS = frozenset({ACTIVATIONS})
-SWAPPED = "two bindings whose state buffers the session swaps"
+STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
 class OnnxRuntimeBackend:
@@ -37,7 +37,7 @@ class OnnxRuntimeBackend:
         if reason := _unsupported(request):
             return Support("unsupported", reason)
         if request.strategy.state == "stateful":
-            return Support("emulated", SWAPPED, covers=COVERS)
+            return Support("emulated", STATE_IN_BUFFERS, covers=COVERS)
         return Support("native", covers=COVERS | {LENGTHS} if request.strategy.time == "fused" else COVERS)
 
     def load(self) -> None:
@@ -54,7 +54,7 @@ class OnnxRuntimeBackend:
         return OnnxRuntimeProgram(request, stored.artifact, folder / MODEL, stored.cached, tail)
 
     def _tail(self, request: Request, cache: Path) -> Program:
-        """The route `loop` has no copies outside of a loop; the other one has."""
+        """The program of one step. Route `loop` has no copies of the cell outside a loop, so those use route `onnx`."""
         single = of_one_step(request)
         route = "onnx" if single.strategy.time == "unrolled" else request.route
         return self.build(replace(single, route=route), cache)
@@ -70,13 +70,11 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     strategy, dtype = request.strategy, request.precision.uniform
     if request.route not in ROUTES:
-        return f"ONNX Runtime has the routes {', '.join(ROUTES)} here, and not {request.route}."
+        return f"onnxruntime has the routes {', '.join(ROUTES)}, and not {request.route}."
     if request.route == "loop" and strategy.time in ("fused", "unrolled"):
-        return "The route loop is for loops by ONNX's Loop; graphs without one have the route onnx."
+        return "Route loop has only loops by ONNX's Loop operator. Graphs without a loop are on route onnx."
     if dtype == "float16":
-        return (
-            "ONNX Runtime's CPU kernels only store float16: it puts casts around every product and computes in float32."
-        )
+        return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
     if dtype not in ("float32", "float64"):
         return "ONNX Runtime's CPU kernels compute these graphs in float32 or float64, in one dtype throughout."
     if dtype == "float64" and strategy.time == "fused":

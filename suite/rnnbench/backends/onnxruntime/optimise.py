@@ -1,4 +1,4 @@
-"""Building: ONNX Runtime optimises a graph once and writes it down. Imports onnx, which running does not need."""
+"""Building: ONNX Runtime optimises a graph once and writes it to a file. Imports onnx, which a run does not need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnbench.backends.shared.onnx_graphs import LoopOperator, build_graph, lowe
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
-    """Build the request's graph, write its optimised form to `path` and describe both."""
+    """Build the request's graph, write its optimised form to `path`, and describe both in an Artifact."""
     source = build_graph(request, operator)
     serialised = source.SerializeToString()
     options = session_options(request.threads)
@@ -24,12 +24,12 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         ort.InferenceSession(serialised, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise BuildError(f"ONNX Runtime refused the graph: {error}") from error
-    written = path.read_bytes()
-    model = onnx.load_from_string(written)
+    optimised = path.read_bytes()
+    model = onnx.load_from_string(optimised)
     return Artifact(
         source_digest=hashlib.sha256(serialised).hexdigest(),
-        digest=hashlib.sha256(written).hexdigest(),
-        nbytes=len(written),
+        digest=hashlib.sha256(optimised).hexdigest(),
+        nbytes=len(optimised),
         operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
         lowered=lowered(model),
         origin="library" if request.strategy.time == "fused" else "authored",
@@ -40,7 +40,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
 
 
 def _notes(request: Request) -> tuple[str, ...]:
-    notes = ["All buffers are bound beforehand; the state is read from one buffer and written to another by turns."]
+    notes = ["All buffers are bound beforehand. Two state buffers change places: one is read, the other is written."]
     if request.strategy.state == "none":
         notes = ["All buffers are bound beforehand."]
     if request.strategy.time != "fused" and request.model.cell != "counter":

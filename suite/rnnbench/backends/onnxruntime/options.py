@@ -1,4 +1,4 @@
-"""How ONNX Runtime is set up, for building and for running alike; what runs is always read from an optimised file."""
+"""Session options of ONNX Runtime for building and for running. A run always reads an optimised file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def session_options(threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.enable_cpu_mem_arena = False
-    # Errors only: it warns that an optimised file is for machines like this one, which a cache is.
+    # Errors only. It warns that an optimised file is for machines like this one; a cache is used on one machine.
     options.log_severity_level = 3
     return options
 
 
 def loaded(path: Path, threads: int) -> Any:
-    """An InferenceSession over an optimised file, which is not optimised again."""
+    """An InferenceSession of an optimised file. It is not optimised again."""
     options = session_options(threads)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -1,7 +1,8 @@
-"""Streams through ONNX Runtime: every buffer is NumPy's and bound once, and a call is one `run_with_iobinding`.
+"""Streams through ONNX Runtime: every buffer is NumPy's and is bound once. A call is one `run_with_iobinding`.
 
-The state has two sets of buffers. One binding reads the first and writes the second, another the other way round, and a
-session takes them by turns: no call moves a state. The runtime promises nothing for a buffer that is both.
+The state has two sets of buffers. One binding reads the first set and writes the second, another binding does the
+reverse. A session alternates between them, so no call copies a state. The runtime does not promise that one buffer can
+be both input and output.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, Synchro
 from rnnbench.backends.shared.onnx_graphs import NEXT
 
 ByTurns = tuple[Any, Any]
-"""The binding for each of the two turns."""
+"""One binding for each of the two turns (see above)."""
 
 
 class OnnxRuntimeProgram(ChunkedProgram):
@@ -47,14 +48,14 @@ class OnnxRuntimeSession(AlternatingSession):
         self._shapes = program.shapes
         self._input = np.zeros(self._whole, self._dtype)
         self._output = self.new_output()
-        self._ends = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
-        self._bindings = self.bindings(self._input, self._output, self._ends)
+        self._row_lengths = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
+        self._bindings = self.bindings(self._input, self._output, self._row_lengths)
 
     def new_output(self) -> np.ndarray:
         return np.zeros((*self._whole[:2], self._program.request.model.width), self._dtype)
 
     def bindings(self, x: np.ndarray, y: np.ndarray, lengths: np.ndarray | None = None) -> ByTurns:
-        """Bindings from x to y for either turn. The arrays must outlive them."""
+        """Bindings from x to y for both turns. The arrays must exist as long as the bindings."""
         inputs = {"x": x} if lengths is None else {"x": x, "lengths": lengths}
         return self._binding(inputs, y, 0), self._binding(inputs, y, 1)
 
@@ -68,7 +69,7 @@ class OnnxRuntimeSession(AlternatingSession):
         return binding
 
     def _value(self, name: str, array: np.ndarray) -> Any:
-        """The runtime's view of an array, in the shape that the graph gives it."""
+        """The runtime's view of an array, in the shape of the graph's input or output."""
         return ort.OrtValue.ortvalue_from_numpy(array.reshape(self._shapes[name]))
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -79,8 +80,8 @@ class OnnxRuntimeSession(AlternatingSession):
         return self._output.copy()
 
     def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        assert self._ends is not None, "a session with lengths has a buffer for them"
-        np.copyto(self._ends, lengths)
+        assert self._row_lengths is not None, "a session with lengths has a buffer for them"
+        np.copyto(self._row_lengths, lengths)
         return self._advance(x)
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
@@ -91,10 +92,10 @@ class OnnxRuntimeSession(AlternatingSession):
 
 
 class OnnxRuntimeBound(SynchronousBound):
-    """Bindings for every chunk of the ring and either turn. The runtime returns from a call when its work is done."""
+    """Bindings for every chunk of the ring and both turns. The runtime returns from a call when the work is done."""
 
     def __init__(self, session: OnnxRuntimeSession, ring: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> None:
-        """`ring` is each chunk with its rows' lengths, where they have any."""
+        """`ring` has each chunk, and the lengths of its rows where the request is ragged."""
         self._session = session
         self._run = session.run
         self._ring = ring

@@ -1,7 +1,6 @@
-"""A layer in one direction written out from the shared cell in OpenVINO's opset: copies of it, or a TensorIterator over
-copies.
+"""A layer in one direction, made of the shared cell in OpenVINO's opset: copies of the cell, or a TensorIterator.
 
-Its input projection is one product over all steps of the call, outside any loop.
+The input projection is one product over all steps of the call, outside any loop.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ State = Sequence[Value]
 
 
 class AuthoredLayer:
-    """`emit` takes x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
+    """`emit` maps x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
 
     def __init__(self, nodes: Nodes, request: Request, row: int) -> None:
         model = request.model
@@ -51,11 +50,11 @@ class AuthoredLayer:
         return self._nodes.joined(outputs[::-1] if self._backward else outputs), state
 
     def _iterated(self, projected: Value, state: State) -> tuple[Value, State]:
-        """A pass takes copies·batch rows of the projection and puts as many of y; backwards from the last."""
+        """Each pass reads copies·batch rows of the projection and writes as many of y; backward, from the end."""
         nodes, rows = self._nodes, self._copies * self._request.batch
         slice_ = nodes.parameter([rows, projected.get_shape()[1]])
         carried = [nodes.parameter(value.get_shape()) for value in state]
-        # A body reaches nothing outside, so it has constants of its own.
+        # A body cannot read values from outside, so it has constants of its own.
         y, final = self._steps(self._body(), slice_.output(0), [parameter.output(0) for parameter in carried])
         results = [nodes.named(opset.result(value)) for value in (*final, y)]
         loop = nodes.named(opset.tensor_iterator())

@@ -1,4 +1,4 @@
-"""OpenVinoBackend: what OpenVINO can be asked for, and how a request becomes a program."""
+"""OpenVinoBackend: the supported requests, and how a request becomes a program."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _compiled(request: Request, folder: Path) -> Artifact:
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
-        return f"OpenVINO has the routes {' and '.join(ROUTES)} here, and not {request.route}."
+        return f"openvino has the routes {', '.join(ROUTES)}, and not {request.route}."
     if request.precision.uniform == "float64":
-        return "OpenVINO's CPU device only stores float64: it converts a model to float32 and computes in that."
+        return "OpenVINO's CPU device only stores float64: it converts the model to float32 and computes in float32."
     if request.precision.uniform != "float32":
-        return "Programs compute in float32 here (INFERENCE_PRECISION_HINT=f32), in one dtype throughout."
+        return "The suite runs OpenVINO in float32 only (INFERENCE_PRECISION_HINT=f32)."
     if request.strategy.time == "fused" and request.model.recurrent_activation != "sigmoid":
-        return "OpenVINO's CPU device runs an operator with other activations as a loop, and has no hard sigmoid there."
+        return "OpenVINO's CPU device runs operators with other activations as a loop, which supports no hard sigmoid."
     return onnx_graphs.unsupported(request)

@@ -1,4 +1,4 @@
-"""Building: a model is compiled once and exported; what runs is always loaded from what was kept."""
+"""Building: a model is compiled once and exported. Runs always load the exported file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
-"""Types of nodes in a compiled model; ONNX's Scan and Loop are both this one there."""
+"""Types of nodes in a compiled model. ONNX's Scan and Loop both become a TensorIterator."""
 
 
 def compile_model(request: Request, folder: Path) -> Artifact:
-    """Compile the request's model, leave in `folder` what can be loaded, and describe both."""
+    """Compile the request's model, write the files to load into `folder`, and describe both in an Artifact."""
     source, model = _source(request)
     operations = {OperationStage.INPUT: _counted(node.get_type_name() for node in _nodes(model))}
     loops = [len(copies_named(n.get_friendly_name() for n in _nodes(body))) for body in _bodies(model)]
@@ -30,13 +30,13 @@ def compile_model(request: Request, folder: Path) -> Artifact:
         compiled = ov.Core().compile_model(model, "CPU", config(request.threads))
     except RuntimeError as error:
         raise BuildError(f"OpenVINO refused the model: {error}") from error
-    kept = save(model, folder) if misexported(request) else export(compiled, folder)
+    stored = save(model, folder) if misexported(request) else export(compiled, folder)
     nodes = [_Executed(node) for node in compiled.get_runtime_model().get_ordered_ops()]
     operations[OperationStage.COMPILED] = _counted(node.kind for node in nodes)
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
-        digest=hashlib.sha256(kept).hexdigest(),
-        nbytes=len(kept),
+        digest=hashlib.sha256(stored).hexdigest(),
+        nbytes=len(stored),
         operations=operations,
         lowered=_lowered(nodes, loops),
         origin="library" if request.strategy.time == "fused" else "authored",
@@ -47,11 +47,11 @@ def compile_model(request: Request, folder: Path) -> Artifact:
 
 
 def _source(request: Request) -> tuple[bytes, Any]:
-    return _read(request) if request.route == "onnx" else _written(request)
+    return _imported(request) if request.route == "onnx" else _authored(request)
 
 
 class _Executed:
-    """A node of a compiled model: its type, and the names of the nodes that it was made of."""
+    """A node of a compiled model: its type, and the names of the source nodes that it was made from."""
 
     def __init__(self, node: Any) -> None:
         facts = node.get_rt_info()
@@ -60,9 +60,10 @@ class _Executed:
 
 
 def _lowered(nodes: list[_Executed], loops: list[int]) -> str:
-    """A compiled model tells of a loop but not what is in it: `loops` has the copies in each that went in.
+    """How the time steps were lowered. `loops` has the copies of the cell in each loop of the source model.
 
-    Where more loops came out, they are operators that the device has no kernel for and runs as a loop over their cell.
+    A compiled model shows its loops, but not their bodies. Further loops in it are operators that have no kernel on
+    this device, and run as a loop over their cell.
     """
     kinds = Counter(node.kind for node in nodes)
     straight = copies_named(name for node in nodes for name in node.names)
@@ -71,14 +72,14 @@ def _lowered(nodes: list[_Executed], loops: list[int]) -> str:
     return describe_lowered(loops, len(straight), fused=fused) or "unrolled 0"
 
 
-def _read(request: Request) -> tuple[bytes, Any]:
-    """The ONNX graph through OpenVINO's importer; its state becomes variables where the state is to be kept inside."""
+def _imported(request: Request) -> tuple[bytes, Any]:
+    """The ONNX graph, read by OpenVINO's importer. With state `stateful`, its state inputs become variables."""
     from openvino._offline_transformations import apply_make_stateful_transformation
 
     graph = build_graph(request)
     source = graph.SerializeToString()
     model = ov.Core().read_model(source)
-    # The importer names a node by its output, which may be an output of the graph and tell of no copy.
+    # The importer names a node by its output. An output of the graph has a name without the number of the copy.
     names = {output: node.name for node in graph.graph.node for output in node.output}
     for node in model.get_ops():
         node.set_friendly_name(names.get(node.get_friendly_name(), node.get_friendly_name()))
@@ -88,7 +89,7 @@ def _read(request: Request) -> tuple[bytes, Any]:
     return source, model
 
 
-def _written(request: Request) -> tuple[bytes, Any]:
+def _authored(request: Request) -> tuple[bytes, Any]:
     from rnnbench.backends.openvino.opset_model import opset_model
 
     model = opset_model(request)
@@ -97,7 +98,7 @@ def _written(request: Request) -> tuple[bytes, Any]:
 
 
 def _nodes(model: Any) -> Iterator[Any]:
-    """Every node, those of the bodies of loops included."""
+    """Every node, including those in the bodies of loops."""
     for node in model.get_ordered_ops():
         yield node
         if hasattr(node, "get_function"):
@@ -115,15 +116,15 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 def _notes(request: Request) -> tuple[str, ...]:
     notes = []
     if request.route == "onnx":
-        notes.append("An ONNX graph authored here, or ONNX's operator, read by OpenVINO's importer.")
+        notes.append("An ONNX graph of this suite, or ONNX's operator, read by OpenVINO's importer.")
         if request.strategy.state == "stateful":
             notes.append("OpenVINO turned the graph's state inputs and outputs into variables (make_stateful).")
     if misexported(request):
-        notes.append("OpenVINO exports this compiled model wrongly, so every load compiles it anew.")
+        notes.append("OpenVINO exports this compiled model wrongly, so every load compiles it again.")
     if request.strategy.state == "stitched":
-        notes.append("The state is read from one buffer and written to another by turns, by two requests.")
+        notes.append("Two requests alternate: each reads the state buffer that the other one writes.")
     if request.strategy.state != "stateful":
-        notes.append("Calls go through the C API, which makes no dictionary of the outputs.")
+        notes.append("Calls use the C API, which makes no dictionary of the outputs.")
     if request.strategy.time != "fused" and request.model.cell != "counter":
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)

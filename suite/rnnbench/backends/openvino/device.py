@@ -1,4 +1,4 @@
-"""OpenVINO's CPU device: how it is set up, what a build keeps of a compiled model, and how Python's API loads that."""
+"""OpenVINO's CPU device: its settings, the files of a build, and how the Python API loads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODEL = "model.xml"
 
 
 def config(threads: int) -> dict[str, object]:
-    """One stream of `threads` threads. Without the precision hint a machine with AMX computes in bfloat16."""
+    """One stream of `threads` threads. Without the precision hint, a machine with AMX computes in bfloat16."""
     return {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
@@ -28,50 +28,50 @@ def config(threads: int) -> dict[str, object]:
 
 
 def misexported(request: Request) -> bool:
-    """Whether a compiled model of this request computes something else once exported and imported (2026.4).
+    """Whether a compiled model of this request computes something else after its export and import (2026.4).
 
-    The device takes the transposes that the importer puts around ONNX's operators out, and marks the operator to run
-    over the first axis. The export forgets the mark: batch and steps change places. Where one of them is 1 it is the
-    same, and operators of both directions are not so treated.
+    The device removes the transposes that the importer puts around ONNX's operators, and marks the operator to run over
+    the first axis. The mark is not in the export, so batch and steps change places. Where one of them is 1, this makes
+    no difference. Bidirectional operators are not marked.
     """
-    one_way = request.model.direction != "bidirectional"
+    one_direction = request.model.direction != "bidirectional"
     fused = request.route == "onnx" and request.strategy.time == "fused"
-    return fused and one_way and request.batch > 1 and request.strategy.chunk > 1
+    return fused and one_direction and request.batch > 1 and request.strategy.chunk > 1
 
 
 def export(compiled: Any, folder: Path) -> bytes:
-    """Keeps a compiled model, and returns its bytes."""
+    """Write a compiled model into `folder`, and return its bytes."""
     blob: bytes = compiled.export_model().getvalue()
     (folder / BLOB).write_bytes(blob)
     return blob
 
 
 def save(model: Any, folder: Path) -> bytes:
-    """Keeps a model as it is before it is compiled, and returns its bytes."""
+    """Write a model that is not compiled into `folder`, and return its bytes."""
     path = folder / MODEL
     ov.serialize(model, path)
     return path.read_bytes() + path.with_suffix(".bin").read_bytes()
 
 
 class Model:
-    """A compiled model from what a build kept, through Python's API."""
+    """A compiled model, loaded from the files of a build through the Python API."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         core = ov.Core()
         self._blob: Any = None
-        """An exported model is read where it is mapped. Importing does not hold that."""
+        """The memory map of an exported model. It must exist as long as the model, which does not hold it."""
         if (folder / BLOB).exists():
-            # Mode "c", copy on write, since OpenVINO takes no array that is read-only.
+            # Mode "c" is copy on write: OpenVINO takes no read-only array.
             self._blob = ov.Tensor(np.memmap(folder / BLOB, np.uint8, "c"), shared_memory=True)
             self._compiled = core.import_model(self._blob, DEVICE, config(threads))
         else:
             self._compiled = core.compile_model(folder / MODEL, DEVICE, config(threads))
         self._ports = {port.get_any_name(): port for port in (*self._compiled.inputs, *self._compiled.outputs)}
         self.shapes: dict[str, tuple[int, ...]] = {name: tuple(port.shape) for name, port in self._ports.items()}
-        """Of every input and output, by name."""
+        """The shape of every input and output, by name."""
 
     def request(self, arrays: Mapping[str, np.ndarray]) -> Any:
-        """An InferRequest that reads from and writes to these arrays, in whose memory its tensors are."""
+        """An InferRequest. Its tensors are in the memory of these arrays."""
         request = self._compiled.create_infer_request()
         for name, port in self._ports.items():
             view = arrays[name].reshape(self.shapes[name])

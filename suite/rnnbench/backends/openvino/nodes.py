@@ -1,4 +1,4 @@
-"""The cell's primitives as nodes of OpenVINO's opset, each named by its number: the same request is the same model."""
+"""The cell's primitives as nodes of OpenVINO's opset. Nodes are named by number: equal requests give equal models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = Any
 
 
 class Nodes:
-    """Makes nodes of one model and of the bodies of its loops."""
+    """Makes the nodes of one model and of the bodies of its loops."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
@@ -26,13 +26,13 @@ class Nodes:
 
     @contextmanager
     def copy(self) -> Iterator[None]:
-        """What is made within is one copy of the cell."""
+        """Nodes that are made inside belong to one copy of the cell."""
         self._prefix = copy_name(next(self._copies))
         yield
         self._prefix = ""
 
     def named(self, node: Any, name: str = "") -> Any:
-        """The node, named by its number unless a name is given."""
+        """The node, with the given name or else its number as name."""
         node.set_friendly_name(name or f"{self._prefix}{node.get_type_name()}_{next(self._numbers)}")
         return node
 

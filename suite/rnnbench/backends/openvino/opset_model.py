@@ -1,7 +1,7 @@
-"""A request as a model in OpenVINO's own opset: x (and h, c) to y (and next_h, next_c), or the state in variables.
+"""A request as a model in OpenVINO's opset: from x (and h, c) to y (and next_h, next_c), or with state in variables.
 
-A state is [layers·directions·batch, size]. Authored models have x [chunk·batch, input] and y [chunk·batch, width], as
-they lie in memory in the suite; the operators have the batch first.
+A state is [layers·directions·batch, size]. Authored models have x [chunk·batch, input] and y [chunk·batch, width], in
+the memory order of the suite. The operators have the batch first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def opset_model(request: Request) -> Any:
     parameters, y, finals = emit(nodes, request, list(zip(*parts, strict=True)))
     columns = zip(*finals, strict=True) if strategy.state != "none" else ()
     after = {name: nodes.joined(list(values)) for name, values in zip(before, columns, strict=False)}
-    # A result gives its name to the array it is handed, and y of one step is its h.
+    # A result renames the value that it is given, and y of one step is also its h.
     y = nodes.reshape(y, *y.get_shape()) if y in after.values() else y
     results, sinks = [_result(nodes, y, "y")], []
     if strategy.state == "stitched":
@@ -54,9 +54,9 @@ def opset_model(request: Request) -> Any:
 
 
 def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
-    """x [batch, chunk, input] to y [batch, directions, chunk, size]: the operators' own order, so nothing is turned.
+    """From x [batch, chunk, input] to y [batch, directions, chunk, size], the operators' order: nothing is transposed.
 
-    Where every row has all steps, their lengths are a constant.
+    Unless the request is ragged, the lengths of the rows are a constant.
     """
     model, chunk, batch = request.model, request.strategy.chunk, request.batch
     parameters = [nodes.parameter([batch, chunk, model.input], "x")]
@@ -104,5 +104,5 @@ def _result(nodes: Nodes, value: Value, name: str) -> Any:
 
 
 def _assigned(nodes: Nodes, value: Value, name: str) -> Any:
-    """Assign takes a node and reads its first output, so the value is made one."""
+    """Assign takes a node and reads its first output, so the value is made the first output of a reshape."""
     return nodes.named(opset.assign(nodes.reshape(value, *value.get_shape()).get_node(), name))

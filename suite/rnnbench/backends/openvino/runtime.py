@@ -1,7 +1,7 @@
 """Streams through OpenVINO: tensors are set once, over NumPy's memory, and a call is one inference.
 
-An inference request is a stream: where the state is stateful, its variables are the request's own. A stitched state has
-two sets of buffers and two requests, one from the first to the second and one back, taken by turns.
+Each stream has an inference request of its own. A stateful request has variables. A stitched state has two sets of
+buffers and two requests, which alternate: one reads the first set and writes the second, the other does the reverse.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class OpenVinoProgram(ChunkedProgram):
 
 
 def least_call(request: Any) -> Callable[[], object]:
-    """An inference on tensors that are set already, past the package's wrapper, which looks for inputs and wraps the
-    results, for 1.3 µs. The results are views of those tensors: the default would copy each into a new array."""
-    own: Any = super(ov.InferRequest, request)
-    return partial(own.infer, {}, share_outputs=True, decode_strings=False)
+    """An inference on tensors that are already set, without the package's wrapper.
+
+    The wrapper looks for inputs and wraps the results, which takes 1.3 µs. The results are views of the tensors; by
+    default each would be copied into a new array.
+    """
+    parent: Any = super(ov.InferRequest, request)
+    return partial(parent.infer, {}, share_outputs=True, decode_strings=False)
 
 
 class OpenVinoSession(AlternatingSession):
-    """State in buffers by turns; or none, where both turns are alike."""
+    """The state is in two sets of buffers that alternate. With state `none`, both turns are the same."""
 
     def __init__(self, program: OpenVinoProgram) -> None:
         super().__init__(program)
@@ -63,13 +66,13 @@ class OpenVinoSession(AlternatingSession):
         return [compiled.request(self.arrays(turn)) for turn in range(2)]
 
     def arrays(self, turn: int) -> Arrays:
-        """What a call of this turn reads and writes, by the model's own names."""
+        """The arrays that a call of this turn reads and writes, by the model's names."""
         before, after = self._state_sets[turn], self._state_sets[1 - turn]
         arrays = {"x": self.x, "y": self._output, **before, **{NEXT + name: array for name, array in after.items()}}
         return arrays if self.lengths is None else {**arrays, "lengths": self.lengths}
 
     def laid(self, x: np.ndarray) -> np.ndarray:
-        """A copy of x, [chunk, batch, input], as the model wants it."""
+        """A copy of x [chunk, batch, input] in the model's layout."""
         return x.transpose(1, 0, 2).copy() if self._batch_first else x.copy()
 
     def y(self) -> np.ndarray:
@@ -97,11 +100,11 @@ class OpenVinoSession(AlternatingSession):
 
 
 class VariableSession(OpenVinoSession):
-    """State in the request's variables. Both turns are one request."""
+    """The state is in the request's variables. Both turns use one request."""
 
     def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
         self._request = compiled.request(self.arrays(0))
-        # Those that OpenVINO made of an input and an output have both names, one after the other.
+        # A variable that OpenVINO made from an input and an output has both names, one after the other.
         self._variables = {variable.name.rpartition(NEXT)[2]: variable for variable in self._request.query_state()}
         return [least_call(self._request)] * 2
 
@@ -117,7 +120,7 @@ class VariableSession(OpenVinoSession):
 
 
 class OpenVinoBound(SynchronousBound):
-    """A chunk is copied, byte by byte, into the tensor that both requests read, which costs no more than to set another
+    """Each chunk is copied, as bytes, into the tensor that both requests read. This costs no more than to set another
     tensor. An inference returns when the work is done."""
 
     def __init__(self, session: OpenVinoSession, ring: list[np.ndarray]) -> None:
@@ -138,13 +141,13 @@ class OpenVinoBound(SynchronousBound):
 
 
 class RaggedBound(OpenVinoBound):
-    """The rows' lengths are copied with their chunk, into a tensor of their own."""
+    """The lengths of the rows are copied with their chunk, into a tensor of their own."""
 
     def __init__(self, session: OpenVinoSession, ring: list[tuple[np.ndarray, np.ndarray]]) -> None:
         super().__init__(session, [x for x, _ in ring])
         assert session.lengths is not None, "a session with lengths has a tensor for them"
-        ends = [partial(np.copyto, session.lengths, lengths.copy()) for _, lengths in ring]
-        self._next_lengths = cycle(ends).__next__
+        copies = [partial(np.copyto, session.lengths, lengths.copy()) for _, lengths in ring]
+        self._next_lengths = cycle(copies).__next__
 
     def __call__(self) -> None:
         self._next_lengths()()

@@ -1,4 +1,4 @@
-"""A layer in OpenVINO's own sequence operators (LSTMSequence, GRUSequence, RNNSequence), in their layouts."""
+"""A layer in OpenVINO's sequence operators (LSTMSequence, GRUSequence, RNNSequence), in their layouts."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from rnnbench.rnn.spec import GATES, Cell, Model
 from rnnbench.rnn.weights import Layer
 
 ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (1, 0, 2, 3), "gru": (1, 0, 2), "rnn": (0,)}
-"""Where the operators' gates stand in PyTorch's order: f i c o in i f g o; z r h in r z n."""
+"""The positions of the operators' gates in PyTorch's order: f i c o in i f g o; z r h in r z n."""
 
 
 def fused_layer(
     nodes: Nodes, request: Request, layers: Sequence[Layer], x: Value, state: Sequence[Value], lengths: Value
 ) -> tuple[Value, list[Value]]:
-    """x [batch, chunk, input], state [batch, directions, size] each and lengths [batch], to
-    y [batch, directions, chunk, size] and the state.
+    """From x [batch, chunk, input], each state [batch, directions, size] and lengths [batch] to y [batch, directions,
+    chunk, size] and the states.
 
-    `layers` are a layer's weights by direction.
+    `layers` are the layer's weights by direction.
     """
     model = request.model
     weights = [nodes.constant(array) for array in _weights(model, layers)]
     inputs = [x, *state, lengths, *weights, model.hidden, model.direction.upper()]
-    own, clip = model.activation, model.clip or 0.0
+    activation, clip = model.activation, model.clip or 0.0
     if model.cell == "lstm":
-        node = opset.lstm_sequence(*inputs, activations=["sigmoid", own, own], clip=clip)
+        node = opset.lstm_sequence(*inputs, activations=["sigmoid", activation, activation], clip=clip)
     elif model.cell == "gru":
         node = opset.gru_sequence(
-            *inputs, activations=["sigmoid", own], clip=clip, linear_before_reset=model.reset_after
+            *inputs, activations=["sigmoid", activation], clip=clip, linear_before_reset=model.reset_after
         )
     else:
-        node = opset.rnn_sequence(*inputs, activations=[own], clip=clip)
+        node = opset.rnn_sequence(*inputs, activations=[activation], clip=clip)
     y, *final = nodes.named(node).outputs()
     return y, final
 
@@ -55,7 +55,7 @@ def _weights(model: Model, layers: Sequence[Layer]) -> tuple[np.ndarray, np.ndar
 
 
 def _bias(model: Model, gates: Callable[[np.ndarray], np.ndarray], layer: Layer) -> np.ndarray:
-    """One bias a gate; a GRU whose reset comes after the product has the two of its candidate apart."""
+    """One bias for each gate. A GRU with `reset_after` has two separate biases for its candidate."""
     if layer.b_ih is None or layer.b_hh is None:
         biases = 4 if model.cell == "gru" and model.reset_after else GATES[model.cell]
         return np.zeros(biases * model.hidden, layer.w_ih.dtype)

@@ -1,4 +1,4 @@
-"""TensorFlow as a backend: what is installed, what it can do, and how a request becomes a program."""
+"""TensorflowBackend: the installed versions, the supported requests, and how a request becomes a program."""
 
 from __future__ import annotations
 
@@ -61,26 +61,24 @@ def _flags(request: Request) -> tuple[str, ...]:
     return tuple(f"{name}={value}" for name, value in environment(request.threads).items() if name != "KERAS_BACKEND")
 
 
-def _how_it_is_called(function: Any) -> str:
-    from rnnbench.backends.tensorflow.executor import has_private_way
+def _call_note(function: Any) -> str:
+    from rnnbench.backends.tensorflow.executor import has_private_call
 
-    if has_private_way(function):
-        return "a bound call is TFE_Py_Execute, private to TensorFlow; a public one calls the concrete function"
-    return (
-        "a bound call is the concrete function's, as a public one: this TensorFlow has no TFE_Py_Execute as 2.21 has it"
-    )
+    if has_private_call(function):
+        return "bound calls use TFE_Py_Execute, which is private to TensorFlow; public calls use the concrete function"
+    return "bound calls use the concrete function, as public calls do: this TensorFlow has no TFE_Py_Execute as in 2.21"
 
 
 def _notes(request: Request, function: Any) -> tuple[str, ...]:
-    notes = [_how_it_is_called(function)]
+    notes = [_call_note(function)]
     if is_compiled(request.route):
-        notes.append("XLA compiles once: its persistent cache is filled by the build and read at load")
-        notes.append("XLA starts a pool of threads whatever it is told; on one thread they stay idle")
+        notes.append("XLA compiles once: the build fills its persistent cache, and a load reads it")
+        notes.append("XLA always starts a pool of threads; with one requested thread they stay idle")
     else:
         notes.append("Grappler optimises the graph at load, and once more at the first public call")
     if is_keras(request.route):
-        notes.append("Keras wants batches first: x and y are transposed inside the call")
-        notes.append("on the CPU every form of a layer is a While over its cell, or the cell repeated")
+        notes.append("Keras has the batch first: x and y are transposed inside the call")
+        notes.append("on the CPU every form of a layer is a While over its cell, or copies of the cell")
     elif request.model.cell != "counter":
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     return tuple(notes)

@@ -1,7 +1,7 @@
-"""A traced function and all that it calls, under names that say what they compute.
+"""A traced function and the functions that it calls, under names that are made from their content.
 
-TensorFlow numbers its functions as a process makes or loads them. Programs are compared, and XLA's cache of compiled
-code is asked, by name; so functions are renamed after what is in them: equal programs have equal names.
+TensorFlow numbers functions in the order in which a process makes or loads them. Programs are compared by name, and
+XLA's cache of compiled code is searched by name. So functions are renamed: equal programs have equal names.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-_PROCESS_OWN = ("_gradient_op_type", "_construction_context")
-"""Attributes that number what a process made, or how; an inference reads neither."""
+_PROCESS_ATTRIBUTES = ("_gradient_op_type", "_construction_context")
+"""Attributes that differ between processes. An inference reads neither."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """FunctionDefs, the first of which is the program, and the SHA-256 of them with all values they read."""
+    """FunctionDefs, the first of which is the program, and the SHA-256 of them and of all values that they read."""
 
     digest: str
     functions: tuple[Any, ...]
 
 
 def library(function: Any, variables: Iterable[Any]) -> Library:
-    """A ConcreteFunction with those it calls, under canonical names, and the variables with its weights and state."""
-    known = {each.signature.name: each for each in function.graph.as_graph_def().library.function}
+    """A ConcreteFunction and those that it calls, under canonical names. `variables` has its weights and state."""
+    definitions = {each.signature.name: each for each in function.graph.as_graph_def().library.function}
     first = function._inference_function.definition
     order = {first.signature.name: 0}
     waiting, copies = [first], []
@@ -36,9 +36,9 @@ def library(function: Any, variables: Iterable[Any]) -> Library:
         copy = type(first)()
         copy.CopyFrom(waiting.pop(0))
         for called in _calls(copy):
-            if called.name in known and called.name not in order:
+            if called.name in definitions and called.name not in order:
                 order[called.name] = len(order)
-                waiting.append(known[called.name])
+                waiting.append(definitions[called.name])
         _number_arguments(copy)
         copies.append(copy)
     _rename(copies, {name: f"f{index}" for name, index in order.items()})
@@ -50,7 +50,7 @@ def library(function: Any, variables: Iterable[Any]) -> Library:
 
 
 def operations(functions: Iterable[Any]) -> dict[str, int]:
-    """How often each operation stands in these FunctionDefs."""
+    """The number of each operation in these FunctionDefs."""
     return dict(sorted(Counter(node.op for function in functions for node in function.node_def).items()))
 
 
@@ -64,7 +64,7 @@ def _calls(function: Any) -> Iterator[Any]:
 
 
 def _number_arguments(function: Any) -> None:
-    """Those of a loop's condition are named after the function, with its number."""
+    """Name the arguments by position: TensorFlow names those of a loop's condition after the numbered function."""
     names = {each.name: f"argument_{index}" for index, each in enumerate(function.signature.input_arg)}
     for each in function.signature.input_arg:
         each.name = names[each.name]
@@ -80,5 +80,5 @@ def _rename(functions: Sequence[Any], names: dict[str, str]) -> None:
         for called in _calls(function):
             called.name = names.get(called.name, called.name)
         for holder in (function, *function.node_def):
-            for name in _PROCESS_OWN:
+            for name in _PROCESS_ATTRIBUTES:
                 holder.attr.pop(name, None)

@@ -1,6 +1,6 @@
-"""The shared cells in TensorFlow: primitives, layers, and how time advances over them.
+"""The shared cells in TensorFlow: the primitives, the layers, and the looped and unrolled time steps.
 
-Imports TensorFlow at the top: only `traced_function.py` imports it, and only to build.
+This module imports TensorFlow at the top. Only `traced_function.py` imports it, and only to build.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Primitives:
-    """The vocabulary of the cells. Constants are nodes of the graph, so Grappler and XLA may fold and pack them."""
+    """The primitives of the cells. Constants are nodes of the graph, so Grappler and XLA may fold and pack them."""
 
     def constant(self, array: np.ndarray) -> Any:
         return tf.constant(array)
@@ -54,7 +54,7 @@ class Primitives:
 
 
 class Network:
-    """All layers of a request's model. `copies`: of the cell in one pass of the loop; None for no loop."""
+    """All layers of a request's model. `copies` is the number of cells in one pass of the loop; None for no loop."""
 
     def __init__(self, request: Request, copies: int | None) -> None:
         self._request = request
@@ -62,50 +62,51 @@ class Network:
         self._tags = 0
 
     def __call__(self, x: Any, rows: Rows, lengths: Any = None) -> tuple[Any, Rows]:
-        """x [steps, batch, input] to y [steps, batch, width] of the last layer, and every layer's final state.
+        """From x [steps, batch, input] to y [steps, batch, width] of the last layer, and every layer's final state.
 
-        `lengths` [batch], where rows have any: y is zero beyond, and backwards a row starts at its own end.
+        `lengths` [batch] is given where the request is ragged. Beyond its length a row of y is zero. A backward
+        direction starts at the end of each row.
         """
         model = self._request.model
-        beyond = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
+        padding = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
         final = []
         for layer in range(model.layers):
             outputs = []
             for direction in range(model.directions):
                 row = layer * model.directions + direction
                 body = cell_body(Primitives(), model, self._request.weights.row(row))
-                y, last = self._sequence(body, x, rows[row], model.direction == "reverse" or direction == 1, beyond)
+                y, last = self._sequence(body, x, rows[row], model.direction == "reverse" or direction == 1, padding)
                 outputs.append(y)
                 final.append(last)
             x = outputs[0] if len(outputs) == 1 else tf.concat(outputs, axis=2)
         return x, final
 
     def _sequence(
-        self, body: CellBody[Any], x: Any, state: tuple[Any, ...], backward: bool, beyond: Any
+        self, body: CellBody[Any], x: Any, state: tuple[Any, ...], backward: bool, padding: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """One layer in one direction. All steps are projected at once, outside the loop.
 
-        `beyond` [steps, batch, 1]: which steps are beyond their row's length; None where rows have none.
+        `padding` [steps, batch, 1] is true for steps beyond their row's length; None where rows have no lengths.
         """
         steps, batch, width = x.shape
         flat = body.project(tf.reshape(x, (steps * batch, width)))
         projected = tf.reshape(flat, (steps, batch, flat.shape[1]))
         if self._copies is None:
-            return self._unrolled(body, tf.unstack(projected), state, backward, beyond)
-        return self._looped(body, projected, state, backward, beyond, self._copies)
+            return self._unrolled(body, tf.unstack(projected), state, backward, padding)
+        return self._looped(body, projected, state, backward, padding, self._copies)
 
     def _unrolled(
-        self, body: CellBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool, beyond: Any
+        self, body: CellBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool, padding: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         order = reversed(range(len(projected))) if backward else range(len(projected))
         outputs = list(projected)
         for step in order:
-            state = self._copy(body, projected[step], state, beyond, step)
+            state = self._copy(body, projected[step], state, padding, step)
             outputs[step] = state[0]
         return tf.stack(outputs), state
 
     def _looped(
-        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, beyond: Any, copies: int
+        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, padding: Any, copies: int
     ) -> tuple[Any, tuple[Any, ...]]:
         steps = projected.shape[0]
         read = tf.TensorArray(projected.dtype, steps, element_shape=projected.shape[1:]).unstack(projected).read
@@ -114,7 +115,7 @@ class Network:
         def one_pass(done: Any, outputs: Any, *state: Any) -> tuple[Any, ...]:
             for copy in range(copies):
                 step = steps - 1 - copy - done if backward else done + copy
-                state = self._copy(body, read(step), state, beyond, step)
+                state = self._copy(body, read(step), state, padding, step)
                 outputs = outputs.write(step, state[0])
             return (done + copies, outputs, *state)
 
@@ -122,15 +123,15 @@ class Network:
         return outputs.stack(), tuple(final)
 
     def _copy(
-        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], beyond: Any, step: Any
+        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], padding: Any, step: Any
     ) -> tuple[Any, ...]:
-        """One copy of the cell, under a name by which it is found again in what it becomes.
+        """One copy of the cell, under a name by which `lowered.py` finds it in the compiled program.
 
-        After it the state of rows that have ended, or in a backward loop not begun, is zero.
+        After it, the state of rows for which this step is padding is set to zero.
         """
         with tf.name_scope(f"{TAG}{self._tags}"):
             self._tags += 1
             state = body.advance(projected, state)
-        if beyond is None:
+        if padding is None:
             return state
-        return tuple(tf.where(beyond[step], tf.zeros_like(value), value) for value in state)
+        return tuple(tf.where(padding[step], tf.zeros_like(value), value) for value in state)

@@ -1,7 +1,7 @@
-"""A request as layers of Keras: LSTM, GRU and SimpleRNN as users make them, with the suite's weights put in.
+"""A request as layers of Keras: LSTM, GRU and SimpleRNN as users make them, with the suite's weights.
 
-Keras orders an LSTM's gates i f g o, as PyTorch does, and a GRU's z r n; it has kernels transposed and one bias, except
-for a GRU with `reset_after`, whose two are stacked.
+Keras orders the gates of an LSTM i f g o, as PyTorch does, and those of a GRU z r n. Its kernels are transposed. It has
+one bias, except for a GRU with `reset_after`, which has two, stacked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rnnbench.rnn.weights import Layer
 
 
 def library(request: Request, jit: bool) -> Any:
-    """The module: `step` as in `traced_function.py`. A stateful one keeps its state where the layers do."""
+    """The module, with `step` as in `traced_function.py`. A stateful module has its state in the layers' variables."""
     stack = _Stack(request)
     module = tf.Module()
-    module.weights = [weight.value for layer in stack.simple for weight in layer.weights]
-    module.state = [state.value for layer in stack.simple if layer.stateful for state in layer.states]
+    module.weights = [weight.value for layer in stack.layers_by_row for weight in layer.weights]
+    module.state = [state.value for layer in stack.layers_by_row if layer.stateful for state in layer.states]
     signature = [x_spec(request), *lengths_specs(request)]
     if request.strategy.state == "stitched":
         signature += state_specs(request)
@@ -33,28 +33,28 @@ def library(request: Request, jit: bool) -> Any:
 
 
 class _Stack:
-    """The layers, and a call over them: x and y with time first, as the suite has them."""
+    """The layers, and a call over all of them. x and y have time first, as everywhere in the suite."""
 
     def __init__(self, request: Request) -> None:
         model = request.model
         self._size = len(model.state_shapes(request.batch))
         self._stitched = request.strategy.state == "stitched"
         self._ragged = request.ragged
-        self.simple: list[Any] = []
+        self.layers_by_row: list[Any] = []
         self._layers = []
         for index in range(model.layers):
             shape = (request.batch, request.strategy.chunk, model.layer_input(index))
             self._layers.append(self._layer(request, index, shape))
 
     def __call__(self, x: Any, *rest: Any) -> tuple[Any, ...]:
-        """`rest`: the state, or the rows' lengths where they have any."""
+        """`rest` is the state, or the lengths of the rows where the request is ragged."""
         y = tf.transpose(x, (1, 0, 2))
         if self._ragged:
             return (tf.transpose(self._masked(y, *rest), (1, 0, 2)),)
         return self._carried(y, rest)
 
     def _masked(self, y: Any, lengths: Any) -> Any:
-        """From zeros, each row as far as its mask goes."""
+        """From zeros, each row up to its length."""
         mask = tf.sequence_mask(lengths, y.shape[1])
         for layer in self._layers:
             y = layer(y, mask=mask)
@@ -73,22 +73,22 @@ class _Stack:
     def _layer(self, request: Request, index: int, shape: tuple[int, int, int]) -> Any:
         model, weights = request.model, request.weights
         if model.direction == "bidirectional":
-            both = [_simple(request, index, direction) for direction in ("forward", "reverse")]
+            both = [_layer_in_one_direction(request, index, direction) for direction in ("forward", "reverse")]
             layer = keras.layers.Bidirectional(both[0], backward_layer=both[1])
             parts = [layer.forward_layer, layer.backward_layer]
         else:
-            layer = _simple(request, index, model.direction)
+            layer = _layer_in_one_direction(request, index, model.direction)
             parts = [layer]
         layer.build(shape)
         for part in parts:
-            _put(part, model, weights.row(len(self.simple)))
-            _name_copies(part.cell, len(self.simple))
-            self.simple.append(part)
+            _set_weights(part, model, weights.row(len(self.layers_by_row)))
+            _name_copies(part.cell, len(self.layers_by_row))
+            self.layers_by_row.append(part)
         return _Backwards(layer) if model.direction == "reverse" else layer
 
 
 class _Backwards:
-    """A layer that runs backwards returns its outputs in the order in which it made them."""
+    """Puts the outputs of a backward layer in the order of time: the layer returns them in the order of computation."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
@@ -97,8 +97,8 @@ class _Backwards:
         return tf.reverse(self._layer(x, **options), [1])
 
 
-def _simple(request: Request, index: int, direction: str) -> Any:
-    """One layer in one direction, not built yet. Its names, which are in its graph, do not depend on earlier layers."""
+def _layer_in_one_direction(request: Request, index: int, direction: str) -> Any:
+    """A layer that is not built yet. Its names, which are in the graph, do not depend on layers made before."""
     model, strategy = request.model, request.strategy
     options: dict[str, Any] = {
         "units": model.hidden,
@@ -127,20 +127,20 @@ def _simple(request: Request, index: int, direction: str) -> Any:
 
 
 def _hard_sigmoid(x: Any) -> Any:
-    """Early Keras' own, and ONNX's; that of Keras 3 has a slope of 1/6."""
+    """The hard sigmoid of ONNX and of early Keras, with a slope of 0.2. That of Keras 3 has a slope of 1/6."""
     return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
 
 
-# Bidirectional makes its layers anew from their descriptions, which name this function.
+# Bidirectional makes its layers again from their descriptions, which name this function.
 HARD_SIGMOID: Any = keras.saving.register_keras_serializable("rnnbench")(_hard_sigmoid)
 
 
-def _put(layer: Any, model: Model, weights: Layer) -> None:
+def _set_weights(layer: Any, model: Model, weights: Layer) -> None:
     layer.set_weights(list(_arrays(model, weights)))
 
 
 def _arrays(model: Model, weights: Layer) -> Iterator[np.ndarray]:
-    """Kernel, recurrent kernel and bias as Keras has them."""
+    """Kernel, recurrent kernel and bias in Keras' layout."""
     yield _ordered(model, weights.w_ih).T
     yield _ordered(model, weights.w_hh).T
     if weights.b_ih is not None and weights.b_hh is not None:
@@ -150,7 +150,7 @@ def _arrays(model: Model, weights: Layer) -> Iterator[np.ndarray]:
 
 
 def _ordered(model: Model, array: np.ndarray) -> np.ndarray:
-    """A GRU's gates r z n as z r n."""
+    """The gates in Keras' order: those of a GRU from r z n to z r n."""
     if model.cell != "gru":
         return array
     r, z, n = np.split(array, 3)
@@ -158,11 +158,11 @@ def _ordered(model: Model, array: np.ndarray) -> np.ndarray:
 
 
 def _name_copies(cell: Any, row: int) -> None:
-    """Build each copy of a layer's cell in a name scope of its own, by which it is found again in what it becomes."""
-    call, made = cell.call, iter(range(row << 20, (row + 1) << 20))
+    """Build each copy of a layer's cell in a name scope of its own, by which `lowered.py` finds it."""
+    call, numbers = cell.call, iter(range(row << 20, (row + 1) << 20))
 
     def named(*arguments: Any, **options: Any) -> Any:
-        with tf.name_scope(f"{TAG}{next(made)}"):
+        with tf.name_scope(f"{TAG}{next(numbers)}"):
             return call(*arguments, **options)
 
     cell.call = named

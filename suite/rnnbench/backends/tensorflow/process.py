@@ -1,4 +1,4 @@
-"""What TensorFlow reads once in a process, when its first operation runs: its pools' sizes, and XLA's flags."""
+"""Settings that TensorFlow reads once, when a process runs its first operation: sizes of thread pools, XLA's flags."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from rnnbench.backends.tensorflow import xla
 
 
 def prepare_process(threads: int) -> None:
-    """Size TensorFlow's pools, and give XLA its folder. Raises BuildError where the pools run, with another size."""
+    """Set the sizes of TensorFlow's thread pools and XLA's folder.
+
+    Raises BuildError where the pools already run with another size.
+    """
     import tensorflow as tf
 
-    xla.exchange()
+    xla.process_folder()
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)

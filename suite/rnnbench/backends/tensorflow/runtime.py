@@ -1,7 +1,7 @@
 """Streams through a loaded SavedModel.
 
-A session is a copy of the model's concrete function with variables of its own in place of the model's. The public way
-is to call that function; a bound call goes to where such a call ends up, with a list that was put together beforehand.
+A session is a copy of the model's concrete function, with variables of its own instead of the model's. Public calls
+call that function. Bound calls use the entry point that such calls end in (`executor.py`), with lists made beforehand.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ class TensorflowSession(ChunkedSession):
         return y
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(ends)) for x, ends in ring])
+        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(lengths)) for x, lengths in ring])
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {}
 
     def _write_state(self, state: Arrays) -> None:
-        """There is none to take."""
+        """Every call starts from zeros: there is no state."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring])
 
 
 class StatefulSession(TensorflowSession):
-    """The state in variables of this session's own."""
+    """The state is in variables of this session."""
 
     def __init__(self, program: TensorflowProgram) -> None:
         super().__init__(program)
-        models_own = list(program.model.state)
-        self.variables = [self.tf.Variable(self.tf.zeros(v.shape, v.dtype)) for v in models_own]
-        replaced = {id(v.handle): own.handle for v, own in zip(models_own, self.variables, strict=True)}
+        model_variables = list(program.model.state)
+        self.variables = [self.tf.Variable(self.tf.zeros(v.shape, v.dtype)) for v in model_variables]
+        replaced = {id(v.handle): new.handle for v, new in zip(model_variables, self.variables, strict=True)}
         captured = program.function.captured_inputs
         self.function.set_external_captures([replaced.get(id(each), each) for each in captured])
 
@@ -90,7 +90,7 @@ class StatefulSession(TensorflowSession):
 
 
 class StitchedSession(TensorflowSession):
-    """The state goes in and comes out; between calls it stays the tensors that the last one returned."""
+    """The state is passed in and returned. Between calls, it is the tensors that the last call returned."""
 
     def __init__(self, program: TensorflowProgram) -> None:
         super().__init__(program)
@@ -113,9 +113,9 @@ class StitchedSession(TensorflowSession):
 
 
 class TensorflowBound(SynchronousBound):
-    """Arguments made beforehand: x of each chunk, and its rows' lengths where they have any.
+    """Arguments are made beforehand: x of each chunk, and the lengths of its rows where the request is ragged.
 
-    On a CPU a call returns when the work is done.
+    On a CPU, a call returns when the work is done.
     """
 
     def __init__(self, function: Any, ring: list[tuple[Any, ...]]) -> None:
@@ -135,7 +135,7 @@ class TensorflowBound(SynchronousBound):
 
 
 class StitchedBound(TensorflowBound):
-    """The state of the session goes between x and the captured weights."""
+    """The session's state is passed between x and the captured weights."""
 
     def __init__(self, session: StitchedSession, function: Any, ring: list[tuple[Any, ...]]) -> None:
         super().__init__(function, ring)

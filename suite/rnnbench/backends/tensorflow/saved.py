@@ -1,6 +1,7 @@
 """Building a request into a SavedModel under the cache, and loading it from there.
 
-A folder `tensorflow-<key>` holds the model, `facts.json` with what was read off it, and in `xla/` what XLA compiled.
+A folder `tensorflow-<key>` has the model, `facts.json` with the fields of its artifact, and in `xla/` the code that XLA
+compiled.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from rnnbench.backends.tensorflow.process import prepare_process
 class Loaded:
     model: Any
     function: Any
-    """Its concrete function `step`, which has run once."""
+    """The concrete function `step`, which has run once."""
     cached: bool
     facts: dict[str, Any]
-    """What an Artifact tells of it."""
+    """Fields of its Artifact."""
 
 
 def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: bool) -> Loaded:
-    """The module that `make` traces, saved and loaded; or what an earlier build left under `cache`."""
+    """The module that `make` traces, saved and loaded; or that of an earlier build under `cache`."""
     prepare_process(request.threads)
     folder = cache / f"tensorflow-{_key(request)}"
     if (folder / "facts.json").exists():
@@ -51,8 +52,8 @@ def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: b
 
 def _key(request: Request) -> str:
     model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
-    asked = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
-    return hashlib.sha256(repr([*asked, request.batch, request.ragged]).encode()).hexdigest()[:32]
+    fields = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
+    return hashlib.sha256(repr([*fields, request.batch, request.ragged]).encode()).hexdigest()[:32]
 
 
 def _save(module: Any, folder: Path) -> None:
@@ -65,7 +66,7 @@ def _load(folder: Path, jit: bool) -> tuple[Any, Any, canonical.Library]:
     import tensorflow as tf
 
     if jit:
-        xla.offer(folder / "xla")
+        xla.install_compiled(folder / "xla")
     model = tf.saved_model.load(str(folder))
     (function,) = model.step.concrete_functions
     library = canonical.library(function, function.variables)
@@ -75,12 +76,12 @@ def _load(folder: Path, jit: bool) -> tuple[Any, Any, canonical.Library]:
 
 
 def _run_and_read(request: Request, function: Any, library: canonical.Library, folder: Path) -> dict[str, Any]:
-    """The first call, in which Grappler or XLA compiles, and what is to be told of the result."""
+    """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
     executed = _executed_graph(function)
     cell = request.model.cell
     if executed is None:
-        entry = xla.collect(library.functions[0].signature.name, folder / "xla")
+        entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
         facts["digest"], facts["nbytes"], counts, facts["lowered"] = xla.compiled(entry, cell)
     else:
         facts["digest"], facts["nbytes"] = library.digest, _size(folder)
@@ -94,7 +95,7 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
 def _executed_graph(function: Any) -> Any:
     """Call a function for the first time, and return the GraphDef that the executor ran: optimised, lowered and pruned.
 
-    None where XLA ran it. Grappler's own result comes one stage earlier, and has dead copies of the cell in it still.
+    None where XLA ran it. Grappler's result, one stage earlier, still has unused copies of the cell.
     """
     from tensorflow.python.eager import context
 
@@ -110,12 +111,12 @@ def _executed_graph(function: Any) -> Any:
 
 
 def _zeros(function: Any) -> list[Any]:
-    """Arguments for a call whose results nobody wants: the model's own state is no session's."""
+    """Zeros as arguments of a call whose results are not used. It changes the state of the model, not of a session."""
     import tensorflow as tf
 
     captured = function.captured_inputs
-    own = function.inputs[: len(function.inputs) - len(captured)]
-    return [*(tf.zeros(tensor.shape, tensor.dtype) for tensor in own), *captured]
+    uncaptured = function.inputs[: len(function.inputs) - len(captured)]
+    return [*(tf.zeros(tensor.shape, tensor.dtype) for tensor in uncaptured), *captured]
 
 
 def _size(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""What each route can do, and why not; and what its worker's environment must have."""
+"""Which requests each route supports, the reasons for the others, and the variables of its worker's environment."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def is_compiled(route: str) -> bool:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """The pools' sizes; XLA has a pool of its own, and knows only whether to use it.
+    """The sizes of the thread pools. XLA has a pool of its own; it can only be told whether to use several threads.
 
-    Threads share operations. Nothing runs beside another one: a second pool of as many would be twice what was asked.
+    Several threads work on one operation. Two operations never run at once, because a second pool of the same size
+    would double the number of threads.
     """
     pools = {"TF_NUM_INTRAOP_THREADS": str(threads), "TF_NUM_INTEROP_THREADS": "1"}
     return {
@@ -34,26 +35,26 @@ def environment(threads: int) -> dict[str, str]:
 def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.precision.uniform not in ("float32", "float64"):
-        return "the programs are built in float32 and in float64, of one precision throughout"
+        return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
     return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
 
 
 def _unsupported_by_cells(request: Request) -> str:
     if request.strategy.time == "fused":
-        return "TensorFlow has no RNN operator of its own for the CPU; what Keras calls fused is on the route 'keras'"
+        return "TensorFlow has no RNN operator for the CPU. The fused form of Keras is on the route keras."
     return ""
 
 
 def _unsupported_by_keras(request: Request) -> str:
     model, time = request.model, request.strategy.time
     if model.cell == "counter":
-        return "Keras has no layer that counts"
+        return "Keras has no layer for the counter."
     if model.projection:
-        return "keras.layers.LSTM has no projection"
+        return "keras.layers.LSTM has no projection."
     if model.clip is not None or model.cell_clip is not None:
-        return "the RNN layers of Keras clip nothing"
+        return "The RNN layers of Keras have no clip."
     if time.startswith("unrolled:"):
-        return "a layer of Keras is looped or unrolled as a whole (unroll=True)"
+        return "A layer of Keras is either looped or completely unrolled (unroll=True)."
     if time == "fused" and model.cell == "rnn":
-        return "keras.layers.SimpleRNN has no fused form (use_cudnn)"
+        return "keras.layers.SimpleRNN has no fused form (use_cudnn)."
     return ""

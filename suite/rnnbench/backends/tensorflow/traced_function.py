@@ -1,11 +1,11 @@
 """A request as a `tf.Module` with one traced function, `step`: the public face of this package, for converters.
 
-Importing it imports TensorFlow. `prepare_process` comes before the first operation of a process.
+This module imports TensorFlow. Call `prepare_process` before the first operation of a process.
 
     none       step(x) -> (y,)                  from zeros
-    none       step(x, lengths) -> (y,)         where rows have lengths, int32 [batch]
+    none       step(x, lengths) -> (y,)         where the request is ragged; lengths: int32 [batch]
     stitched   step(x, *state) -> (y, *state)
-    stateful   step(x) -> (y,)                  the state in `state`, variables of the module
+    stateful   step(x) -> (y,)                  the state is in `state`, variables of the module
 
 The state is flat: h (and c) of the first layer and direction, then of the next, [batch, size] each.
 """
@@ -25,7 +25,7 @@ __all__ = ["authored", "lengths_specs", "prepare_process", "state_specs", "trace
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
-    """The module over the shared cells."""
+    """The module of the shared cells."""
     network = Network(request, copies)
     specs = state_specs(request)
     size = len(request.model.state_shapes(request.batch))
@@ -77,7 +77,7 @@ def state_specs(request: Request) -> list[Any]:
 
 
 def traced(module: Any, step: Callable[..., Any], signature: list[Any], jit: bool) -> Any:
-    """`module` with `step` traced: its graph is made here, and its Python never runs again."""
+    """`module` with `step`, which is traced here: its Python code never runs again."""
     module.step = tf.function(step, input_signature=signature, autograph=False, jit_compile=jit or None)
     module.step.get_concrete_function()
     return module

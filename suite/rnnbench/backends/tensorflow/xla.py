@@ -1,7 +1,7 @@
-"""XLA's compiled code: kept between processes, and read.
+"""XLA's compiled code: it is passed between processes through the cache, and read.
 
-XLA (TensorFlow 2.21) writes what it compiles to a folder, and finds it there again by the function's name and a
-fingerprint of its HLO. The folder is one for a process, so files go between it and the cache; the names are canonical.
+XLA (TensorFlow 2.21) writes compiled code to a folder, and finds it there by the function's name and a fingerprint of
+its HLO. A process has one such folder, so files are copied between it and the cache. The names are canonical.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from rnnbench.rnn.spec import Cell
 VARIABLE = "TF_XLA_FLAGS"
 _NO_WORK = {"bitcast", "broadcast", "constant", "get-tuple-element", "parameter", "tuple"}
 _HLO_MODULE, _EXECUTABLE = 2, 3
-"""Fields of XlaSerializedCacheEntry, which the wheel has no class for. The optimised module is in the executable."""
+"""Field numbers of XlaSerializedCacheEntry. The wheel has no class for it. The executable has the optimised module."""
 
 
 @cache
-def exchange() -> Path:
-    """The folder that XLA writes to and reads from in this process. Comes before TensorFlow's first operation."""
-    holder = tempfile.TemporaryDirectory(prefix="rnnbench-xla-")
-    _HOLDERS.append(holder)
-    flag = f"--tf_xla_persistent_cache_directory={holder.name}"
+def process_folder() -> Path:
+    """The folder that XLA reads and writes in this process. Must be called before TensorFlow's first operation."""
+    folder = tempfile.TemporaryDirectory(prefix="rnnbench-xla-")
+    _FOLDERS.append(folder)
+    flag = f"--tf_xla_persistent_cache_directory={folder.name}"
     os.environ[VARIABLE] = " ".join(filter(None, [os.environ.get(VARIABLE), flag]))
-    return Path(holder.name)
+    return Path(folder.name)
 
 
-_HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+"""The folder is removed when the process ends."""
 
 
 def rename(function: Any, library: Library) -> None:
-    """Give a loaded ConcreteFunction the name that every other process gives it, too."""
+    """Give a loaded ConcreteFunction its canonical name, which is the same in every process."""
     from tensorflow.python.eager import context
     from tensorflow.python.eager.polymorphic_function import atomic_function
 
@@ -58,28 +59,28 @@ def rename(function: Any, library: Library) -> None:
         function._inference_function = atomic_function.from_function_def(first, function.function_type)
 
 
-def offer(folder: Path) -> None:
-    """Lay what an earlier process compiled where XLA will look for it."""
+def install_compiled(folder: Path) -> None:
+    """Copy the code that an earlier process compiled to the folder where XLA searches for it."""
     for path in folder.glob("*.pb"):
-        shutil.copy(path, exchange())
+        shutil.copy(path, process_folder())
 
 
-def collect(name: str, folder: Path) -> Path:
-    """Keep, in `folder`, what XLA compiled for the function of that name. Raises BuildError where it left nothing."""
+def store_compiled(name: str, folder: Path) -> Path:
+    """Copy the code that XLA compiled for the function of that name to `folder`. Raises BuildError if there is none."""
     module = f"{name}[".encode()
-    for path in exchange().glob("*.pb"):
+    for path in process_folder().glob("*.pb"):
         (hlo,) = _field(path.read_bytes(), _HLO_MODULE)
         if _field(hlo, 1)[0].startswith(module):
             folder.mkdir(exist_ok=True)
             return Path(shutil.copy(path, folder))
     raise BuildError(
-        f"XLA left no compiled code for {name}: it reads {VARIABLE} at TensorFlow's first operation, and the first one "
-        "came before this build. Build in a process in which TensorFlow has run nothing yet"
+        f"XLA wrote no compiled code for {name}: it reads {VARIABLE} at TensorFlow's first operation, and this process "
+        "ran that before this build. Build in a process in which TensorFlow has run nothing yet"
     )
 
 
 def compiled(entry: Path, cell: Cell) -> tuple[str, int, dict[str, int], str]:
-    """Digest, size and HLO operation counts of the executable in a cache entry, and what it turned out to be."""
+    """Digest, size and HLO operation counts of the executable in a cache entry, and `lowered`."""
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
     (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
@@ -91,7 +92,7 @@ def compiled(entry: Path, cell: Cell) -> tuple[str, int, dict[str, int], str]:
 
 
 def lowered(module: Any, cell: Cell) -> str:
-    """What an optimised HLO module turned out to be: the copies of the cell under each of its whiles, and outside."""
+    """How time was lowered: the copies of the cell in each `while` of an optimised HLO module, and outside."""
     computations = {each.id: each for each in module.computations}
     bodies = [
         each.called_computation_ids[0]
@@ -105,7 +106,7 @@ def lowered(module: Any, cell: Cell) -> str:
 
 
 def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> Iterator[Any]:
-    """A computation and all that it calls."""
+    """A computation and all computations that it calls."""
     waiting, seen = [start], set[int]()
     while waiting:
         number = waiting.pop()

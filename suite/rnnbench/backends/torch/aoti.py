@@ -1,4 +1,4 @@
-"""Route aoti: torch.export and AOTInductor, which make a package of machine code and weights that needs no Python."""
+"""Route aoti: torch.export and AOTInductor make a package of machine code and weights that needs no Python."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
 from rnnbench.backends.shared import SynchronousBound
-from rnnbench.backends.torch.generated import calls, lowered_code
-from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
-from rnnbench.backends.torch.network import example_inputs, recorded_module, zero_state
-from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
+from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
+from rnnbench.backends.torch.inductor_code import calls, lowered_code
+from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
+from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
 from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
 
 
-def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
-    """The package in the cache, loaded anew for every stream: its runner is not for two threads."""
+def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
+    """The package in the cache. Every stream loads it again, because its runner must not be used by two threads."""
     source = source_digest(request)
     with inductor_in(cache):
-        found = kept(cache, source, partial(_make, request, source), ".pt2")
-    return found, partial(_open, request, found.path)
+        package = load_or_build(cache, source, partial(_compile, request, source), ".pt2")
+    return package, partial(_open, request, package.path)
 
 
 def _open(request: Request, path: Path) -> PackageStream:
-    """A stateful program works in tensors of the stream's own: `user_managed` buffers are read and written in place."""
+    """A stateful program reads and writes tensors of its stream in place (`user_managed` buffers)."""
     model = torch._inductor.aoti_load_package(path, run_single_threaded=True)
     state = {} if request.strategy.state == "none" else zero_state(request)
     stitched = request.strategy.state == "stitched"
@@ -40,14 +40,14 @@ def _open(request: Request, path: Path) -> PackageStream:
 
 
 class PackageStream:
-    """`state` holds what a stitched state starts from, or the very buffers that a stateful program writes."""
+    """`state` has the tensors that a stitched state starts from, or the buffers that a stateful program writes."""
 
     def __init__(self, model: Any, state: Mapping[str, Tensor], stitched: bool) -> None:
         self._model = model
         self._names = list(state)
         self._buffers = [] if stitched else list(state.values())
         self.results: list[Tensor] = [torch.empty(0), *(state.values() if stitched else ())]
-        """Of the last call: y, and a stitched state."""
+        """The results of the last call: y, and a stitched state."""
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -61,7 +61,7 @@ class PackageStream:
             self.results[1:] = [state[name] for name in self._names]
 
     def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Inductor returns an h that lies in y's last row, and y is the caller's: a stitched one is copied."""
+        """A stitched y is copied: Inductor returns an h that is a view of y's last row, and the caller may change y."""
         if len(self.results) == 1:
             y: Tensor = self._model(x)
             return y
@@ -73,9 +73,11 @@ class PackageStream:
 
 
 class PackageBound(SynchronousBound):
-    """One frame of Python above the package's runner, which takes a list and returns one. What a call returned is, with
-    the next x for y, what the next one takes. Where the network has swept the interpreter out of the cache, a list of
-    its own would cost 1 µs and inference mode 1.5."""
+    """One frame of Python above the package's runner, which takes a list and returns a list.
+
+    The results of a call are the arguments of the next one, with the next x in the place of y. A new list for each call
+    would cost 1 µs, and inference mode 1.5 µs, where the network has removed the interpreter from the cache.
+    """
 
     def __init__(self, stream: PackageStream, run: Any, ring: Sequence[Tensor], to_numpy: ToNumpy) -> None:
         self._stream = stream
@@ -93,33 +95,33 @@ class PackageBound(SynchronousBound):
             return {"y": self._to_numpy(self._stream.results[0].clone())}
 
 
-def _make(request: Request, source: str, path: Path) -> Artifact:
-    passes = request.strategy.copies
-    module = recorded_module(request, network(request))
-    with recording(request):
+def _compile(request: Request, source: str, path: Path) -> Artifact:
+    copies = request.strategy.copies
+    module = module_to_trace(request, network(request))
+    with tracing_settings(request):
         try:
-            exported = torch.export.export(module, example_inputs(request), strict=passes is not None)
+            exported = torch.export.export(module, example_inputs(request), strict=copies is not None)
             torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
         except Exception as error:
-            raise failed("AOTInductor", error) from error
+            raise build_error("AOTInductor", error) from error
     code = _code(path)
     return Artifact(
         source_digest=source,
         digest=sha256(source, code),
         nbytes=path.stat().st_size,
         operations={OperationStage.COMPILED: calls(code)},
-        lowered=lowered_code(request.model, code, passes or 1),
+        lowered=lowered_code(request.model, code, copies or 1),
         origin=origin(request),
         math="exact",
         notes=(
             *notes(request),
-            "bound calls go to the package's runner, past the checks of the Python callable",
+            "bound calls use the package's runner, without the checks of its Python callable",
         ),
     )
 
 
 def _code(path: Path) -> str:
-    """The generated C++ that lies in the package beside its machine code."""
+    """The generated C++ in the package, which is beside its machine code."""
     with zipfile.ZipFile(path) as package:
         names = sorted(name for name in package.namelist() if name.endswith(".cpp"))
         return "\n".join(package.read(name).decode() for name in names)

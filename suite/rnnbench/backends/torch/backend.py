@@ -1,4 +1,4 @@
-"""TorchBackend: what is installed, what it can be asked for, and which route builds it."""
+"""TorchBackend: the installed versions, the supported requests, and the route that builds a request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TorchBackend:
         reason = unsupported(request)
         if reason:
             return Support("unsupported", reason, UPSTREAM.get(reason, ""))
-        # A pool of compiling processes would outlive the build, and be counted in it.
+        # A pool of compiler processes would outlive the build and be counted in it.
         environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
         if request.strategy.time == "fused" and request.model.direction == "reverse":
-            reason = "nn's RNNs run forward or both ways: x and y are flipped around the forward one"
+            reason = "nn's RNNs run forward or in both directions. x and y are flipped around the forward RNN."
             return Support("emulated", reason, environment=environment, covers=covered(request))
         return Support("native", environment=environment, covers=covered(request))
 
@@ -38,7 +38,11 @@ class TorchBackend:
 
         torch.set_num_threads(request.threads)
         route = importlib.import_module(f"rnnbench.backends.torch.{request.route}")
-        built, open_stream = route.build(request, cache)
+        cached_build, open_stream = route.build(request, cache)
         return TorchProgram(
-            request, built.artifact, built.cached, open_stream, lambda: self.build(of_one_step(request), cache)
+            request,
+            cached_build.artifact,
+            cached_build.cached,
+            open_stream,
+            lambda: self.build(of_one_step(request), cache),
         )

@@ -1,7 +1,7 @@
-"""Route compile: torch.compile of the whole module as one graph, kept as a function that loads without compiling.
+"""Route compile: torch.compile of the whole module as one graph, saved as a function that loads without compiling.
 
-`aot_compile` is torch.compile's own way to a function that can be saved. Beside it the cache has Inductor's folder,
-with the machine code that the function loads.
+`aot_compile` of torch.compile gives a function that can be saved. Inductor's folder, beside it in the cache, has the
+machine code that the function loads.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from torch._guards import TracingContext, tracing
 from torch._inductor.utils import run_and_get_code
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch.generated import calls, lowered_code
-from rnnbench.backends.torch.inductor import failed, inductor_in, network, notes, origin, recording
-from rnnbench.backends.torch.network import example_inputs, held_state, recorded_module
-from rnnbench.backends.torch.recorded import RecordedStream
-from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
+from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
+from rnnbench.backends.torch.inductor_code import calls, lowered_code
+from rnnbench.backends.torch.network import example_inputs, module_to_trace, stream_state
+from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener
+from rnnbench.backends.torch.traced_stream import TracedStream
 
 OPTIONS: dict[str, Any] = {
     "cpp_wrapper": True,
     "size_asserts": False,
     "guard_filter_fn": torch.compiler.skip_all_guards_unsafe,
 }
-"""Calls between kernels in C++ and not in Python, which takes a third off an unrolled LSTM of 128; and no guards, which
-would check once more in every call what the session has checked."""
+"""C++ instead of Python calls the kernels, which saves a third of the time of an unrolled LSTM of 128 units. There are
+no guards, because they would repeat in every call the checks that the session has made."""
 
 
-def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
-    """The compiled function in the cache, loaded with the module whose weights and buffers it reads."""
+def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
+    """The compiled function in the cache, which is loaded with the module whose weights and buffers it reads."""
     source = source_digest(request)
-    whole = network(request)
+    rnn = network(request)
     with inductor_in(cache):
-        found = kept(cache, source, partial(_make, request, whole, source))
-    return found, partial(_open, request, whole, found.path, cache)
+        function = load_or_build(cache, source, partial(_compile, request, rnn, source))
+    return function, partial(_open, request, rnn, function.path, cache)
 
 
-def _open(request: Request, whole: nn.Module, path: Path, cache: Path) -> RecordedStream:
-    module = recorded_module(request, whole)
-    # What was saved of a scan (torch 2.13) installs a guard where it is loaded, and looks for a trace to install it in.
+def _open(request: Request, rnn: nn.Module, path: Path, cache: Path) -> TracedStream:
+    module = module_to_trace(request, rnn)
+    # A saved scan (torch 2.13) installs a guard when it is loaded, and needs a tracing context for that.
     with inductor_in(cache), tracing(TracingContext(None)), path.open("rb") as file:
         function: Any = torch.compiler.load_compiled_function(file, external_data={"module": module})
     function.disable_guard_check()
-    return RecordedStream(function, function, held_state(request, module), request.strategy.state == "stitched")
+    return TracedStream(function, function, stream_state(request, module), request.strategy.state == "stitched")
 
 
-def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifact:
-    module = recorded_module(request, whole)
+def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Artifact:
+    module = module_to_trace(request, rnn)
 
     def program(*arguments: Tensor) -> Any:
         return module(*arguments)
@@ -60,11 +60,11 @@ def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifa
         graph: Any = torch.compile(program, fullgraph=True, dynamic=False, options=OPTIONS)
         return graph.aot_compile((example_inputs(request), {}))
 
-    with recording(request):
+    with tracing_settings(request):
         try:
             function, codes = run_and_get_code(compiled)
         except Exception as error:
-            raise failed("torch.compile", error) from error
+            raise build_error("torch.compile", error) from error
     function.save_compiled_function(str(path), external_data={"module": module})
     code = "\n".join(codes)
     return Artifact(
@@ -78,6 +78,6 @@ def _make(request: Request, whole: nn.Module, source: str, path: Path) -> Artifa
         flags=tuple(f"{name}={value}" for name, value in OPTIONS.items() if value in (True, False)),
         notes=(
             *notes(request),
-            "dispatch guards are dropped: the session has checked what they would check",
+            "the function is called without guards: the session makes the checks that they would repeat",
         ),
     )

@@ -1,4 +1,4 @@
-"""Route eager: operators called from Python, one by one; nn's own RNN, or the cell authored as a loop."""
+"""Route eager: Python calls the operators one by one. They are nn's RNN, or the authored cell in a loop."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.fused import FusedStream, dispatched, lowered
-from rnnbench.backends.torch.library import ONEDNN_FROM, library_module, uses_onednn
+from rnnbench.backends.torch.library import ONEDNN_MIN_STEPS, library_module, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
 from rnnbench.backends.torch.packed import PackedStream
-from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
+from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
 from rnnbench.backends.torch.stream import DTYPES, Opener, Stream, inference
 
 
-def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
-    """The prepared weights in the cache, and what opens a stream over them."""
+def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
+    """The prepared weights in the cache, and the function that opens a stream over them."""
     dtype = DTYPES[request.precision.compute]
     source = source_digest(request)
     if request.strategy.time == "fused":
-        found = kept(cache, source, lambda path: _make_fused(request, dtype, path, source))
+        weights = load_or_build(cache, source, lambda path: _make_fused(request, dtype, path, source))
         with inference(True):
-            module = library_module(request.model, dtype, torch.load(found.path))
-        return found, lambda: _library_stream(request, module, dtype)
-    found = kept(cache, source, lambda path: _make_looped(request, dtype, path, source))
+            module = library_module(request.model, dtype, torch.load(weights.path))
+        return weights, lambda: _library_stream(request, module, dtype)
+    weights = load_or_build(cache, source, lambda path: _make_looped(request, dtype, path, source))
     with inference(True):
-        constants = torch.load(found.path)
-    return found, lambda: LoopedStream(request, dtype, constants)
+        constants = torch.load(weights.path)
+    return weights, lambda: LoopedStream(request, dtype, constants)
 
 
 def _library_stream(request: Request, module: nn.RNNBase, dtype: torch.dtype) -> Stream:
@@ -42,16 +42,16 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
     weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(model)}
     stream = _library_stream(request, library_module(model, dtype, weights), dtype)
     x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype)
-    lengths = _of_different_lengths(request) if request.ragged else None
+    lengths = _different_lengths(request) if request.ragged else None
     kernels = dispatched(partial(stream.step, x, lengths))
     payload = _saved(weights, path)
     onednn = request.ragged or uses_onednn(request)
     if request.ragged:
-        note = "rows are packed, longest first; a bound call finds them packed, and unpacks y"
+        note = "rows are packed, longest first; for bound calls they are packed beforehand, and the call unpacks y"
     elif onednn:
-        note = f"oneDNN's LSTM packs its weights in every call: it pays from {ONEDNN_FROM} steps a call on"
+        note = f"oneDNN's LSTM packs its weights in every call: it is faster from {ONEDNN_MIN_STEPS} steps a call on"
     else:
-        note = "the operator loops in C++ over the kernels of a step"
+        note = "the operator is a loop in C++ over the kernels of one step"
     return Artifact(
         source_digest=source,
         digest=sha256(source, *(f"{name} {count}" for name, count in kernels.items())),
@@ -61,12 +61,12 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         origin="library",
         math="exact",
         flags=(f"mkldnn={'on' if onednn else 'off'}",),
-        notes=(note, "bound calls go to the operator, past nn's checks of its arguments"),
+        notes=(note, "bound calls use the operator, without nn's checks of its arguments"),
     )
 
 
-def _of_different_lengths(request: Request) -> Tensor:
-    """Where all rows of a packed chunk have one length, and only there, torch takes oneDNN's LSTM."""
+def _different_lengths(request: Request) -> Tensor:
+    """torch uses oneDNN's LSTM only where all rows of a packed chunk are equally long."""
     return (request.strategy.chunk - torch.arange(request.batch)).clamp(min=1)
 
 
@@ -83,7 +83,7 @@ def _make_looped(request: Request, dtype: torch.dtype, path: Path, source: str) 
         math="exact",
         notes=(
             "the input projection of a chunk is one product before its loop",
-            "every operation writes a tensor allocated beforehand; a product and the sum after it are one call",
+            "outputs of operations are allocated beforehand; a product and the sum after it are one call",
         ),
     )
 

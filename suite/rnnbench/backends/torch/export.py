@@ -1,7 +1,7 @@
 """torch.nn's RNNs as pure functions for torch.export: the public face of this package, for other compilers.
 
-torch is imported by `module` and not before. torch.export has no RNN operator: it writes an nn.LSTM out step by step,
-so every size is fixed in what it makes.
+Only `module` imports torch. torch.export has no RNN operator: it writes an nn.LSTM out step by step, so every size is
+fixed in its result.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ SOURCES = Path(__file__).parent
 
 
 def unsupported(request: Request) -> str:
-    """Why torch has no module for a request; empty where it has one."""
+    """Why torch.nn has no module for a request; empty where it has one."""
     if request.strategy.time != "fused":
-        return "the route imports torch.nn's own RNNs, which torch.export writes out step by step: ask for time fused"
+        return "The route imports torch.nn's RNNs, which torch.export writes out step by step: it has time fused only."
     if request.model.direction == "reverse":
-        return "torch.nn has no RNN that only runs backwards"
+        return "torch.nn has no RNN that only runs backwards."
     return support.unsupported(replace(request, route="eager"))
 
 
 def argument_shapes(request: Request) -> tuple[Shape, ...]:
-    """The shapes of the function's arguments: x and, where the state is carried, h (and c)."""
+    """The shapes of the function's arguments: x and, unless the state is `none`, h (and c)."""
     state = request.model.state_shapes(request.batch).values() if request.strategy.state != "none" else ()
     return (request.strategy.chunk, request.batch, request.model.input), *state
 
 
 def module(request: Request) -> Any:
-    """step(x, h, c) → (y, h, c), or step(x) → (y,) from zeros, as an nn.Module."""
+    """An nn.Module: step(x, h, c) → (y, h, c), or step(x) → (y,), which starts from zeros."""
     import torch
 
     from rnnbench.backends.torch.library import library_module

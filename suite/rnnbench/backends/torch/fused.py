@@ -1,4 +1,4 @@
-"""Route eager, library: nn.LSTM, nn.GRU and nn.RNN as users call them, and the operators under them."""
+"""Route eager, library: nn.LSTM, nn.GRU and nn.RNN for public calls, and their operators for bound calls."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.rnn.spec import Model
 
 WITHOUT_ONEDNN = Lock()
-"""Held by a call without oneDNN: the switch is the whole process's, and another thread would switch it on again."""
+"""A call without oneDNN takes this lock: the switch is one for the process, and another thread would turn it on."""
 
 
 class FusedStream(PreparedStream):
-    """A library module with its state: zeros in every call, what the last call returned, or buffers written in place.
+    """nn's module with its state: zeros in every call, the tensors of the last call, or buffers written in place.
 
-    A prepared call goes to the operator straight: nn's own checks cost 14 µs, two thirds of an LSTM step of 128.
+    A prepared call uses the operator: the checks in nn's module cost 14 µs, two thirds of an LSTM step of 128 units.
     """
 
     def __init__(self, request: Request, module: nn.RNNBase, dtype: torch.dtype) -> None:
         model = request.model
         shapes = model.state_shapes(request.batch)
         self._names = list(shapes)
-        self._held = tuple(torch.zeros(shape, dtype=dtype) for shape in shapes.values())
+        self._tensors = tuple(torch.zeros(shape, dtype=dtype) for shape in shapes.values())
         self._module = module
-        self._keep = {"none": _forget, "stitched": self._replace, "stateful": self._overwrite}[request.strategy.state]
+        self._store = {"none": _discard, "stitched": self._replace, "stateful": self._overwrite}[request.strategy.state]
         self._flips = model.direction == "reverse"
         self._onednn = uses_onednn(request)
         self._operator = operator_of(model)
@@ -41,10 +41,10 @@ class FusedStream(PreparedStream):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        return dict(zip(self._names, self._held, strict=True))
+        return dict(zip(self._names, self._tensors, strict=True))
 
     def write(self, state: Mapping[str, Tensor]) -> None:
-        self._keep([state[name] for name in self._names])
+        self._store([state[name] for name in self._names])
 
     def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         return self._run(self._call_module, x)
@@ -64,7 +64,7 @@ class FusedStream(PreparedStream):
                     y, *state = call(x)
                 finally:
                     torch._C._set_mkldnn_enabled(True)
-        self._keep(state)
+        self._store(state)
         return y.flip(0) if self._flips else y
 
     def _call_module(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -75,34 +75,34 @@ class FusedStream(PreparedStream):
         return self._operator(x, self._initial(), *self._settings)
 
     def _initial(self) -> Tensor | tuple[Tensor, ...]:
-        return self._held if len(self._held) > 1 else self._held[0]
+        return self._tensors if len(self._tensors) > 1 else self._tensors[0]
 
     def _replace(self, state: list[Tensor]) -> None:
-        self._held = tuple(state)
+        self._tensors = tuple(state)
 
     def _overwrite(self, state: list[Tensor]) -> None:
-        for held, new in zip(self._held, state, strict=True):
-            held.copy_(new)
+        for buffer, new in zip(self._tensors, state, strict=True):
+            buffer.copy_(new)
 
 
-def _forget(state: list[Tensor]) -> None:
+def _discard(state: list[Tensor]) -> None:
     """Every call starts from zeros."""
 
 
 def operator_of(model: Model) -> Callable[..., tuple[Tensor, ...]]:
-    """The operator under nn's module."""
+    """The operator that nn's module of this model calls."""
     name = f"rnn_{model.activation}" if model.cell == "rnn" else model.cell
     operator: Callable[..., tuple[Tensor, ...]] = getattr(torch, name)
     return operator
 
 
 def settings_of(model: Model, module: nn.RNNBase) -> tuple[Any, ...]:
-    """Its arguments after the state: weights, bias, layers, dropout, training, both ways."""
+    """The operator's arguments after the state: weights, bias, layers, dropout, training, bidirectional."""
     return list(module.parameters()), model.bias, model.layers, 0.0, False, model.direction == "bidirectional"
 
 
-class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the kernels that calls inside it come to."""
+class KernelCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the kernels that torch dispatches to inside it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -114,14 +114,14 @@ class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def dispatched(step: Callable[[], Tensor]) -> dict[str, int]:
-    """Kernels of one call, by name. Outside inference mode, in which the operator would be told of as a whole."""
-    with Dispatched() as mode, torch.no_grad():
+    """The kernels of one call, by name. In inference mode torch would dispatch the whole operator, so it is off."""
+    with KernelCounter() as mode, torch.no_grad():
         step()
     return dict(sorted(mode.kernels.items()))
 
 
 def lowered(model: Model, kernels: Mapping[str, int]) -> str:
-    """oneDNN has a kernel for a layer's sequence; all else is a loop in C++ over the kernels of a step."""
+    """oneDNN has one kernel for all steps of a layer. Everything else is a loop in C++ over the kernels of one step."""
     if kernels.get(ONEDNN_KERNEL):
         return "fused"
     return f"looped {model.layers * model.directions}"

@@ -1,4 +1,4 @@
-"""What the routes through Inductor share: their module, its folder, and a loop that it keeps one."""
+"""What the routes through Inductor share: the module to trace, Inductor's folder, and a loop that stays a loop."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn.cells import CellBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
-SAID = 600
-"""Characters that are kept of either end of a message."""
+MESSAGE_END_CHARACTERS = 600
+"""A long error message is cut to this number of characters at its start and at its end."""
 
 
 class Scan(nn.Module):
-    """The body, or `copies` of it, under torch's scan operator, which Inductor makes a loop of."""
+    """The body, or `copies` of it, in torch's scan operator, which Inductor compiles to a loop."""
 
     def __init__(self, body: CellBody[Tensor], backward: bool, example: State, copies: int) -> None:
         super().__init__()
         self._copies = copies
         self._backward = backward
         self._block = Unrolled(body, backward, example)
-        # Export lifts a module's buffers into the operator's subgraph, and no tensors of other objects.
+        # torch.export passes the buffers of modules into the operator's subgraph, but not the tensors of other objects.
         for name, value in list(vars(body).items()):
             if isinstance(value, Tensor):
                 self.register_buffer(name, value)
 
     def forward(self, projected: Tensor, *state: Tensor) -> State:
-        def step(held: State, rows: Tensor) -> tuple[State, Tensor]:
-            y, *new = self._block(rows, *held)
-            return tuple(new), y
+        def step(old_state: State, rows: Tensor) -> tuple[State, Tensor]:
+            y, *new_state = self._block(rows, *old_state)
+            return tuple(new_state), y
 
         final, y = scan(
             step, state, projected.view(-1, self._copies, *projected.shape[1:]), dim=0, reverse=self._backward
@@ -48,13 +48,13 @@ class Scan(nn.Module):
 
 
 def network(request: Request) -> nn.Module:
-    """What a request asks for: nn's own module, or the authored cell under a scan, or a copy of it for each step."""
+    """The module of a request: nn's RNN, the authored cell in a scan, or a copy of the cell for each step."""
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.model)}
         return Library(library_module(request.model, dtype, weights), request.model.direction == "reverse")
-    passes = request.strategy.copies
-    return Network(request, partial(Scan, copies=passes) if passes else Unrolled)
+    copies = request.strategy.copies
+    return Network(request, partial(Scan, copies=copies) if copies else Unrolled)
 
 
 def origin(request: Request) -> Origin:
@@ -65,21 +65,21 @@ def notes(request: Request) -> tuple[str, ...]:
     if request.strategy.time != "fused":
         return ("the input projection of a chunk is one product before its loop",)
     if uses_onednn(request):
-        return ("nn's operator stays one call of oneDNN's LSTM, which packs its weights in every call",)
-    return ("nn's operator is written out step by step, and compiled like a cell of one's own",)
+        return ("nn's operator becomes one call of oneDNN's LSTM, which packs its weights in every call",)
+    return ("nn's operator is written out step by step and compiled like an authored cell",)
 
 
-def failed(what: str, error: Exception) -> BuildError:
-    """Export gives its reason first and a C++ compiler last: of a long message, both ends."""
-    said = str(error)
-    if len(said) > 2 * SAID:
-        said = f"{said[:SAID]}\n…\n{said[-SAID:]}"
-    return BuildError(f"{what} failed: {type(error).__name__}: {said}")
+def build_error(compiler: str, error: Exception) -> BuildError:
+    """The error with both ends of a long message: torch.export gives the reason first, a C++ compiler gives it last."""
+    message, end = str(error), MESSAGE_END_CHARACTERS
+    if len(message) > 2 * end:
+        message = f"{message[:end]}\n…\n{message[-end:]}"
+    return BuildError(f"{compiler} failed: {type(error).__name__}: {message}")
 
 
 @contextmanager
-def recording(request: Request) -> Iterator[None]:
-    """nn's RNNs may be recorded; and oneDNN's LSTM is in what is recorded only where it pays."""
+def tracing_settings(request: Request) -> Iterator[None]:
+    """While torch traces a request: nn's RNNs are allowed, and oneDNN is on only where its LSTM is the faster one."""
     fused = request.strategy.time == "fused"
     torch._C._set_mkldnn_enabled(not fused or uses_onednn(request))
     try:
@@ -91,13 +91,13 @@ def recording(request: Request) -> Iterator[None]:
 
 @contextmanager
 def inductor_in(cache: Path) -> Iterator[None]:
-    """Inductor reads its folder from the environment whenever it looks there."""
-    before = os.environ.get(FOLDER)
+    """Inductor's folder is in `cache`. Inductor reads the folder's name from the environment at each access."""
+    previous = os.environ.get(FOLDER)
     os.environ[FOLDER] = str(cache.resolve() / "inductor")
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[FOLDER]
         else:
-            os.environ[FOLDER] = before
+            os.environ[FOLDER] = previous

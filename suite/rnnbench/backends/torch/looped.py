@@ -1,4 +1,4 @@
-"""Route eager, authored: a Python loop over the recorded cell, for each layer and direction."""
+"""Route eager, authored: a Python loop over the recorded calls of the cell, for each layer and direction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import OperationStage, Request
+from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
-from rnnbench.backends.torch.tape import Tape, in_place
 from rnnbench.rnn.cells import cell_body
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Layer
@@ -25,7 +25,7 @@ class Loop:
 
     def __init__(
         self,
-        tape: Tape,
+        recorder: Recorder,
         model: Model,
         layer: Layer,
         x: Tensor,
@@ -33,53 +33,53 @@ class Loop:
         y: Tensor,
         *,
         backward: bool,
-        beyond: Tensor | None,
+        padding: Tensor | None,
     ) -> None:
         self.length, batch, _ = x.shape
-        body = cell_body(tape, model, layer)
+        body = cell_body(recorder, model, layer)
         projected = body.project(x.view(self.length * batch, -1)).view(self.length, batch, -1).unbind()
-        self.project = tape.take()
-        # A tensor copied to itself is left alone, so a chunk of one step has no copy.
+        self.project = recorder.take()
+        # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
         new = body.advance(current, tuple(state))
-        self.advance = in_place(tape.take(), state, new)
-        self._once = [entry.call() for entry in self.project]
-        self._each = [entry.call() for entry in self.advance]
+        self.advance = in_place(recorder.take(), state, new)
+        self._projection_calls = [recorded.call() for recorded in self.project]
+        self._step_calls = [recorded.call() for recorded in self.advance]
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
-        self._steps = [(partial(current.copy_, projected[t]), _stored(y, state, beyond, t)) for t in order]
+        self._steps = [(partial(current.copy_, projected[t]), _stores(y, state, padding, t)) for t in order]
 
     def __call__(self) -> None:
-        for call in self._once:
+        for call in self._projection_calls:
             call()
-        each = self._each
-        for load, store in self._steps:
+        step_calls = self._step_calls
+        for load, stores in self._steps:
             load()
-            for call in each:
+            for call in step_calls:
                 call()
-            for call in store:
+            for call in stores:
                 call()
 
 
-def _stored(y: Tensor, state: Sequence[Tensor], beyond: Tensor | None, t: int) -> tuple[Callable[[], object], ...]:
-    """After step t: y is the state; that of rows which have ended, or in a backward loop not begun, is zero."""
-    ended = () if beyond is None else tuple(partial(held.masked_fill_, beyond[t], 0.0) for held in state)
-    return (*ended, partial(y[t].copy_, state[0]))
+def _stores(y: Tensor, state: Sequence[Tensor], padding: Tensor | None, t: int) -> tuple[Callable[[], object], ...]:
+    """The calls after step t: set the state of rows to zero where t is padding, and copy h to y."""
+    zeroings = () if padding is None else tuple(partial(tensor.masked_fill_, padding[t], 0.0) for tensor in state)
+    return (*zeroings, partial(y[t].copy_, state[0]))
 
 
 class LoopedStream(PreparedStream):
-    """A whole model over one chunk, in tensors allocated once: every call writes the same y [chunk, batch, width].
+    """A model over one chunk, in tensors that are allocated once. Every call writes the same y [chunk, batch, width].
 
-    `constants`: those of another stream of the same request, to share them.
+    `constants` are those of another stream of the same request, which share them.
     """
 
     def __init__(self, request: Request, dtype: torch.dtype, constants: Sequence[Tensor] = ()) -> None:
         model, chunk, batch = request.model, request.strategy.chunk, request.batch
         self._x = torch.zeros(chunk, batch, model.input, dtype=dtype)
         self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in model.state_shapes(batch).items()}
-        self._beyond = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
-        """Which steps of the chunk in `_x` are beyond their row's length."""
+        self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
+        """True for steps of the chunk in `_x` that are padding: beyond their row's length."""
         self._loops: list[Loop] = []
-        tape = Tape(dtype, constants)
+        recorder = Recorder(dtype, constants)
         y = self._x
         for number in range(model.layers):
             x, y = y, torch.zeros(chunk, batch, model.width, dtype=dtype)
@@ -88,10 +88,12 @@ class LoopedStream(PreparedStream):
                 state = [tensor[row] for tensor in self.state.values()]
                 backward = direction == 1 or model.direction == "reverse"
                 layer = request.weights.row(row)
-                self._loops.append(Loop(tape, model, layer, x, state, side, backward=backward, beyond=self._beyond))
+                self._loops.append(
+                    Loop(recorder, model, layer, x, state, side, backward=backward, padding=self._padding)
+                )
         self._y = y
         self._start = [tensor.zero_ for tensor in self.state.values()] if request.strategy.state == "none" else []
-        self.constants = tape.constants
+        self.constants = recorder.constants
 
     def write(self, state: Mapping[str, Tensor]) -> None:
         for name, tensor in state.items():
@@ -103,9 +105,9 @@ class LoopedStream(PreparedStream):
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         loads: list[Callable[[], object]] = [partial(self._x.copy_, x)]
         if lengths is not None:
-            assert self._beyond is not None, "a stream with lengths has room for them"
-            beyond = torch.arange(len(x))[:, None] >= lengths
-            loads.append(partial(self._beyond.copy_, beyond[..., None]))
+            assert self._padding is not None, "a stream with lengths has a padding mask"
+            padding = torch.arange(len(x))[:, None] >= lengths
+            loads.append(partial(self._padding.copy_, padding[..., None]))
         return partial(self._run, loads)
 
     def _run(self, loads: Sequence[Callable[[], object]]) -> Tensor:
@@ -119,15 +121,15 @@ class LoopedStream(PreparedStream):
 
     def operations(self) -> dict[OperationStage, dict[str, int]]:
         """Calls into torch by name: those before the loop, and those of one step."""
-        once = Counter(entry.name for loop in self._loops for entry in loop.project)
-        each = Counter(entry.name for loop in self._loops for entry in loop.advance)
-        return {OperationStage.COMPILED: dict(once + each)}
+        projection = Counter(recorded.name for loop in self._loops for recorded in loop.project)
+        step = Counter(recorded.name for loop in self._loops for recorded in loop.advance)
+        return {OperationStage.COMPILED: dict(projection + step)}
 
     def lowered(self) -> str:
         return f"looped {len(self._loops)}"
 
     def listing(self) -> Iterator[str]:
-        """Every call with the shapes of its tensors, in order: the program, for its digest."""
+        """Every call with the shapes of its tensors, in order. The digest of the program is made from it."""
         for loop in self._loops:
             yield f"project, then {loop.length} steps"
             yield from map(str, (*loop.project, *loop.advance))

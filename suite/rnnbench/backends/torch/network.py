@@ -1,4 +1,4 @@
-"""A whole model as an nn.Module of the authored cell, for the routes that record programs."""
+"""A model as an nn.Module of the authored cell, for the routes that trace programs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rnnbench.rnn.cells import CellBody, cell_body
 
 State = tuple[Tensor, ...]
 MakeLoop = Callable[[CellBody[Tensor], bool, State], nn.Module]
-"""From a body, whether it runs backwards, and examples of one step's projection and state, to a module that takes it
-along projected inputs [steps, batch, gates·hidden] from a state: (projected, h, c) gives (y, h, c)."""
+"""Makes the module that runs a cell body over all steps. Its arguments are the body, whether it runs backwards, and
+examples of one step's projection and state. The module takes (projected [steps, batch, gates·hidden], h, c) and returns
+(y, h, c)."""
 
 
 class Network(nn.Module):
-    """forward(x, h, c) gives (y, h, c); where every call starts from zeros, forward(x) gives y."""
+    """forward(x, h, c) returns (y, h, c). With state `none`, forward(x) starts from zeros and returns y."""
 
     def __init__(self, request: Request, make_loop: MakeLoop) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class Network(nn.Module):
 
 
 class Stateful(nn.Module):
-    """A network with its state in buffers, which forward(x) writes in place; it gives y."""
+    """A network with its state in buffers: forward(x) writes them in place and returns y."""
 
     def __init__(self, network: nn.Module, state: Mapping[str, Tensor]) -> None:
         super().__init__()
@@ -72,10 +73,10 @@ class Stateful(nn.Module):
             self.register_buffer(name, tensor)
 
     def forward(self, x: Tensor) -> Tensor:
-        held = [self.get_buffer(name) for name in self._names]
+        buffers = [self.get_buffer(name) for name in self._names]
         y: Tensor
-        y, *final = self._network(x, *held)
-        for buffer, new in zip(held, final, strict=True):
+        y, *final = self._network(x, *buffers)
+        for buffer, new in zip(buffers, final, strict=True):
             buffer.copy_(new)
         return y
 
@@ -96,14 +97,14 @@ class Unrolled(nn.Module):
         return (torch.stack(outputs[::-1] if self.backward else outputs), *state)
 
 
-def recorded_module(request: Request, network: nn.Module) -> nn.Module:
-    """What a route records: the network; with buffers of its own for the state where the strategy is stateful."""
+def module_to_trace(request: Request, network: nn.Module) -> nn.Module:
+    """The module that a route traces: the network, with its state in buffers where the strategy is stateful."""
     module = Stateful(network, zero_state(request)) if request.strategy.state == "stateful" else network
     return module.eval()
 
 
-def held_state(request: Request, module: nn.Module) -> dict[str, Tensor]:
-    """What a stream over `module` holds: nothing, zeros to pass in, or the buffers that the module writes."""
+def stream_state(request: Request, module: nn.Module) -> dict[str, Tensor]:
+    """The state of a stream over `module`: nothing, zeros to pass in, or the buffers that the module writes."""
     if request.strategy.state == "none":
         return {}
     buffers = dict(module.named_buffers())
@@ -117,7 +118,7 @@ def zero_state(request: Request) -> dict[str, Tensor]:
 
 
 def example_inputs(request: Request) -> State:
-    """Arguments of the recorded module, zeros all: x, or x and the state where that is stitched."""
+    """Zeros as arguments of the traced module: x, and the state where it is stitched."""
     dtype = DTYPES[request.precision.compute]
     x = torch.zeros(request.strategy.chunk, request.batch, request.model.input, dtype=dtype)
     return (x, *zero_state(request).values()) if request.strategy.state == "stitched" else (x,)

@@ -1,4 +1,4 @@
-"""The cell's primitives as torch's operators, each with a result of its own: for programs that torch itself records."""
+"""The cell's primitives as torch's operators, each of which returns a new tensor: for programs that torch traces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Operators:
-    """Constants are handed out by a module that owns them, so that they are its buffers and no inputs."""
+    """The primitives. The module of a cell owns the constants, so that they are its buffers and not its inputs."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype

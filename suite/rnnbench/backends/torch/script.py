@@ -1,4 +1,4 @@
-"""Route script: TorchScript, deprecated by PyTorch. A traced copy of the body for each step, or a scripted loop."""
+"""Route script: TorchScript, deprecated by PyTorch. A trace of all steps, or a scripted loop over traced steps."""
 
 from __future__ import annotations
 
@@ -14,62 +14,62 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch.counting import lowered, steps_in
-from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, held_state, recorded_module
-from rnnbench.backends.torch.recorded import RecordedStream
-from rnnbench.backends.torch.store import Kept, kept, sha256, source_digest
+from rnnbench.backends.torch.counting import cell_copies, lowered
+from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, module_to_trace, stream_state
+from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
+from rnnbench.backends.torch.traced_stream import TracedStream
 from rnnbench.rnn.cells import CellBody
 
 jit: Any = torch.jit  # untyped
 
 WARM_CALLS = 3
-"""The executor profiles the first call and optimises in the next ones."""
+"""Calls before a session is used: the executor profiles the first one and optimises in the next ones."""
 
 
-def build(request: Request, cache: Path) -> tuple[Kept, Opener]:
-    """The frozen module in the cache, loaded anew for every stream, whose state is in its buffers."""
+def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
+    """The frozen module in the cache. Every stream loads it again, because its state is in the module's buffers."""
     source = source_digest(request)
-    with inference(True), _deprecated():
-        found = kept(cache, source, partial(_make, request, source))
-    return found, partial(_open, request, found.path)
+    with inference(True), _without_deprecation_warnings():
+        module = load_or_build(cache, source, partial(_trace, request, source))
+    return module, partial(_open, request, module.path)
 
 
 @contextmanager
-def _deprecated() -> Iterator[None]:
-    """TorchScript says in every call that it is deprecated; `docs/backends/torch.md` says it once."""
+def _without_deprecation_warnings() -> Iterator[None]:
+    """TorchScript warns in every call that it is deprecated. `docs/backends/torch.md` says so once."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`torch\.jit\.", DeprecationWarning)
         yield
 
 
-def _open(request: Request, path: Path) -> RecordedStream:
-    with _deprecated():
+def _open(request: Request, path: Path) -> TracedStream:
+    with _without_deprecation_warnings():
         module = jit.load(path)
     for _ in range(WARM_CALLS):
         module.forward(*example_inputs(request))
-    held = held_state(request, module)
-    for tensor in held.values():
+    state = stream_state(request, module)
+    for tensor in state.values():
         tensor.zero_()
-    return RecordedStream(module, module.forward, held, request.strategy.state == "stitched")
+    return TracedStream(module, module.forward, state, request.strategy.state == "stitched")
 
 
-def _make(request: Request, source: str, path: Path) -> Artifact:
-    passes = request.strategy.copies
-    make_loop = partial(scripted_loop, copies=passes) if passes else Unrolled
-    module = recorded_module(request, Network(request, make_loop))
-    recorded = jit.trace(module, example_inputs(request), check_trace=False)
-    frozen = jit.freeze(recorded)
+def _trace(request: Request, source: str, path: Path) -> Artifact:
+    copies = request.strategy.copies
+    make_loop = partial(scripted_loop, copies=copies) if copies else Unrolled
+    module = module_to_trace(request, Network(request, make_loop))
+    traced = jit.trace(module, example_inputs(request), check_trace=False)
+    frozen = jit.freeze(traced)
     jit.save(frozen, path)
     for _ in range(WARM_CALLS):
         frozen.forward(*example_inputs(request))
     executed = jit.last_executed_optimized_graph()
-    loops, outside = _copies(request, executed, passes or 1)
+    loops, outside = _copies(request, executed, copies or 1)
     return Artifact(
         source_digest=source,
         digest=sha256(source, str(executed)),
         nbytes=path.stat().st_size,
-        operations={OperationStage.INPUT: counted(recorded.inlined_graph), OperationStage.COMPILED: counted(executed)},
+        operations={OperationStage.INPUT: counted(traced.inlined_graph), OperationStage.COMPILED: counted(executed)},
         lowered=lowered(loops, outside),
         origin="authored",
         math="exact",
@@ -120,7 +120,7 @@ class LoopOverHC(nn.Module):
 
 
 class Single(Unrolled):
-    """One step: what `Unrolled` is over one, without taking its x apart and its y together."""
+    """`Unrolled` for a single step: without splitting x and joining y."""
 
     def forward(self, projected: Tensor, *state: Tensor) -> State:
         state = self.body.advance(projected[0], state)
@@ -128,7 +128,7 @@ class Single(Unrolled):
 
 
 def scripted_loop(body: CellBody[Tensor], backward: bool, example: State, copies: int) -> Any:
-    """The loop in TorchScript's own words, over traced copies of the step."""
+    """The loop as a TorchScript program over traced copies of the step."""
     projected, *state = example
     block = (Single if copies == 1 else Unrolled)(body, backward, example)
     traced = jit.trace(block, (projected.expand(copies, -1, -1), *state))
@@ -137,7 +137,7 @@ def scripted_loop(body: CellBody[Tensor], backward: bool, example: State, copies
 
 
 def counted(graph: Any) -> dict[str, int]:
-    """Operators by name, in all blocks."""
+    """The number of operators by name, in all blocks."""
     return dict(sorted(Counter(node.kind().removeprefix("aten::") for node in _nodes(graph)).items()))
 
 
@@ -149,10 +149,10 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 
 def _copies(request: Request, graph: Any, in_block: int) -> tuple[list[int], int]:
-    """Copies of the cell in each loop, which appends an output for each block of them, and outside of loops.
+    """The copies of the cell in each loop, and those outside loops. A loop appends one output for each block of copies.
 
-    The executor unrolls what was written as a loop into one over eight passes, and one for the rest.
+    The executor splits a loop into one over eight passes and one for the rest.
     """
     bodies = [body for node in _nodes(graph) if node.kind() == "prim::Loop" for body in node.blocks()]
-    inside = [counted(body)["append"] * in_block for body in bodies]
-    return inside, 0 if bodies else steps_in(request.model, counted(graph))
+    in_loops = [counted(body)["append"] * in_block for body in bodies]
+    return in_loops, 0 if bodies else cell_copies(request.model, counted(graph))

@@ -1,4 +1,4 @@
-"""What a build leaves in the cache: a file or folder that its route can load, and beside it what the artifact is."""
+"""Built programs in the cache: a file or folder that the route loads, and a JSON file that describes the artifact."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from rnnbench.backends.base import Artifact, Request
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A build in the cache. `cached`: it was there before."""
+class CachedBuild:
+    """A build in the cache. `cached` says whether an earlier build left it there."""
 
     path: Path
     artifact: Artifact
     cached: bool
 
 
-def kept(cache: Path, source: str, make: Callable[[Path], Artifact], suffix: str = "") -> Kept:
-    """The build of that source digest: found under `cache`, or made there by `make`, which writes the path it is given.
+def load_or_build(cache: Path, source: str, build: Callable[[Path], Artifact], suffix: str = "") -> CachedBuild:
+    """The build with that source digest: from `cache`, or made by `build`, which writes to the path that it gets.
 
-    Whole or not at all: another process may be at the same build meanwhile.
+    Files are moved to their place when they are complete, because another process may make the same build.
     """
-    path, facts = cache / f"torch-{source[:32]}{suffix}", cache / f"torch-{source[:32]}.json"
-    if path.exists() and facts.exists():
-        return Kept(path, Artifact.model_validate_json(facts.read_bytes()), True)
+    path, description = cache / f"torch-{source[:32]}{suffix}", cache / f"torch-{source[:32]}.json"
+    if path.exists() and description.exists():
+        return CachedBuild(path, Artifact.model_validate_json(description.read_bytes()), True)
     cache.mkdir(parents=True, exist_ok=True)
-    part, part_facts = (p.with_name(f"part-{os.getpid()}-{p.name}") for p in (path, facts))
-    artifact = make(part)
+    part, part_description = (p.with_name(f"part-{os.getpid()}-{p.name}") for p in (path, description))
+    artifact = build(part)
     part.replace(path)
-    part_facts.write_text(artifact.model_dump_json())
-    part_facts.replace(facts)
-    return Kept(path, artifact, False)
+    part_description.write_text(artifact.model_dump_json())
+    part_description.replace(description)
+    return CachedBuild(path, artifact, False)
 
 
 def source_digest(request: Request) -> str:
-    """SHA-256 of all that decides a program: this build of torch, the request, the weights."""
+    """SHA-256 of all that determines a program: this build of torch, the request and the weights."""
     strategy = request.strategy
     description = {
         "torch": [str(torch.__version__), torch.backends.cpu.get_cpu_capability()],

@@ -1,4 +1,4 @@
-"""What the routes can be asked for, and why not; without torch, which is not imported here."""
+"""Which requests the routes support, and the reasons for those that they do not. Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TIMES = {
     "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
-NO_PACKED = "Dynamo and torch.export refuse packed sequences, which alone tell nn's RNNs of a length for each row"
+NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
-"""The issues of reasons that have one."""
+"""The upstream issue of a reason, where there is one."""
 COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
 
@@ -23,16 +23,16 @@ def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     strategy = request.strategy
     if request.route not in TIMES:
-        return f"torch's routes are {', '.join(TIMES)}, and not {request.route}"
+        return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
     if request.precision.uniform not in DTYPES:
-        return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}"
+        return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
     if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
-        return _no_time(request)
+        return _unsupported_time(request)
     return _not_fused(request) if strategy.time == "fused" else ""
 
 
 def covered(request: Request) -> frozenset[str]:
-    """The extras that a request's program has."""
+    """The extras (`Request.extras`) that the program of a request supports."""
     if request.route == "eager":
         return frozenset({LENGTHS} if request.strategy.time == "fused" else {ACTIVATIONS, LENGTHS})
     return frozenset() if request.strategy.time == "fused" else frozenset({ACTIVATIONS})
@@ -41,19 +41,19 @@ def covered(request: Request) -> frozenset[str]:
 def _not_fused(request: Request) -> str:
     model = request.model
     if model.cell == "counter":
-        return "torch.nn has no operator that counts"
+        return "torch.nn has no module for the counter."
     if not model.reset_after:
-        return "nn.GRU applies its reset gate after the recurrent product, and this model before it"
+        return "nn.GRU applies its reset gate after the recurrent product. This model applies it before."
     if request.ragged and request.route in COMPILED:
         return NO_PACKED
     if model.other_activations:
-        return f"nn.{model.cell.upper()} has a sigmoid and a tanh of its own, and no other activations"
+        return f"nn.{model.cell.upper()} has no other activations than its own."
     if model.clip is not None or model.cell_clip is not None:
-        return f"nn.{model.cell.upper()} clips nothing"
+        return f"nn.{model.cell.upper()} has no clip."
     return ""
 
 
-def _no_time(request: Request) -> str:
+def _unsupported_time(request: Request) -> str:
     if request.route == "eager":
-        return "operators run one by one as Python calls them: there is no program in which to unroll a loop"
-    return f"a traced nn.{request.model.cell.upper()} is the eager operator again: ask torch:eager for it"
+        return "torch:eager calls operators one by one from Python: there is no program in which to unroll a loop."
+    return f"A traced nn.{request.model.cell.upper()} is the same operator as in torch:eager."

@@ -1,4 +1,4 @@
-"""Reading Inductor's generated C++: which calls it makes, and what became of a program's steps."""
+"""What Inductor's generated C++ contains: its calls by name, and how the time steps were lowered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDITION = re.compile(r"= tmp\d+ \+ tmp\d+;")
 
 
 def calls(code: str) -> dict[str, int]:
-    """Calls of generated kernels, calls into torch's own by name, and loops around them."""
+    """Counts of the calls of generated kernels, of calls into torch by name, and of loops around them."""
     counts = Counter(_LIBRARY_CALL.findall(code))
     counts["kernel"] = len(_KERNEL_CALL.findall(code))
     counts["loop"] = code.count(_LOOP)
@@ -25,9 +25,9 @@ def calls(code: str) -> dict[str, int]:
 
 
 def lowered_code(model: Model, code: str, copies: int) -> str:
-    """oneDNN's kernel for a whole layer; or the copies of the cell in each loop and outside, by their products.
+    """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of the cell in each loop and outside.
 
-    A counter takes none, and a loop over it has the `copies` that went in.
+    Copies are counted by their products. A counter has no products: a loop over it has the `copies` of the source.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
@@ -35,13 +35,14 @@ def lowered_code(model: Model, code: str, copies: int) -> str:
     if model.cell == "counter":
         return lowered([copies] * len(bodies), 0 if bodies else _additions(code))
     rows = model.layers * model.directions
-    each = 2 if model.projection or not model.reset_after else 1
-    inside = [_products(body) for body in bodies]
-    return lowered([products // each for products in inside], (_products(code) - rows - sum(inside)) // each)
+    per_copy = 2 if model.projection or not model.reset_after else 1
+    in_loops = [_products(body) for body in bodies]
+    outside = _products(code) - rows - sum(in_loops)
+    return lowered([products // per_copy for products in in_loops], outside // per_copy)
 
 
 def _loop_bodies(code: str) -> Iterator[str]:
-    """What stands between the braces of each loop."""
+    """The code between the braces of each loop."""
     for loop in re.finditer(re.escape(_LOOP), code):
         depth, end = 1, loop.end()
         while depth:
@@ -56,5 +57,5 @@ def _products(code: str) -> int:
 
 
 def _additions(code: str) -> int:
-    """Of a kernel without products; the rest of a vector, where there is one, has the same once more."""
+    """The additions of a kernel without products. Code for the rest of a vector repeats them, so it is not added."""
     return max(len(_ADDITION.findall(part)) for part in code.split("if(C10_"))

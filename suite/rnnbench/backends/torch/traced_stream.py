@@ -1,4 +1,4 @@
-"""A stream through a program that torch recorded: state passed in and out, kept in its buffers, or none."""
+"""A stream through a program that torch traced: the state is passed in and out, is in its buffers, or is none."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from torch import Tensor
 from rnnbench.backends.torch.stream import PreparedStream
 
 
-class RecordedStream(PreparedStream):
-    """`public` is called in `step`, `fast` in prepared calls: (x, h, c) to (y, h, c) with `stitched`, else x to y.
+class TracedStream(PreparedStream):
+    """`step` calls `public`, and prepared calls call `fast`. With `stitched` both take (x, h, c) and return (y, h, c).
+    Otherwise they take x and return y.
 
-    `state` holds what a stitched state starts from; or the very buffers that a stateful program writes.
+    `state` has the tensors that a stitched state starts from, or the buffers that a stateful program writes.
     """
 
     def __init__(
@@ -23,22 +24,22 @@ class RecordedStream(PreparedStream):
         self._public = public
         self._fast = fast
         self._names = list(state)
-        self._held = list(state.values())
+        self._tensors = list(state.values())
         self._stitched = stitched
 
     @property
     def state(self) -> dict[str, Tensor]:
-        return dict(zip(self._names, self._held, strict=True))
+        return dict(zip(self._names, self._tensors, strict=True))
 
     def write(self, state: Mapping[str, Tensor]) -> None:
         if self._stitched:
-            self._held = [state[name] for name in self._names]
+            self._tensors = [state[name] for name in self._names]
         else:
-            for held, name in zip(self._held, self._names, strict=True):
-                held.copy_(state[name])
+            for buffer, name in zip(self._tensors, self._names, strict=True):
+                buffer.copy_(state[name])
 
     def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Inductor returns an h that lies in y's last row, and y is the caller's: a stitched one is copied."""
+        """A stitched y is copied: Inductor returns an h that is a view of y's last row, and the caller may change y."""
         y: Tensor = self._stitch(self._public, x).clone() if self._stitched else self._public(x)
         return y
 
@@ -47,5 +48,5 @@ class RecordedStream(PreparedStream):
 
     def _stitch(self, call: Callable[..., Any], x: Tensor) -> Tensor:
         y: Tensor
-        y, *self._held = call(x, *self._held)
+        y, *self._tensors = call(x, *self._tensors)
         return y
