@@ -1,4 +1,4 @@
-"""Cold, paced and batched latencies: a column for what was asked for, and sentences that answer who keeps up."""
+"""The latency paths that a case asks for, and steps per second: their columns, and sentences on which programs keep up."""
 
 from __future__ import annotations
 
