@@ -1,4 +1,4 @@
-"""The latency paths that a case asks for, and steps per second: their columns, and sentences on which programs keep up."""
+"""The latency paths that a case asks for, and steps per second: columns, and sentences on which programs keep up."""
 
 from __future__ import annotations
 
