@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -30,3 +31,8 @@ def run_command(folder: Path, *arguments: str, status: int = 0) -> Done:
     done = Done(out.getvalue(), err.getvalue())
     assert (ended.value.code or 0) == status, done.stderr or done.stdout
     return done
+
+
+def records_in(folder: Path) -> list[dict[str, Any]]:
+    """The records of all runs under a folder in which the command was run, as they are written."""
+    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]

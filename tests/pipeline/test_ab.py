@@ -45,8 +45,8 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout
     assert "A verdict took" in done.stdout
-    assert "A: Half of the 2 latencies are known to" in done.stdout
-    assert "reached the precision" not in done.stdout, "in ab a latency stops with its verdict"
+    assert "A: Half of the 2 latencies have an interval of" in done.stdout
+    assert "requested precision" not in done.stdout, "in ab a latency stops with its verdict"
     old, new = (read_run(path) for path in sorted((tmp_path / "results").iterdir()))
     assert (old.name[-2:], new.name[-2:]) == ("-a", "-b")
     assert [record.outcome for run in (old, new) for record in run.records] == ["ok", "ok"]

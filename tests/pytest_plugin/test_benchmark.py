@@ -31,11 +31,11 @@ def benchmarks(tiny):
 
 
 def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, tiny):
-    result, found = benchmarks("--rnnbench-backend=fake:honest,numpy", "-m", "rnnbench(chunk=2, state='stitched')")
+    result, timed = benchmarks("--rnnbench-backend=fake:honest,numpy", "-m", "rnnbench(chunk=2, state='stitched')")
     assert result.parseoutcomes() == {"passed": 2, "skipped": 2, "deselected": 12}
-    assert [b["params"]["backend"] for b in found] == ["fake", "numpy"]
-    assert len({b["group"] for b in found}) == 1, "programs for the same sizes are compared"
-    for benchmark in found:
+    assert [b["params"]["backend"] for b in timed] == ["fake", "numpy"]
+    assert len({b["group"] for b in timed}) == 1, "programs for the same sizes are compared"
+    for benchmark in timed:
         stats = benchmark["stats"]
         assert stats["rounds"] >= 5
         assert 0 < stats["min"] <= stats["median"] <= stats["max"]
@@ -53,9 +53,9 @@ def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, t
 
 def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     routes = "fake:wrong-third-step,fake:wrong-once-timed,fake:sample-segfaults,fake:honest"
-    result, found = benchmarks(f"--rnnbench-backend={routes}", "-m", FIRST)
+    result, timed = benchmarks(f"--rnnbench-backend={routes}", "-m", FIRST)
     assert result.parseoutcomes()["failed"] == 3
-    assert [b["params"]["route"] for b in found] == ["honest"]
+    assert [b["params"]["route"] for b in timed] == ["honest"]
     table = result.stdout.str().partition("Name (time in")[2].partition("Legend")[0]
     assert "honest" in table
     assert "wrong" not in table

@@ -1,4 +1,4 @@
-"""What pytest says of each way that a trial can end, in its terminal and in JUnit's file; and under pytest-xdist."""
+"""What pytest says of each way that a trial can end: in the terminal, in JUnit's file, and under pytest-xdist."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
         [
             "nonconforming: * checks failed: values, chunks*",
             "values * off by 0.001 *× expected rounding)",
-            "program    fake:wrong-third-step (rnnbench-fake 1.0), asked to be looped, stitched*; it became: looped 1",
+            "program    fake:wrong-third-step (rnnbench-fake 1.0), strategy: looped, stitched, 2 steps a call; lowered form: looped 1",
             "reproduce  rnnbench check tiny.yaml --backend=fake:wrong-third-step --endurance=0 --only *",
             "build-failed, at build: the fake compiler refused: error: expected ';'",
             "SKIPPED * tiny.yaml: unsupported by fake:honest: the fake has no RNN operator",
@@ -56,8 +56,8 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
     honest, properties = cases["fake:honest/looped-stitched/h4-b1-c2-float32-cpu-t1"]
     assert honest.get("classname") == "tiny.yaml"
     assert honest.find("failure") is None
-    known = {"outcome": "ok", "backend": "fake", "route": "honest", "time": "looped", "chunk": "2", "hidden": "4"}
-    assert known.items() <= properties.items()
+    expected = {"outcome": "ok", "backend": "fake", "route": "honest", "time": "looped", "chunk": "2", "hidden": "4"}
+    assert expected.items() <= properties.items()
     assert properties["lowered"] == "looped 1"
     assert properties["version.rnnbench-fake"] == "1.0"
     assert properties["support"] == "native"
@@ -70,8 +70,8 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
     assert "no RNN operator" in skipped.find("skipped").get("message")
 
 
-def test_the_command_that_a_failure_gives_is_of_that_trial_alone(tiny):
-    """It would check, and then make smaller, for seconds: that it names the trial is what there is to know."""
+def test_the_command_of_a_failure_selects_that_trial_alone(tiny):
+    """It is listed, not run: it would check the trial, and then look for a smaller one, for seconds."""
     options = ("--rnnbench-backend=fake:build-fails", "--rnnbench-set=workload.steps=4", "-x", QUICK)
     result = tiny.runpytest_subprocess(*options)
     assert result.parseoutcomes()["failed"] == 1, "-x stops at the first"
@@ -96,7 +96,7 @@ expectations:
 """
 
 
-def test_what_is_known_to_fail_must_and_nothing_else_may(tiny, junit):
+def test_expected_failures_must_fail_and_nothing_else_may(tiny, junit):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     routes = "fake:build-fails,fake:wrong-bound,fake:wrong-third-step,fake:honest"
     options = (QUICK, "-m", "rnnbench(chunk=2, time='looped', state='stitched')", "-rx", "--junitxml=junit.xml")
@@ -113,7 +113,7 @@ def test_what_is_known_to_fail_must_and_nothing_else_may(tiny, junit):
     assert properties["expected.bound"] == "failed: Off by a part. https://example.org/2"
 
 
-def test_with_runxfail_nothing_is_known_to_fail(tiny):
+def test_with_runxfail_no_failure_is_expected(tiny):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     options = (QUICK, "--runxfail", "-m", "rnnbench(chunk=2, time='looped', state='stitched')")
     result = tiny.runpytest_subprocess("--rnnbench-backend=fake:build-fails,fake:honest", *options)
@@ -121,14 +121,14 @@ def test_with_runxfail_nothing_is_known_to_fail(tiny):
     result.stdout.fnmatch_lines(["build-failed, at build: the fake compiler refused: error: expected ';'"])
 
 
-def test_processes_of_xdist_share_the_work_and_clear_up_after_themselves(tiny, junit):
+def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
     routes = "fake:honest,fake:wrong-third-step"
     options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")
     result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", QUICK, "-n2", *options)
     assert result.parseoutcomes() == {"passed": 2, "failed": 2}
     assert "gw0" in result.stdout.str()
     (folder,) = tiny.path.glob("temporary/rnnbench")
-    assert [path.name for path in folder.iterdir()] == ["logs"], "what compilers left behind is gone"
+    assert [path.name for path in folder.iterdir()] == ["logs"], "compiled files are removed"
     _, properties = junit()["fake:wrong-third-step/looped-stateful/h4-b1-c2-float32-cpu-t1"]
     assert properties["outcome"] == "nonconforming"
 

@@ -1,0 +1,39 @@
+"""A folder with a case, in which the command is run as a user would, and one in which a run has been made."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from harness_command import run_command
+
+CASE = """\
+schema: 1
+name: tiny
+model: {cell: lstm, input: 3, hidden: 4}
+workload: {steps: 8, chunk: [2, 4]}
+strategy: {time: looped, state: [stitched, stateful]}
+limits: {endurance: 10ms}
+measure: {budget: 100ms, processes: 2}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that has `tiny.yaml`."""
+    (tmp_path / "tiny.yaml").write_text(CASE)
+    return tmp_path
+
+
+@pytest.fixture
+def rnnbench(folder):
+    """Runs the command in that folder."""
+    return partial(run_command, folder)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder in which a run has been made, and what the command printed of it."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(CASE)
+    return folder, run_command(folder, "run", "tiny.yaml", "--backend", "fake:honest")

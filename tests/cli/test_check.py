@@ -1,0 +1,67 @@
+"""`rnnbench check`: conformance without timing, and expected failures."""
+
+from __future__ import annotations
+
+import pytest
+from harness_command import records_in
+
+EXPECTATIONS = """\
+schema: 1
+expectations:
+  - backend: fake
+    version: {rnnbench-fake: ">=1"}
+    route: build-fails
+    where: {chunk: 2}
+    outcome: build-failed
+    reason: Its compiler knows no semicolons.
+    upstream: https://example.org/issues/1
+"""
+
+
+def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
+    done = rnnbench("check", "tiny.yaml", "--backend", "fake:honest,fake:wrong-third-step,fake:build-fails", status=1)
+    found = {(r["route"], r["outcome"]) for r in records_in(folder)}
+    assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
+    assert all(r["timing"]["bound"] is None and r["timing"]["build_s"] is None for r in records_in(folder))
+    assert "✓ all" in done.stdout
+    assert "values" in done.stdout
+    assert "expected ';'" in done.stdout
+
+
+def test_an_expected_failure_beside_the_case_changes_no_exit_status(rnnbench, folder):
+    (folder / "expectations.yaml").write_text(EXPECTATIONS)
+    arguments = ("check", "tiny.yaml", "--backend", "fake:build-fails", "--filter")
+    done = rnnbench(*arguments, "chunk=2")
+    assert "as expected" in done.stdout
+    assert "Its compiler knows no semicolons" in done.stdout
+    rnnbench(*arguments, "chunk=4", status=3)
+
+
+def test_an_expected_failure_that_passes_has_status_1(rnnbench, folder):
+    (folder / "known.yaml").write_text(EXPECTATIONS.replace("route: build-fails", "route: honest"))
+    done = rnnbench(
+        "check",
+        "tiny.yaml",
+        "--backend",
+        "fake:honest",
+        "--filter",
+        "chunk=2",
+        "--expectations",
+        "known.yaml",
+        status=1,
+    )
+    assert "fixed upstream?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "says"),
+    [
+        ("route: build-fails", "route: build-fail", "expectations.yaml:3:5: fake has no route 'build-fail'"),
+        ("outcome: build-failed", "check: valeus", "expectations.yaml:7:12: expectations[0].check: there is no check"),
+        ("rnnbench-fake", "rnnbench-fkae", "did you mean 'rnnbench-fake'?"),
+    ],
+)
+def test_a_mistake_in_the_expected_failures_has_one_sentence_and_status_2(rnnbench, folder, replaced, by, says):
+    (folder / "expectations.yaml").write_text(EXPECTATIONS.replace(replaced, by))
+    assert says in rnnbench("check", "tiny.yaml", "--backend", "fake", status=2).stderr
+    assert not records_in(folder)

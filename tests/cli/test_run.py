@@ -1,0 +1,51 @@
+"""`rnnbench run`: what it leaves behind, what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from harness_command import records_in
+
+
+def test_a_run_leaves_records_samples_and_a_report_and_says_where(finished):
+    folder, done = finished
+    records = records_in(folder)
+    assert [r["outcome"] for r in records] == ["ok"] * 8
+    assert {r["backend"] for r in records} == {"numpy", "fake"}, "the baseline is in every table"
+    (run,) = (folder / "results").iterdir()
+    assert len(list((run / "samples").iterdir())) == 16
+    assert not (run / "artifacts").exists()
+    report = folder / "reports" / run.name / "report.md"
+    assert report.is_file()
+    assert str(report.relative_to(folder)) in done.stdout.replace("\n", "")
+    info = json.loads((run / "run.json").read_text())
+    assert info["finished"]
+    assert {"total", "build", "check", "sample", "import"} <= set(info["seconds"])
+
+
+def test_only_the_trial_asked_for_runs(rnnbench, folder):
+    first = rnnbench("list", "tiny.yaml", "--backend", "fake:honest").stdout.splitlines()[0]
+    rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--no-baseline", "--only", first[-8:], "--processes", "1")
+    (record,) = records_in(folder)
+    assert record["trial"] == first
+    assert len(record["timing"]["bound"]["process_medians"]) == 1
+
+
+@pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3), ("honest", 0)])
+def test_the_exit_status_tells_what_happened(rnnbench, route, status):
+    rnnbench("run", "tiny.yaml", f"--backend=fake:{route}", "--no-baseline", "--filter=chunk=2", status=status)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root writes wherever it likes")
+def test_a_results_folder_that_cannot_be_written_is_named(rnnbench, folder):
+    closed = folder / "closed"
+    closed.mkdir(mode=0o500)
+    error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", str(closed / "r"), status=2).stderr
+    assert str(closed) in error
+
+
+def test_a_results_folder_that_is_a_file_is_refused(rnnbench):
+    error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
+    assert "tiny.yaml" in error
