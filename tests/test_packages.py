@@ -13,7 +13,7 @@ PACKAGES = ("cases", "conformance", "measure", "rnn")
 def test_every_name_of_the_package_is_there(name):
     package = import_module(f"rnnbench.{name}")
     assert all(getattr(package, public) is not None for public in package.__all__)
-    assert sorted(public for names in package._MODULES.values() for public in names) == sorted(package.__all__)
+    assert sorted(public for names in package._NAMES.values() for public in names) == sorted(package.__all__)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

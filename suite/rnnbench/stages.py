@@ -10,15 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.backends.base import Probe, Support
+from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure.blocks import Block
-from rnnbench.measure.memory_growth import GrowthStep
-from rnnbench.measure.roof import Roof
-from rnnbench.results.artifact import Artifact
-from rnnbench.results.record import Anchor, CheckResult, Outcome
-from rnnbench.results.timing import Warmup
+from rnnbench.measure import Block, GrowthStep, Roof
+from rnnbench.results import Anchor, Artifact, CheckResult, Outcome, Warmup
 
 StoppedBy = Literal["precision", "budget"]
 Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness_trials import make_trial
+from rnnbench.run.messages import request_of
 from rnnbench_fake import FakeBackend
 
 from rnnbench.cases import Limits
@@ -14,7 +15,6 @@ from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
 from rnnbench.rnn import Model, run_reference
-from rnnbench.run.messages import request_of
 
 COUNTER = Model(cell="counter", input=3, hidden=3)
 

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from rnnbench.backends.base import Probe, Support
-from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix, support_matrix
+from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix, build_support_matrix
 from rnnbench.cases.trial import Target
 from rnnbench.reports.support_matrix import print_support_matrix
 
@@ -61,5 +61,5 @@ def test_targets_with_one_answer_stand_together_and_a_time_stands_for_all_its_st
 
 
 def test_no_backend_is_asked_for_a_stream_that_runs_backwards():
-    asked = {strategy for _, kind, strategy in support_matrix().support if MODELS[kind].direction != "forward"}
+    asked = {strategy for _, kind, strategy in build_support_matrix().support if MODELS[kind].direction != "forward"}
     assert asked == {f"{time}-none" for time in TIMES}

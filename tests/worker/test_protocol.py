@@ -56,7 +56,7 @@ EXCHANGES: list[tuple[Command, object]] = [
         commands.Load(TRIAL),
         LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}),
     ),
-    (commands.Check(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
+    (commands.RunChecks(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
     (commands.Prepare(TRIAL), PASSED),
     (commands.SamplePath(TRIAL, "paced", BlockPlan(0.01, 4, False, 0.005)), BLOCK),
     (commands.SampleStateCopy(TRIAL, 0.004), BLOCK),

@@ -10,7 +10,7 @@ from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.worker import RunFolders, start_trial_worker
-from rnnbench.worker.commands import Build, Check, Load, Prepare, SamplePath, SampleStateCopy, Verify
+from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
 
 LIMIT_S = 60.0
 TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.001}))
@@ -98,7 +98,7 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     assert loaded.steady > 0
     assert loaded.artifact.lowered == "looped 1"
     assert loaded.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "loaded"}
-    checked = worker.ask(Check(TRIAL), LIMIT_S)
+    checked = worker.ask(RunChecks(TRIAL), LIMIT_S)
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
     worker.close()

@@ -5,7 +5,7 @@ What other packages may use:
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
 - `registry`: finds backends by entry point, resolves the targets that a user names, and answers what is supported.
 - `support_matrix`: which strategies every installed backend supports, for each kind of model.
-- `fidelity`: a runtime's own tool that times an artifact.
+
 - `shared`: what adapters are built on, here and in other distributions.
 
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
@@ -14,4 +14,66 @@ public face alone: `torch.export`, `jax.stablehlo` and `tensorflow.traced_functi
 to add a backend.
 """
 
-__all__ = ["base", "fidelity", "registry", "shared", "support_matrix"]
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.backends.base import (
+        Arrays,
+        Artifact,
+        Backend,
+        Bound,
+        BuildError,
+        Probe,
+        Program,
+        Request,
+        Session,
+        Support,
+    )
+    from rnnbench.backends.registry import BackendError, baselines, find, names, support, targets
+    from rnnbench.backends.support_matrix import build_support_matrix
+
+_NAMES = {
+    "base": (
+        "Arrays",
+        "Artifact",
+        "Backend",
+        "Bound",
+        "BuildError",
+        "Probe",
+        "Program",
+        "Request",
+        "Session",
+        "Support",
+    ),
+    "registry": (
+        "BackendError",
+        "baselines",
+        "find",
+        "names",
+        "support",
+        "targets",
+    ),
+    "support_matrix": ("build_support_matrix",),
+}
+__all__ = [
+    "Arrays",
+    "Artifact",
+    "Backend",
+    "BackendError",
+    "Bound",
+    "BuildError",
+    "Probe",
+    "Program",
+    "Request",
+    "Session",
+    "Support",
+    "baselines",
+    "build_support_matrix",
+    "find",
+    "names",
+    "support",
+    "targets",
+]
+__getattr__ = lazy_names(__name__, _NAMES)

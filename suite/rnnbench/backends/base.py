@@ -13,10 +13,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from rnnbench.cases.trial import Precision, Strategy
-from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.cases import Precision, Strategy
+from rnnbench.results import Artifact, Math, OperationStage, Origin
+from rnnbench.rnn import Model, Weights
 
 __all__ = [
     "ACTIVATIONS",

@@ -10,7 +10,7 @@ from typing import cast
 
 from rnnbench.backends.base import Backend, Request, Support
 from rnnbench.backends.shared import support_of
-from rnnbench.cases.trial import Target
+from rnnbench.cases import Target
 
 GROUP = "rnnbench.backends"
 

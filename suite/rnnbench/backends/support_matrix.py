@@ -10,9 +10,8 @@ from typing import get_args
 from rnnbench.backends import registry
 from rnnbench.backends.base import Probe, Request, Support
 from rnnbench.backends.registry import BackendError, find, names
-from rnnbench.cases.trial import Precision, State, Strategy, Target
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.cases import Precision, State, Strategy, Target
+from rnnbench.rnn import Model, Weights
 
 TIMES = ("fused", "looped", "unrolled", "unrolled:2")
 STATES: tuple[State, ...] = get_args(State)
@@ -43,7 +42,7 @@ class SupportMatrix:
         return list(dict.fromkeys(target for target, _, _ in self.support))
 
 
-def support_matrix() -> SupportMatrix:
+def build_support_matrix() -> SupportMatrix:
     """The answers of every backend that has an entry point. Imports no framework."""
     probes = {name: find(name).probe() for name in names()}
     return SupportMatrix(probes, dict(_answers(probes)))

@@ -9,8 +9,9 @@ A name is imported when it is first used: each of the hundreds of workers of a r
 takes about 40 ms to import.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.cases.case import Case, Point
@@ -31,22 +32,49 @@ if TYPE_CHECKING:
     from rnnbench.cases.selection import select
     from rnnbench.cases.trial import Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
 
-_MODULES = {
-    "case": ("Case", "Point"),
-    "covering": ("every_pair", "every_pair_between", "every_value"),
-    "errors": ("CaseError", "Place", "Problem", "hint"),
+_NAMES = {
+    "case": (
+        "Case",
+        "Point",
+    ),
+    "covering": (
+        "every_pair",
+        "every_pair_between",
+        "every_value",
+    ),
+    "errors": (
+        "CaseError",
+        "Place",
+        "Problem",
+        "hint",
+    ),
     "expand": ("scalar",),
-    "expected_failures": ("ExpectedFailure", "InstalledBackend", "expected_failures_for", "expected_failures_of"),
+    "expected_failures": (
+        "ExpectedFailure",
+        "InstalledBackend",
+        "expected_failures_for",
+        "expected_failures_of",
+    ),
     "files": ("case_files",),
-    "load": ("load_case", "make_case"),
+    "load": (
+        "load_case",
+        "make_case",
+    ),
     "matrix": ("MAX_TRIALS",),
     "quantity": ("parse_duration",),
     "schema": ("json_schema",),
     "selection": ("select",),
-    "trial": ("Lengths", "Limits", "Measure", "Precision", "State", "Strategy", "Target", "Trial"),
+    "trial": (
+        "Lengths",
+        "Limits",
+        "Measure",
+        "Precision",
+        "State",
+        "Strategy",
+        "Target",
+        "Trial",
+    ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "MAX_TRIALS",
     "Case",
@@ -78,9 +106,4 @@ __all__ = [
     "scalar",
     "select",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__ = lazy_names(__name__, _NAMES)

@@ -51,7 +51,7 @@ def main() -> None:
     try:
         cli()
     except Exception as error:
-        from rnnbench.backends.registry import BackendError
+        from rnnbench.backends import BackendError
         from rnnbench.cases import CaseError
         from rnnbench.optional import MissingExtraError
         from rnnbench.pipeline import SideError

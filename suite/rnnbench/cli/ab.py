@@ -85,12 +85,12 @@ def ab(
 
 
 def _show(comparison: Comparison, runs: Sequence[Path], reports: Path, terminal: Console) -> None:
-    from rnnbench.reports import print_comparison, trust, write_comparison
+    from rnnbench.reports import print_comparison, reliability_sentences, write_comparison
     from rnnbench.results import read_run, view_runs
 
     print_comparison(comparison, terminal)
     for name, run in zip("AB", runs, strict=True):
-        for sentence in trust(view_runs([read_run(run)])):
+        for sentence in reliability_sentences(view_runs([read_run(run)])):
             click.echo(f"{name}: {sentence}")
     report = write_comparison(comparison, reports / runs[1].name)
     click.echo(f"{comparison.about[-1]}\n\nrecords  {runs[0]}\n         {runs[1]}\nreport   {report}")

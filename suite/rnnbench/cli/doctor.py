@@ -28,8 +28,8 @@ def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
         sys.exit(0 if print_fidelity(measure_fidelity(targets), console()) else 1)
     if backends:
         raise click.UsageError("--backend needs --fidelity: it selects the backends to compare with their own tools")
-    from rnnbench.measure.fitness import examine_machine
-    from rnnbench.reports.doctor import print_fitness
+    from rnnbench.measure import examine_machine
+    from rnnbench.reports import print_fitness
 
     fitness = examine_machine()
     print_fitness(fitness, console())

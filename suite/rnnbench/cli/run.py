@@ -67,7 +67,7 @@ def _new_run(
 
 def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
     from rnnbench.cli.exit_status import INTERRUPTED, exit_status
-    from rnnbench.measure.wall_time import describe_seconds
+    from rnnbench.measure import describe_seconds
     from rnnbench.pipeline import ProgressBar, run_trials
     from rnnbench.reports import count, print_summary, write_report
     from rnnbench.results import read_run

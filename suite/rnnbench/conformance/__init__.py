@@ -11,8 +11,9 @@ A check of a new subject gets a new module, whose tuple `suite.CHECKS` must join
 A name is imported when it is first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
@@ -21,15 +22,24 @@ if TYPE_CHECKING:
     from rnnbench.conformance.timed_path import TimedPath
     from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 
-_MODULES = {
-    "definition": ("Check", "OpenSession"),
+_NAMES = {
+    "definition": (
+        "Check",
+        "OpenSession",
+    ),
     "expected_failures": ("expected_failure_results",),
-    "suite": ("CHECKS", "CHECK_NAMES", "TIMED", "run_checks"),
+    "suite": (
+        "CHECKS",
+        "CHECK_NAMES",
+        "TIMED",
+        "run_checks",
+    ),
     "timed_path": ("TimedPath",),
-    "trajectories": ("RING", "ReferenceTrajectories"),
+    "trajectories": (
+        "RING",
+        "ReferenceTrajectories",
+    ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "CHECKS",
     "CHECK_NAMES",
@@ -42,9 +52,4 @@ __all__ = [
     "expected_failure_results",
     "run_checks",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__ = lazy_names(__name__, _NAMES)

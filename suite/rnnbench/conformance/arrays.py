@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays
+from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 
 def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

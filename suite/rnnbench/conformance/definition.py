@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rnnbench.backends.base import Session
+from rnnbench.backends import Session
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 OpenSession = Callable[[], Session]
 """Opens a new session of the program. It is closed when the check ends."""

@@ -10,12 +10,12 @@ from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Session
+from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, compare_steps, compare_with_run, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""

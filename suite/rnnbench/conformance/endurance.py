@@ -13,12 +13,12 @@ from itertools import cycle
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays
+from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.measure import resident_in_use
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 STEPS = CALLS = 10_000
 BLOCK = 4 * RING + 1

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays
+from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 
 def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

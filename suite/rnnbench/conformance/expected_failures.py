@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rnnbench.cases import ExpectedFailure
-from rnnbench.results.record import CheckResult, ExpectedFailureResult, Outcome
+from rnnbench.results import CheckResult, ExpectedFailureResult, Outcome
 
 
 def expected_failure_results(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnbench.backends.base import Bound, Session
+from rnnbench.backends import Bound, Session
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
-from rnnbench.backends.base import Program, Session
+from rnnbench.backends import Program, Session
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.definition import OpenSession
 from rnnbench.conformance.edge_cases import EDGE_CASES
@@ -13,7 +13,7 @@ from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 CHECKS = (*VALUES_AND_STATES, *EXCHANGED_STATES, *ARRAYS, *EDGE_CASES, *ENDURANCE)
 """All checks, in the order in which they run."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnbench.backends.base import Bound, Session
+from rnnbench.backends import Bound, Session
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 COUNTS = 3
 """How many random numbers of calls are tried."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.results.record import CheckResult, CheckVerdict
+from rnnbench.results import CheckResult, CheckVerdict
 
 FACTOR = 16.0
 """Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and

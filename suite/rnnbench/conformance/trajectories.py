@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays
+from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
 from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
 from rnnbench.rnn import (

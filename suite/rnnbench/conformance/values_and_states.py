@@ -19,7 +19,7 @@ from rnnbench.conformance.feeding import (
 from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
 

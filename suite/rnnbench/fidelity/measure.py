@@ -15,13 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.backends.registry import support
+from rnnbench.backends import support
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFacts
-from rnnbench.measure.interval import interval_of
+from rnnbench.measure import interval_of
 from rnnbench.plan import request_of
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Model, Weights
 from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for
 
 LSTM = Model(cell="lstm", input=64, hidden=512)

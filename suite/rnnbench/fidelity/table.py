@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rnnbench.fidelity.measure import RATIO, SHARE, Fidelity
-from rnnbench.reports.units import seconds
+from rnnbench.reports import seconds
 
 _COLOURS = {"holds": "green", "too far": "red", "tool slower": "yellow"}
 _ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} {:>11} "

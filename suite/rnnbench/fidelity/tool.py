@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rnnbench.backends.base import Backend, Program, Request
+from rnnbench.backends import Backend, Program, Request
 
 Statistic = Literal["mean", "median"]
 TOOLS = "rnnbench.fidelity.tools"

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.base import Bound
-from rnnbench.backends.registry import find
+from rnnbench.backends import Bound, find
 from rnnbench.cases import Trial
 from rnnbench.conformance import RING
 from rnnbench.fidelity.tool import NoToolError, Statistic, Tool, tool_for
-from rnnbench.measure.blocks import sample_block, sample_cold
+from rnnbench.measure import sample_block, sample_cold
 from rnnbench.plan import request_of
-from rnnbench.rnn.weights import draw_inputs, draw_weights
+from rnnbench.rnn import draw_inputs, draw_weights
 from rnnbench.worker import (
     ChannelClosedError,
     Command,

@@ -9,10 +9,12 @@ is measured.
 A name is imported when it is first used: workers are started by the hundred, and need few of them.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rnnbench.lazy import lazy_names
+
 if TYPE_CHECKING:
+    from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
     from rnnbench.measure.disturbance import Disturbance
     from rnnbench.measure.fitness import Fitness, examine_machine
@@ -20,62 +22,118 @@ if TYPE_CHECKING:
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine
     from rnnbench.measure.memory import resident_in_use
-    from rnnbench.measure.paths import (
-        PATHS,
-        BlockPlan,
-        LatencyPath,
-        PathFigure,
-        Setting,
-        TimedCall,
-        requested,
-    )
+    from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
+    from rnnbench.measure.metrics import METRICS, Metric, read_metrics
+    from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.roof import Roof, RoofProbe
     from rnnbench.measure.threads import ThreadTimes
+    from rnnbench.measure.wall_time import WallTime, describe_seconds
+    from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
 
-_MODULES = {
-    "caches": ("Evictor", "cache_sizes", "eviction_bytes"),
+_NAMES = {
+    "blocks": (
+        "Block",
+        "overall_median",
+        "process_medians",
+        "sample_block",
+        "sample_cold",
+    ),
+    "caches": (
+        "Evictor",
+        "cache_sizes",
+        "eviction_bytes",
+    ),
     "disturbance": ("Disturbance",),
-    "fitness": ("Fitness", "examine_machine"),
+    "fitness": (
+        "Fitness",
+        "examine_machine",
+    ),
     "imports": ("ImportClock",),
-    "interval": ("CONFIDENCE", "drift_of", "half_width", "interval_of"),
-    "machine": ("MachineConditions", "MachineWatch", "describe_machine"),
+    "interval": (
+        "CONFIDENCE",
+        "drift_of",
+        "half_width",
+        "interval_of",
+    ),
+    "machine": (
+        "MachineConditions",
+        "MachineWatch",
+        "describe_machine",
+    ),
     "memory": ("resident_in_use",),
-    "paths": ("PATHS", "BlockPlan", "LatencyPath", "PathFigure", "Setting", "TimedCall", "requested"),
-    "roof": ("Roof", "RoofProbe"),
+    "memory_growth": (
+        "GrowthLog",
+        "GrowthStep",
+        "growth_of",
+    ),
+    "metrics": (
+        "METRICS",
+        "Metric",
+        "read_metrics",
+    ),
+    "paths": (
+        "BlockPlan",
+        "LatencyPath",
+        "PATHS",
+        "PathFigure",
+        "Setting",
+        "TimedCall",
+        "requested",
+    ),
+    "roof": (
+        "Roof",
+        "RoofProbe",
+    ),
     "threads": ("ThreadTimes",),
+    "wall_time": (
+        "WallTime",
+        "describe_seconds",
+    ),
+    "warmup": (
+        "WARMUP_SHARE",
+        "WarmUp",
+    ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "CONFIDENCE",
+    "METRICS",
     "PATHS",
+    "WARMUP_SHARE",
+    "Block",
     "BlockPlan",
     "Disturbance",
     "Evictor",
     "Fitness",
+    "GrowthLog",
+    "GrowthStep",
     "ImportClock",
     "LatencyPath",
     "MachineConditions",
     "MachineWatch",
+    "Metric",
     "PathFigure",
     "Roof",
     "RoofProbe",
     "Setting",
     "ThreadTimes",
     "TimedCall",
+    "WallTime",
+    "WarmUp",
     "cache_sizes",
     "describe_machine",
+    "describe_seconds",
     "drift_of",
     "eviction_bytes",
     "examine_machine",
+    "growth_of",
     "half_width",
     "interval_of",
+    "overall_median",
+    "process_medians",
+    "read_metrics",
     "requested",
     "resident_in_use",
+    "sample_block",
+    "sample_cold",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__ = lazy_names(__name__, _NAMES)

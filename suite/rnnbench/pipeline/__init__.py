@@ -27,12 +27,29 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.shrink import reproduce_command
 
 _NAMES = {
-    "ab": ("SideBySide", "compare_sides"),
-    "build_and_check": ("build_and_check_trial", "not_checked", "not_sampled"),
+    "ab": (
+        "SideBySide",
+        "compare_sides",
+    ),
+    "build_and_check": (
+        "build_and_check_trial",
+        "not_checked",
+        "not_sampled",
+    ),
     "check": ("check_trials",),
-    "environments": ("ENVIRONMENTS", "SideError", "open_side"),
-    "progress": ("NoProgress", "ProgressBar"),
-    "record": ("Observer", "record_of"),
+    "environments": (
+        "ENVIRONMENTS",
+        "SideError",
+        "open_side",
+    ),
+    "progress": (
+        "NoProgress",
+        "ProgressBar",
+    ),
+    "record": (
+        "Observer",
+        "record_of",
+    ),
     "run": ("run_trials",),
     "shrink": ("reproduce_command",),
 }

@@ -8,17 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.measure import MachineWatch
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import group_by_workload
 from rnnbench.plan import RunPlan, begin_run, end_run
-from rnnbench.results.compare import Comparison, LatencyChange, compare_runs
-from rnnbench.results.journal import write_info
-from rnnbench.results.store import Store, read_run
-from rnnbench.sampling import SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
+from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, read_run, write_info
+from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
 
@@ -106,7 +103,7 @@ def _check_pairs(
             yield a, b
         else:
             for journal, one in zip(journals, (a, b), strict=True):
-                journal.write(not_sampled(one))
+                journal.write(replace(not_sampled(one), roof=NO_ROOF))
 
 
 def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
@@ -135,8 +132,9 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], smallest_change
     for trial in judged:
         for path, judgement in trial.judgements.items():
             name = trial.sides[0].trial.id
-            old, young = (run.by_trial[name].timing.latency[path].median for run in (base, new))
-            changes.append(LatencyChange(name, path, old, young, judgement, trial.seconds))
+            a, b = (run.by_trial[name].latency(path) for run in (base, new))
+            if a is not None and b is not None:
+                changes.append(LatencyChange(name, path, a.median, b.median, judgement, trial.seconds))
     compared = compare_runs(base, new, smallest_change)
     # That versions differ is what was asked for, and is said in `about`.
     warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))

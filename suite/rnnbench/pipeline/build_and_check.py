@@ -24,8 +24,17 @@ from rnnbench.stages import (
     Stage,
     first_failure,
 )
-from rnnbench.worker import Command, Reply, RunFolders, WorkerError, log_name, start_trial_worker
-from rnnbench.worker.commands import Build, Check, Load
+from rnnbench.worker import (
+    Build,
+    Command,
+    Load,
+    Reply,
+    RunChecks,
+    RunFolders,
+    WorkerError,
+    log_name,
+    start_trial_worker,
+)
 
 _BUILD_FIGURES = TypeAdapter(BuildFigures)
 
@@ -77,7 +86,7 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
         return Checked(built, failure=_failure("load", error))
     context.on_stage(trial, "check")
     try:
-        figures = ask(Check(trial))
+        figures = ask(RunChecks(trial))
     except WorkerError as error:
         return Checked(built, loaded, failure=_failure("check", error))
     context.wall_time.add("reference", figures.reference_s)

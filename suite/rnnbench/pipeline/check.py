@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock
 
 from rnnbench.cases import Target, Trial
-from rnnbench.measure import MachineWatch
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.shrink import first_failed_check, shrink

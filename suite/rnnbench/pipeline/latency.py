@@ -8,11 +8,8 @@ from statistics import median
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block, process_medians
-from rnnbench.measure.interval import drift_of, interval_of
-from rnnbench.measure.paths import LatencyPath
-from rnnbench.results.samples import SAMPLES_CAP
-from rnnbench.results.timing import STEPS_PER_S, Latency, Sampling, SideLatency
+from rnnbench.measure import Block, LatencyPath, drift_of, interval_of, process_medians
+from rnnbench.results import SAMPLES_CAP, STEPS_PER_S, Latency, Sampling, SideLatency
 from rnnbench.stages import PathSamples
 
 

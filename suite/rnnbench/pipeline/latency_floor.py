@@ -8,10 +8,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from rnnbench.measure.caches import cache_sizes
-from rnnbench.measure.interval import interval_of
-from rnnbench.measure.roof import Roof
-from rnnbench.results.record import LatencyFloor
+from rnnbench.measure import Roof, cache_sizes, interval_of
+from rnnbench.results import LatencyFloor
 from rnnbench.rnn import Cost
 
 OUTSIDE = "memory"

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from rnnbench.cases import Trial
-from rnnbench.results.record import FAILURES, Record
+from rnnbench.results import FAILURES, Record
 
 SILENCE_S = 30.0
 """Longest that a pipe, which shows no bar, gets no line while one stage follows another."""

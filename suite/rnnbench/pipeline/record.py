@@ -8,15 +8,23 @@ from typing import Protocol
 from rnnbench import __version__
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
-from rnnbench.measure.memory_growth import growth_of
-from rnnbench.measure.paths import PATHS
+from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import latency_floor
 from rnnbench.plan import RunPlan
-from rnnbench.results.journal import append_record
-from rnnbench.results.record import Environment, LatencyFloor, MemoryUse, Params, Record, SupportResult
-from rnnbench.results.samples import save_samples
-from rnnbench.results.timing import DispatchFloor, Latency, Timing
+from rnnbench.results import (
+    DispatchFloor,
+    Environment,
+    Latency,
+    LatencyFloor,
+    MemoryUse,
+    Params,
+    Record,
+    SupportResult,
+    Timing,
+    append_record,
+    save_samples,
+)
 from rnnbench.sampling import cost_of
 from rnnbench.stages import DispatchFloorSamples, Sampled
 from rnnbench.worker import cores_for, variables

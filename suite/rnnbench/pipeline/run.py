@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from rnnbench.cases import Trial
-from rnnbench.measure import MachineWatch
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.plan import RunPlan, end_run, examine

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.cases import Trial, scalar
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial
 from rnnbench.plan import examine
 from rnnbench.sampling import Context

@@ -19,10 +19,26 @@ if TYPE_CHECKING:
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
 
 _NAMES = {
-    "covering": ("CoveringTrials", "covering_trials"),
-    "examination": ("examine", "request_of"),
-    "run_plan": ("RunPlan", "begin_run", "end_run", "resume_run"),
-    "trials": ("check_case_names", "expected_failures", "installed_backends", "targets_of"),
+    "covering": (
+        "CoveringTrials",
+        "covering_trials",
+    ),
+    "examination": (
+        "examine",
+        "request_of",
+    ),
+    "run_plan": (
+        "RunPlan",
+        "begin_run",
+        "end_run",
+        "resume_run",
+    ),
+    "trials": (
+        "check_case_names",
+        "expected_failures",
+        "installed_backends",
+        "targets_of",
+    ),
 }
 __all__ = [
     "CoveringTrials",

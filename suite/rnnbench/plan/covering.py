@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.backends.registry import find
+from rnnbench.backends import find
 from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
 from rnnbench.plan.examination import examine
 from rnnbench.stages import Examined

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from rnnbench.backends.base import Probe, Request, Support
-from rnnbench.backends.registry import BackendError, find, support
+from rnnbench.backends import BackendError, Probe, Request, Support, find, support
 from rnnbench.cases import Precision, Trial
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Weights
 from rnnbench.stages import Examined, Failure
 
 

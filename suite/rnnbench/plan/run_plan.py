@@ -14,12 +14,10 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
-from rnnbench.backends.registry import find
+from rnnbench.backends import find
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
-from rnnbench.results import Store, StoreError, read_run
-from rnnbench.results.journal import write_info
-from rnnbench.results.run_info import Conditions, RunInfo
+from rnnbench.results import Conditions, RunInfo, Store, StoreError, read_run, write_info
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rnnbench.backends.registry import BackendError, baselines, find, names, targets
+from rnnbench.backends import BackendError, baselines, find, names, targets
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
 from rnnbench.conformance import CHECK_NAMES
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from rnnbench.measure.paths import PATHS, BlockPlan
+from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.pipeline import not_sampled, record_of
 from rnnbench.pytest_plugin.outcome import conclude
 from rnnbench.pytest_plugin.trial_test import check_item, context_of

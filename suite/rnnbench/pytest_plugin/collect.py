@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rnnbench.backends.registry import BackendError, find
+from rnnbench.backends import BackendError, find
 from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.options import Selection
 from rnnbench.plan import expected_failures

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from rnnbench.cases import Trial
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import WallTime
 from rnnbench.pipeline import NoProgress, build_and_check_trial, not_checked, not_sampled
 from rnnbench.plan import examine
 from rnnbench.pytest_plugin import FOLDER, is_xdist_worker

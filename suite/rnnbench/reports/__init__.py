@@ -6,14 +6,45 @@ order of a page; `tables.py` has what all tables share. Reports read `rnnbench.r
 paths and metrics, and know neither pipeline nor backends.
 """
 
-from rnnbench.reports.comparison import comparison_markdown, print_comparison
-from rnnbench.reports.conformance_summary import print_conformance
-from rnnbench.reports.plots import ReportError, draw_latency
-from rnnbench.reports.terminal import print_summary
-from rnnbench.reports.trust import trust
-from rnnbench.reports.units import count, multiple
-from rnnbench.reports.write import write_comparison, write_report
+from typing import TYPE_CHECKING
 
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.reports.comparison import comparison_markdown, print_comparison
+    from rnnbench.reports.conformance_summary import print_conformance
+    from rnnbench.reports.doctor import print_fitness
+    from rnnbench.reports.plots import ReportError, draw_latency
+    from rnnbench.reports.reliability import reliability_sentences
+    from rnnbench.reports.support_matrix import print_support_matrix
+    from rnnbench.reports.terminal import print_summary
+    from rnnbench.reports.units import count, multiple, seconds
+    from rnnbench.reports.write import write_comparison, write_report
+
+_NAMES = {
+    "comparison": (
+        "comparison_markdown",
+        "print_comparison",
+    ),
+    "conformance_summary": ("print_conformance",),
+    "doctor": ("print_fitness",),
+    "plots": (
+        "ReportError",
+        "draw_latency",
+    ),
+    "support_matrix": ("print_support_matrix",),
+    "terminal": ("print_summary",),
+    "reliability": ("reliability_sentences",),
+    "units": (
+        "count",
+        "multiple",
+        "seconds",
+    ),
+    "write": (
+        "write_comparison",
+        "write_report",
+    ),
+}
 __all__ = [
     "ReportError",
     "comparison_markdown",
@@ -22,8 +53,12 @@ __all__ = [
     "multiple",
     "print_comparison",
     "print_conformance",
+    "print_fitness",
     "print_summary",
-    "trust",
+    "print_support_matrix",
+    "reliability_sentences",
+    "seconds",
     "write_comparison",
     "write_report",
 ]
+__getattr__ = lazy_names(__name__, _NAMES)

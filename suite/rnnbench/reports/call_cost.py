@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rnnbench.measure.interval import half_width
+from rnnbench.measure import half_width
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results import CallCost, Entry, Estimate, SideLatency, by_chunk, fit_call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rnnbench.measure.metrics import METRICS, Metric
+from rnnbench.measure import METRICS, Metric
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results import Entry

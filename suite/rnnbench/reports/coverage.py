@@ -9,7 +9,7 @@ from math import prod
 
 from rnnbench.reports import units
 from rnnbench.results import Record
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 Pair = tuple[tuple[str, object], tuple[str, object]]
 

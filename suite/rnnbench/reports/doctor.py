@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.markup import escape
 
-from rnnbench.measure.fitness import Fitness
+from rnnbench.measure import Fitness
 from rnnbench.reports.units import nbytes, seconds
 
 

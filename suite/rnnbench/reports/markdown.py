@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rnnbench.measure.paths import PATHS
+from rnnbench.measure import PATHS
 from rnnbench.reports import findings, lowered, units
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
@@ -13,10 +13,10 @@ from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
+from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
-from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, rank
 
 CALL_COSTS = (call_cost_table, stateful_cost_table)
@@ -63,7 +63,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield _outcomes(view)
     for workload, entries in view.workloads.items():
         yield from _answer(workload, entries)
-    if sentences := trust(view):
+    if sentences := reliability_sentences(view):
         yield " ".join(sentences)
     yield "## Ranking"
     yield "By bound latency, for each origin and chunk. Compilers and libraries come first, kernels last."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from rnnbench.measure.paths import PATHS, LatencyPath, PathFigure
+from rnnbench.measure import PATHS, LatencyPath, PathFigure
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, p99, program, strategy
 from rnnbench.results import STEPS_PER_S, Entry, Latency

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rnnbench.measure.paths import PATHS, LatencyPath
+from rnnbench.measure import PATHS, LatencyPath
 from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.panels import Line, arrange, built, fastest

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rnnbench.measure.paths import PATHS
+from rnnbench.measure import PATHS
 from rnnbench.reports import units
+from rnnbench.reports.reliability import half_width
 from rnnbench.reports.tables import Table, program, strategy
-from rnnbench.reports.trust import half_width
 from rnnbench.results import Entry, Latency
 
 

@@ -12,8 +12,8 @@ from rich.table import Table as Grid
 from rnnbench.reports import findings, units
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, path_answer
+from rnnbench.reports.reliability import disturbance_warning
 from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
-from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
 STYLES = {"ok": "green", "nonconforming": "bold red", "unsupported": "dim", "unavailable": "dim"}
@@ -36,7 +36,7 @@ def print_summary(run: Run, console: Console) -> None:
     if any(entry.ranked for entry in shown.entries):
         console.print(f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim", highlight=False)
     print_outcomes(shown, console)
-    for sentence in trust(shown):
+    for sentence in reliability_sentences(shown):
         console.print(sentence, highlight=False)
     for warning in (*shown.warnings, disturbance_warning(shown)):
         if warning:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnbench.measure.paths import PATHS
-from rnnbench.results.identity import differences, fingerprint, identity
+from rnnbench.measure import PATHS
+from rnnbench.results.identity import differences, fingerprint, machine_identity
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
@@ -180,7 +180,7 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
     if not pairs:
         yield "the runs have no trial in common: nothing was compared"
     for what, old, young in (
-        ("machines", identity(base.info.machine), identity(new.info.machine)),
+        ("machines", machine_identity(base.info.machine), machine_identity(new.info.machine)),
         ("versions", base.info.versions, new.info.versions),
     ):
         for key, a, b in differences(old, young):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from rnnbench.measure.metrics import METRICS
-from rnnbench.measure.paths import PATHS, LatencyPath
+from rnnbench.measure import METRICS, PATHS, LatencyPath
 from rnnbench.results.artifact import OperationStage
 from rnnbench.results.columns import Column, Value, plain
 from rnnbench.results.record import MemoryUse, Record

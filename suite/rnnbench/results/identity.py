@@ -17,7 +17,7 @@ INTERPRETER = "python"
 FINGERPRINT_DIGITS = 12
 
 
-def identity(machine: Mapping[str, Any]) -> dict[str, Any]:
+def machine_identity(machine: Mapping[str, Any]) -> dict[str, Any]:
     """A machine's description without what is measured anew for each run."""
     return {key: value for key, value in machine.items() if key not in MEASURED_ANEW}
 
@@ -27,7 +27,7 @@ def fingerprint(machine: Mapping[str, Any]) -> str:
 
     Equal digits: latencies may be compared.
     """
-    hardware = {key: value for key, value in identity(machine).items() if key != INTERPRETER}
+    hardware = {key: value for key, value in machine_identity(machine).items() if key != INTERPRETER}
     canonical = json.dumps(hardware, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:FINGERPRINT_DIGITS]
 

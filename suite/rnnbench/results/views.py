@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby
 
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.identity import differences, identity
+from rnnbench.results.identity import differences, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
@@ -185,7 +185,7 @@ def view_runs(runs: Sequence[Run]) -> View:
     warnings = [warning for run in runs for warning in run.warnings]
     entries: dict[str, Entry] = {}
     for run in runs:
-        for key, a, b in differences(identity(runs[0].info.machine), identity(run.info.machine)):
+        for key, a, b in differences(machine_identity(runs[0].info.machine), machine_identity(run.info.machine)):
             raise StoreError(
                 f"the runs {runs[0].name} and {run.name} come from different machines ({key}: {a}, {b}) and cannot "
                 f"stand in one ranking; report on each alone, or use `rnnbench compare`"

@@ -8,8 +8,9 @@ precision.
 A name is imported when it is first used, so that `Model` alone does not import NumPy.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
@@ -18,26 +19,50 @@ if TYPE_CHECKING:
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model, Size
-    from rnnbench.rnn.weights import (
-        Layer,
-        Weights,
-        draw_inputs,
-        draw_lengths,
-        draw_state,
-        draw_weights,
-    )
+    from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
-_MODULES = {
-    "arithmetic": ("Arithmetic", "RandomRounding"),
-    "cells": ("CellBody", "Primitives", "cell_body"),
-    "cost": ("Cost", "Reading", "call_cost"),
-    "dtypes": ("DTYPES", "Dtype", "nearest", "rounded"),
-    "reference": ("Trajectory", "run_in", "run_reference"),
-    "spec": ("GATES", "Cell", "Direction", "Model", "Size"),
-    "weights": ("Layer", "Weights", "draw_inputs", "draw_lengths", "draw_state", "draw_weights"),
+_NAMES = {
+    "arithmetic": (
+        "Arithmetic",
+        "RandomRounding",
+    ),
+    "cells": (
+        "CellBody",
+        "Primitives",
+        "cell_body",
+    ),
+    "cost": (
+        "Cost",
+        "Reading",
+        "call_cost",
+    ),
+    "dtypes": (
+        "DTYPES",
+        "Dtype",
+        "nearest",
+        "rounded",
+    ),
+    "reference": (
+        "Trajectory",
+        "run_in",
+        "run_reference",
+    ),
+    "spec": (
+        "Cell",
+        "Direction",
+        "GATES",
+        "Model",
+        "Size",
+    ),
+    "weights": (
+        "Layer",
+        "Weights",
+        "draw_inputs",
+        "draw_lengths",
+        "draw_state",
+        "draw_weights",
+    ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "DTYPES",
     "GATES",
@@ -66,9 +91,4 @@ __all__ = [
     "run_in",
     "run_reference",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__ = lazy_names(__name__, _NAMES)

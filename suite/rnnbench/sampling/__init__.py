@@ -1,6 +1,6 @@
 """Timing trials that are to be compared, in turn, in fresh processes.
 
-    turns            `sample_trials`: the trials of one workload, until each latency is known precisely enough
+    interleaved      `sample_trials`: the trials of one workload, until each latency is known precisely enough
     pairs            `judge_trials`: the same trials on two sides, until each latency has a verdict
     path_sampling    one latency path of one trial: its blocks, and when to stop
     trial_sampling   what is collected of one trial
@@ -18,24 +18,33 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.sampling.context import Context
-    from rnnbench.sampling.pairs import COMPARED, SIDES, JudgedTrial, PairBudget, judge_trials, verdict_cost
+    from rnnbench.sampling.interleaved import sample_trials
+    from rnnbench.sampling.pairs import COMPARED, NO_ROOF, SIDES, JudgedTrial, PairBudget, judge_trials, verdict_cost
     from rnnbench.sampling.path_sampling import PathBlocks
     from rnnbench.sampling.roof import cost_of
     from rnnbench.sampling.sampling_worker import SamplingWorker
     from rnnbench.sampling.trial_sampling import TrialSampling
-    from rnnbench.sampling.turns import sample_trials
 
 _NAMES = {
     "context": ("Context",),
-    "pairs": ("COMPARED", "SIDES", "JudgedTrial", "PairBudget", "judge_trials", "verdict_cost"),
+    "pairs": (
+        "COMPARED",
+        "NO_ROOF",
+        "JudgedTrial",
+        "PairBudget",
+        "SIDES",
+        "judge_trials",
+        "verdict_cost",
+    ),
     "path_sampling": ("PathBlocks",),
     "roof": ("cost_of",),
     "sampling_worker": ("SamplingWorker",),
     "trial_sampling": ("TrialSampling",),
-    "turns": ("sample_trials",),
+    "interleaved": ("sample_trials",),
 }
 __all__ = [
     "COMPARED",
+    "NO_ROOF",
     "SIDES",
     "Context",
     "JudgedTrial",

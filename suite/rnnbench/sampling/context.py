@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rnnbench.cases import Trial
-from rnnbench.measure.wall_time import WallTime
+from rnnbench.measure import WallTime
 from rnnbench.worker import RunFolders
 
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rnnbench.cases import State, Strategy, Target
-from rnnbench.measure.paths import PATHS
-from rnnbench.measure.warmup import WarmUp
+from rnnbench.measure import PATHS, WarmUp
 from rnnbench.plan import examine
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling

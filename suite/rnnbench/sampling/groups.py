@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 import psutil
 
-from rnnbench.measure.caches import eviction_bytes
-from rnnbench.measure.paths import requested
+from rnnbench.measure import eviction_bytes, requested
 from rnnbench.stages import Checked
 from rnnbench.worker import by_worker
 

@@ -16,16 +16,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block
-from rnnbench.measure.paths import PATHS, BlockPlan
-from rnnbench.measure.warmup import WarmUp
-from rnnbench.results.verdict import LOOKS, Judgement, judge_pairs, pair_ratio
+from rnnbench.measure import PATHS, Block, BlockPlan, WarmUp
+from rnnbench.results import LOOKS, Judgement, judge_pairs, pair_ratio
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
-from rnnbench.sampling.turns import anchor_figure
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
 

@@ -14,11 +14,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnbench.cases import Measure
-from rnnbench.measure.blocks import Block, process_medians
-from rnnbench.measure.interval import half_width, interval_of
-from rnnbench.measure.paths import BlockPlan, LatencyPath, requested
-from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
-from rnnbench.results.timing import Warmup
+from rnnbench.measure import (
+    WARMUP_SHARE,
+    Block,
+    BlockPlan,
+    LatencyPath,
+    WarmUp,
+    half_width,
+    interval_of,
+    process_medians,
+    requested,
+)
+from rnnbench.results import Warmup
 from rnnbench.stages import PathSamples, StoppedBy
 
 ROUNDS = 8

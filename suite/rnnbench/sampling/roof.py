@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rnnbench.measure.roof import Roof
-from rnnbench.rnn.cost import Cost, call_cost
-from rnnbench.rnn.dtypes import DTYPES
+from rnnbench.measure import Roof
+from rnnbench.rnn import DTYPES, Cost, call_cost
 from rnnbench.sampling.context import Context
 from rnnbench.stages import Checked
 from rnnbench.worker import Command, Done, Host, WorkerError, WorkerProcess, cores_for

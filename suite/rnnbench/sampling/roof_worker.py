@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from rnnbench.measure.roof import RoofProbe
+from rnnbench.measure import RoofProbe
 from rnnbench.optional import MissingExtraError
 from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.worker import (

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from rnnbench.measure.blocks import Block
-from rnnbench.measure.paths import BlockPlan
-from rnnbench.measure.warmup import WarmUp
+from rnnbench.measure import Block, BlockPlan, WarmUp
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import ImportFigures
-from rnnbench.worker import Command, Reply, WorkerError, WorkerProcess, start_trial_worker
-from rnnbench.worker.commands import Build, Prepare, SamplePath, SampleStateCopy, Verify
+from rnnbench.worker import (
+    Build,
+    Command,
+    Prepare,
+    Reply,
+    SamplePath,
+    SampleStateCopy,
+    Verify,
+    WorkerError,
+    WorkerProcess,
+    start_trial_worker,
+)
 
 
 class SamplingWorker:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure.blocks import Block
-from rnnbench.measure.memory_growth import GrowthStep
-from rnnbench.results.record import CheckResult
+from rnnbench.measure import Block, GrowthStep
+from rnnbench.results import CheckResult
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
     Checked,
@@ -21,8 +20,7 @@ from rnnbench.stages import (
     SampledState,
     first_failure,
 )
-from rnnbench.worker import WorkerError
-from rnnbench.worker.commands import Verified
+from rnnbench.worker import Verified, WorkerError
 
 
 class TrialSampling:

@@ -18,31 +18,63 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
+    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.forked import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
     from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
     from rnnbench.worker.server import attempt, open_channel, receive_command, serve
-    from rnnbench.worker.trial_process import (
-        by_worker,
-        cores_for,
-        log_name,
-        start_trial_worker,
-        variables,
-        worker_key,
-    )
+    from rnnbench.worker.trial_process import by_worker, cores_for, log_name, start_trial_worker, variables, worker_key
 
 _NAMES = {
     "channel": ("ChannelClosedError",),
-    "fork_pool": ("ForkedWorker", "ForkingWorker"),
+    "commands": (
+        "Build",
+        "Load",
+        "Prepare",
+        "RunChecks",
+        "SamplePath",
+        "SampleStateCopy",
+        "Verified",
+        "Verify",
+    ),
+    "fork_pool": (
+        "ForkedWorker",
+        "ForkingWorker",
+    ),
     "forked": ("die_with_parent",),
-    "launcher": ("START_LIMIT_S", "Host", "RunFolders", "WorkerError", "WorkerProcess"),
-    "protocol": ("Command", "Done", "Failed", "Reply", "encode_reply"),
-    "server": ("attempt", "open_channel", "receive_command", "serve"),
-    "trial_process": ("by_worker", "cores_for", "log_name", "start_trial_worker", "variables", "worker_key"),
+    "launcher": (
+        "Host",
+        "RunFolders",
+        "START_LIMIT_S",
+        "WorkerError",
+        "WorkerProcess",
+    ),
+    "protocol": (
+        "Command",
+        "Done",
+        "Failed",
+        "Reply",
+        "encode_reply",
+    ),
+    "server": (
+        "attempt",
+        "open_channel",
+        "receive_command",
+        "serve",
+    ),
+    "trial_process": (
+        "by_worker",
+        "cores_for",
+        "log_name",
+        "start_trial_worker",
+        "variables",
+        "worker_key",
+    ),
 }
 __all__ = [
     "START_LIMIT_S",
+    "Build",
     "ChannelClosedError",
     "Command",
     "Done",
@@ -50,8 +82,15 @@ __all__ = [
     "ForkedWorker",
     "ForkingWorker",
     "Host",
+    "Load",
+    "Prepare",
     "Reply",
+    "RunChecks",
     "RunFolders",
+    "SamplePath",
+    "SampleStateCopy",
+    "Verified",
+    "Verify",
     "WorkerError",
     "WorkerProcess",
     "attempt",

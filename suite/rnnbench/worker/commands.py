@@ -15,10 +15,8 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from rnnbench.cases import Trial
-from rnnbench.measure.blocks import Block
-from rnnbench.measure.memory_growth import GrowthStep
-from rnnbench.measure.paths import BlockPlan
-from rnnbench.results.record import CheckResult
+from rnnbench.measure import Block, BlockPlan, GrowthStep
+from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker.protocol import Command, Done
 
@@ -69,7 +67,7 @@ class Load(Command[LoadFigures]):
 
 
 @dataclass(frozen=True)
-class Check(Command[CheckResults]):
+class RunChecks(Command[CheckResults]):
     """Run the conformance checks."""
 
     trial: Trial

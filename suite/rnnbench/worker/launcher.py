@@ -17,7 +17,7 @@ from typing import Generic, NoReturn, TypeVar
 
 import psutil
 
-from rnnbench.results.record import Outcome
+from rnnbench.results import Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.protocol import Command, Failed, Reply, decode_reply, encode_command
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
-from rnnbench.results.record import Outcome
+from rnnbench.results import Outcome
 
 Reply = TypeVar("Reply")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from rnnbench.backends.base import BuildError
-from rnnbench.results.record import Outcome
+from rnnbench.backends import BuildError
+from rnnbench.results import Outcome
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
 

@@ -13,20 +13,24 @@ from typing import NoReturn
 
 import psutil
 
-from rnnbench.backends.base import Backend, Program
-from rnnbench.backends.registry import find
+from rnnbench.backends import Backend, Program, find
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
-from rnnbench.measure import memory
-from rnnbench.measure.blocks import Block, sample_block
-from rnnbench.measure.caches import Evictor
-from rnnbench.measure.imports import ImportClock
-from rnnbench.measure.memory_growth import GrowthLog
-from rnnbench.measure.metrics import read_metrics
-from rnnbench.measure.paths import PATHS, LatencyPath, TimedCall
-from rnnbench.measure.threads import ThreadTimes
+from rnnbench.measure import (
+    PATHS,
+    Block,
+    Evictor,
+    GrowthLog,
+    ImportClock,
+    LatencyPath,
+    ThreadTimes,
+    TimedCall,
+    memory,
+    read_metrics,
+    sample_block,
+)
 from rnnbench.plan import request_of
-from rnnbench.results.record import CheckResult
+from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
@@ -84,7 +88,7 @@ class TrialWorker:
         return {
             commands.Build: self.build,
             commands.Load: self.load,
-            commands.Check: self.check,
+            commands.RunChecks: self.check,
             commands.Prepare: self.prepare,
             commands.SamplePath: self.sample_path,
             commands.SampleStateCopy: self.sample_state_copy,
@@ -152,7 +156,7 @@ class TrialWorker:
             metrics=metrics,
         )
 
-    def check(self, command: commands.Check) -> CheckResults:
+    def check(self, command: commands.RunChecks) -> CheckResults:
         program, reference = self._program(command.trial), self._reference(command.trial)
         results = dict(run_checks(program, reference))
         return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())

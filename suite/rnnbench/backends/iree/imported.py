@@ -18,7 +18,7 @@ from typing import cast
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.torch import export as torch_export
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""

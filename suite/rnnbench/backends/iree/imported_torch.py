@@ -10,7 +10,7 @@ from torch_mlir import fx
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.imported import Imported, located
 from rnnbench.backends.torch import export as torch_export
-from rnnbench.rnn.spec import Cell, Model
+from rnnbench.rnn import Cell, Model
 
 ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
 """tanh (or relu) operations in a step. They tell where one copy of the cell ends and the next begins."""

@@ -15,8 +15,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.emitter import Emitter
 from rnnbench.backends.iree.values import Resources, Value, tensor
-from rnnbench.rnn.cells import CellBody, cell_body
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn import CellBody, Layer, Weights, cell_body
 
 State = tuple[Value, ...]
 

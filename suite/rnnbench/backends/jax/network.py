@@ -17,7 +17,7 @@ from jax import lax
 from rnnbench.backends.base import Request
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
-from rnnbench.rnn.cells import CellBody, cell_body
+from rnnbench.rnn import CellBody, cell_body
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]

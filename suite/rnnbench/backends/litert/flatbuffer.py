@@ -10,7 +10,7 @@ import flatbuffers
 from ai_edge_litert import schema_py_generated as schema
 
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.traced_function import traced, x_spec
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import Layer
 
 
 def module(request: Request) -> Any:

@@ -15,7 +15,7 @@ from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Weights
 
 DTYPES = ("float32", "float64")
 COVERS = frozenset({ACTIVATIONS, LENGTHS})

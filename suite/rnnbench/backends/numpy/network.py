@@ -10,9 +10,7 @@ import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.numpy.recorder import Call, Recorder
-from rnnbench.rnn.cells import cell_body
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn import Layer, Model, Weights, cell_body
 
 
 class Loop:

@@ -14,7 +14,7 @@ from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.recorder import Call
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Weights
 
 
 class NumpyProgram(ChunkedProgram):

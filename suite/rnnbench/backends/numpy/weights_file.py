@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn import Layer, Weights
 
 FIELDS = [field.name for field in fields(Layer)]
 

@@ -13,7 +13,7 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.shared.onnx_graphs import copies
-from rnnbench.rnn.cells import CellBody, cell_body
+from rnnbench.rnn import CellBody, cell_body
 
 State = Sequence[Value]
 

@@ -9,8 +9,7 @@ import openvino.opset13 as opset
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino.nodes import Nodes, Value
-from rnnbench.rnn.spec import GATES, Cell, Model
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import GATES, Cell, Layer, Model
 
 ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (1, 0, 2, 3), "gru": (1, 0, 2), "rnn": (0,)}
 """The positions of the operators' gates in PyTorch's order: f i c o in i f g o; z r h in r z n."""

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.rnn.cells import CellBody, cell_body
+from rnnbench.rnn import CellBody, cell_body
 
 Rows = list[tuple[Any, ...]]
 """The state: h, or h and c, of every layer and direction, [batch, size] each."""

@@ -16,8 +16,7 @@ import tensorflow as tf
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
 from rnnbench.backends.tensorflow.traced_function import lengths_specs, state_specs, traced, x_spec
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import Layer, Model
 
 
 def library(request: Request, jit: bool) -> Any:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.rnn.spec import Cell
+from rnnbench.rnn import Cell
 
 TAG = "cell_copy_"
 _ACTIVATION = "Tanh|Relu"

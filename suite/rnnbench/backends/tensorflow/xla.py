@@ -20,7 +20,7 @@ from rnnbench.backends.base import BuildError
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tensorflow.canonical import Library
 from rnnbench.backends.tensorflow.lowered import tags
-from rnnbench.rnn.spec import Cell
+from rnnbench.rnn import Cell
 
 VARIABLE = "TF_XLA_FLAGS"
 _NO_WORK = {"bitcast", "broadcast", "constant", "get-tuple-element", "parameter", "tuple"}

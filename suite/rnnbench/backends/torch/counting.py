@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 
 def cell_copies(model: Model, counts: Mapping[str, int]) -> int:

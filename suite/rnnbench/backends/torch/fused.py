@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
 from rnnbench.backends.torch.stream import PreparedStream
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 WITHOUT_ONEDNN = Lock()
 """A call without oneDNN takes this lock: the switch is one for the process, and another thread would turn it on."""

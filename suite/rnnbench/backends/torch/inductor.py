@@ -16,7 +16,7 @@ from rnnbench.backends.base import BuildError, Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn.cells import CellBody
+from rnnbench.rnn import CellBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 MESSAGE_END_CHARACTERS = 600

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rnnbench.backends.torch.counting import lowered
 from rnnbench.backends.torch.library import ONEDNN_KERNEL
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 _LOOP = "while (1) {"
 _KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+)\(", re.MULTILINE)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Request
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 ONEDNN_MIN_STEPS = 8
 """The steps of a call from which oneDNN's LSTM is the faster one. It packs its weights in every call. It breaks even

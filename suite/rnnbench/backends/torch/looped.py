@@ -12,9 +12,7 @@ from torch import Tensor
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
-from rnnbench.rnn.cells import cell_body
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import Layer, Model, cell_body
 
 
 class Loop:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn.cells import CellBody, cell_body
+from rnnbench.rnn import CellBody, cell_body
 
 State = tuple[Tensor, ...]
 MakeLoop = Callable[[CellBody[Tensor], bool, State], nn.Module]

@@ -19,7 +19,7 @@ from rnnbench.backends.torch.network import Network, State, Unrolled, example_in
 from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
 from rnnbench.backends.torch.traced_stream import TracedStream
-from rnnbench.rnn.cells import CellBody
+from rnnbench.rnn import CellBody
 
 jit: Any = torch.jit  # untyped
 

@@ -10,8 +10,8 @@ from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.cases.trial import Strategy
-from rnnbench.rnn.spec import GATES
+from rnnbench.cases import Strategy
+from rnnbench.rnn import GATES
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""

@@ -17,7 +17,7 @@ from rnnbench.backends.tvm.imported_module import argument_shapes, imported_modu
 from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.relax_session import as_numpy
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 NOTES = (
     "The module is the importer's, with constants folded, so that no step transposes torch's weights.",

@@ -20,8 +20,8 @@ from rnnbench.backends.tvm.packing import PackedLayer, layout, size
 from rnnbench.backends.tvm.product import Emitter, Rows
 from rnnbench.backends.tvm.step import CellStep, StepRows
 from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.cases.trial import Strategy
-from rnnbench.rnn.spec import GATES, Model
+from rnnbench.cases import Strategy
+from rnnbench.rnn import GATES, Model
 
 TILE = 16
 """Steps whose projections are computed together: enough that w_ih is read rarely, few enough for the caches."""

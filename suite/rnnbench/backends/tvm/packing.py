@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.rnn.spec import GATES, Model
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn import GATES, Layer, Model, Weights
 
 MAX_VECTORS = 6
 """Accumulators of a block: enough to hide the latency of a fused multiply-add, 4 cycles on each of 2 ports."""

@@ -15,7 +15,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
-from rnnbench.rnn.cells import CellBody
+from rnnbench.rnn import CellBody
 
 State = tuple[Value, ...]
 """h, or h and c, of one layer in one direction: [batch, size] each."""

@@ -18,9 +18,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.tvm.relax_loop import Loop, State
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.rnn.cells import CellBody, cell_body
-from rnnbench.rnn.spec import GATES
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import GATES, CellBody, Layer, cell_body
 
 
 def relax_module(request: Request) -> IRModule:

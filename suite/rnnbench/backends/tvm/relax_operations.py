@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tvm.framework import import_tvm
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 
 def operations(module: Any) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rnnbench.backends.tvm.activations import Expr, Quotient
 from rnnbench.backends.tvm.packing import Matrix, PackedLayer
 from rnnbench.backends.tvm.product import Emitter, Rows
-from rnnbench.rnn.spec import Model
+from rnnbench.rnn import Model
 
 Finish = Callable[[Expr, Expr, Sequence[Expr]], None]
 """Called with a row, the first unit of a vector, and that vector of each gate."""

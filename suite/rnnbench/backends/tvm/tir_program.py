@@ -19,8 +19,7 @@ from rnnbench.backends.tvm.framework import import_tvm, lanes, target
 from rnnbench.backends.tvm.kernel import TILE, kernel, tile
 from rnnbench.backends.tvm.packing import layout, pack, size
 from rnnbench.backends.tvm.tir_session import TirSession
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Weights
+from rnnbench.rnn import Model, Weights
 
 CONFIG = {"tirx.disable_cse_tir": True}
 """TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""

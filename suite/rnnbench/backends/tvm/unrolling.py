@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rnnbench.cases.trial import Strategy
+from rnnbench.cases import Strategy
 
 
 def copies(strategy: Strategy) -> int | None:

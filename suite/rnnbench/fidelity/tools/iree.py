@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.base import Artifact, Bound, Program, Request
+from rnnbench.backends import Artifact, Bound, Program, Request
 from rnnbench.backends.iree.compile import compile_module
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram
 from rnnbench.fidelity.tool import NoToolError, Tool
-from rnnbench.rnn.weights import draw_inputs
+from rnnbench.rnn import draw_inputs
 
 EMPTY = """module @rnn {
   func.func @step(%x: tensor<1x1x1xf32>) -> tensor<1x1x1xf32> {

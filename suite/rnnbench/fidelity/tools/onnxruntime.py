@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.backends.base import Program, Request
+from rnnbench.backends import Program, Request
 from rnnbench.fidelity.tool import NoToolError, Tool
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
-from rnnbench.backends.base import Program, Request
+from rnnbench.backends import Program, Request
 from rnnbench.backends.torch.inductor import inductor_in
 from rnnbench.backends.torch.stream import PreparedStream, TorchProgram, TorchSession, inference
 from rnnbench.fidelity.tool import NoToolError, Tool
-from rnnbench.rnn.weights import draw_inputs
+from rnnbench.rnn import draw_inputs
 
 COMPILE_S = 240
 EMPTY = "empty.pt2"

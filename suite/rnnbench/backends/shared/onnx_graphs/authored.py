@@ -13,8 +13,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.support import copies
-from rnnbench.rnn.cells import CellBody, cell_body
-from rnnbench.rnn.spec import GATES
+from rnnbench.rnn import GATES, CellBody, cell_body
 
 LoopOperator = Literal["Scan", "Loop"]
 State = Sequence[str]

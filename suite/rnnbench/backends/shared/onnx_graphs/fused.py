@@ -9,8 +9,7 @@ import numpy as np
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared.onnx_graphs.emitter import Emitter
-from rnnbench.rnn.spec import GATES, Cell, Model
-from rnnbench.rnn.weights import Layer
+from rnnbench.rnn import GATES, Cell, Layer, Model
 
 ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
 """The places of the operators' gates in PyTorch's order: i o f c in i f g o; z r h in r z n."""

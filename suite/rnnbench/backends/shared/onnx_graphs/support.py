@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import Request
-from rnnbench.cases.trial import Strategy
-from rnnbench.rnn.spec import GATES, Model
+from rnnbench.cases import Strategy
+from rnnbench.rnn import GATES, Model
 
 NEXT = "next_"
 """The prefix of a graph's state outputs: its state inputs are `h` and `c`, its state outputs `next_h` and `next_c`."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
-from rnnbench.measure import interval
-from rnnbench.measure.paths import PATHS
+from rnnbench.measure import PATHS
+from rnnbench.measure import half_width as interval_half_width
 from rnnbench.results import Entry, Latency, View
 
 MANY_DISTURBED = 0.1
@@ -14,7 +14,7 @@ MANY_DISTURBED = 0.1
 TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
-def trust(view: View) -> tuple[str, ...]:
+def reliability_sentences(view: View) -> tuple[str, ...]:
     """Two or three sentences; none where nothing was sampled, or where the records have no such figures."""
     latencies = _sampled(view.entries)
     half_widths = [width for latency in latencies if (width := half_width(latency)) is not None]
@@ -37,7 +37,7 @@ def disturbance_warning(view: View) -> str | None:
 
 def half_width(latency: Latency) -> float | None:
     """Half of the interval of a median, relative to it; None for a single process."""
-    return None if latency.interval is None else interval.half_width(latency.interval)
+    return None if latency.interval is None else interval_half_width(latency.interval)
 
 
 def disturbed_share(latencies: Sequence[Latency]) -> float | None:

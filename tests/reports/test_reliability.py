@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fake_records as fake
 
+from rnnbench.reports.reliability import disturbance_warning
 from rnnbench.reports.sampling import groups_table, sampling_table
-from rnnbench.reports.trust import disturbance_warning, trust
 from rnnbench.results.record import Anchor, Record
 from rnnbench.results.run_info import Conditions
 from rnnbench.results.store import Run
@@ -39,7 +39,7 @@ def shown(tmp_path, *records, steal=0.03):
 
 
 def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
-    first, second = trust(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
+    first, second = reliability_sentences(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
     assert "have an interval of ±1.0% or less" in first
     assert "2 reached the requested precision, 0 spent their budget first" in first
     assert "during 5% of the blocks" in second
@@ -48,11 +48,11 @@ def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
 
 
 def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
-    assert "0 reached the requested precision, 2 spent" in trust(shown(tmp_path, sampled(0.05)))[0]
+    assert "0 reached the requested precision, 2 spent" in reliability_sentences(shown(tmp_path, sampled(0.05)))[0]
 
 
 def test_a_record_of_an_earlier_version_says_nothing_of_what_it_took_no_notice_of(tmp_path):
-    assert trust(shown(tmp_path, fake.record())) == ()
+    assert reliability_sentences(shown(tmp_path, fake.record())) == ()
     assert disturbance_warning(shown(tmp_path, fake.record())) is None
 
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from rnnbench.measure.blocks import overall_median
-from rnnbench.measure.paths import requested
-from rnnbench.results.record import Anchor
+from rnnbench.measure import overall_median, requested
+from rnnbench.results import Anchor
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
@@ -37,7 +36,7 @@ def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> lis
     groups = list(split_by_memory(trials, anchor_of(trials), memory_of))
     sampled: dict[str, Sampled] = {}
     for number, group in enumerate(groups):
-        turns = SamplingTurns(group.members, context, seed)
+        turns = InterleavedSampling(group.members, context, seed)
         of_group = turns.sample()
         if len(groups) > 1:
             anchor = anchor_figure(of_group[group.members.index(group.anchor)], number, len(groups))
@@ -68,7 +67,7 @@ class _Turn:
         return [path for path in self.unfinished() if not path.process_is_done]
 
 
-class SamplingTurns:
+class InterleavedSampling:
     """The trials of one group, process by process."""
 
     def __init__(self, trials: Sequence[Checked], context: Context, seed: int) -> None:
