@@ -13,7 +13,7 @@ from harness_trials import make_trial
 import rnnbench.backends
 from rnnbench.cases.trial import State, Strategy
 from rnnbench.conformance import ReferenceTrajectories, run_checks
-from rnnbench.run.messages import request_of
+from rnnbench.plan import request_of
 
 README = Path(rnnbench.backends.__file__).with_name("README.md")
 
