@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnbench.results.store import read_run
+from rnnbench.results import read_run
 
 OLD, NEW = "onnxruntime==1.30.0", "onnxruntime==1.31.1"
 CASE = Path(__file__).parents[2] / "cases" / "lstm_streaming.yaml"

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from rnnbench.backends.registry import find, targets
-from rnnbench.cases.trial import State, Target
-from rnnbench.run import fidelity
+from rnnbench.cases import State, Target
+from rnnbench.fidelity import measure_fidelity
+from rnnbench.fidelity.measure import CHUNKS, STATES
 
-FIRST: tuple[State, ...] = fidelity.STATES
 CASES = [
     *((target, chunk, (state,)) for target in targets(["iree:linalg", "tvm:tir", "tvm:relax"])
-      for chunk in (1, 16, 32) for state in FIRST),
-    *((target, chunk, FIRST) for target in targets(["openvino:*", "torch:*"]) for chunk in fidelity.CHUNKS),
+      for chunk in (1, 16, 32) for state in STATES),
+    *((target, chunk, STATES) for target in targets(["openvino:*", "torch:*"]) for chunk in CHUNKS),
 ]  # fmt: skip
 
 
@@ -24,12 +24,13 @@ CASES = [
 def test_bound_costs_what_the_runtime_costs(target: Target, chunk: int, states: tuple[State, ...]) -> None:
     if lack := find(target.backend).probe().lack(target.route):
         pytest.skip(lack.reason)
-    (figure,) = fidelity.measure([target], (chunk,), states)
-    if figure.untimed:
-        pytest.skip(figure.untimed)
+    (figure,) = measure_fidelity([target], (chunk,), states)
+    if figure.unmeasured:
+        pytest.skip(figure.unmeasured)
     print(
         f"\n{figure.target} {figure.strategy} chunk {figure.chunk}: bound {figure.bound * 1e6:.2f} µs, {figure.tool} "
-        f"{figure.own * 1e6:.2f} µs, ratio {figure.ratio:.3f} {figure.interval}, difference "
-        f"{figure.difference * 1e6:.2f} µs, empty call {figure.empty * 1e6:.2f} µs, swept {figure.swept * 1e6:.2f} µs"
+        f"{figure.tool_s * 1e6:.2f} µs, ratio {figure.ratio:.3f} {figure.interval}, difference "
+        f"{figure.difference * 1e6:.2f} µs, empty call {figure.empty * 1e6:.2f} µs, "
+        f"empty after a call {figure.empty_after_call * 1e6:.2f} µs"
     )
     assert figure.verdict != "too far"

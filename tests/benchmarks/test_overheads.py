@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from rnnbench.backends import registry
 from rnnbench.cases import Target, Trial, load_case
+from rnnbench.pipeline import NoProgress, run_trials
+from rnnbench.plan import begin_run
+from rnnbench.results import Store, read_run
 from rnnbench.results.record import Record
-from rnnbench.results.store import Store, read_run
-from rnnbench.run.plan import begin
-from rnnbench.run.session import carry_out
 
 NOISE = 1.3
 """The figures to meet were minima of a busy machine, within ±30 %."""
@@ -103,10 +102,10 @@ def sampled(folder: Path, hidden: int, targets: list[Target]) -> dict[Figure, Re
     asked = {base: [BASE]} | {target: [f for f in FIGURES if f.target == str(target)] for target in targets}
     trials = load_case(case).trials(list(asked))
     wanted = {trial: figure for trial in trials for figure in asked[trial.target] if figure.is_for(trial)}
-    run = begin(list(wanted), Store(folder / "results"))
-    carry_out(list(wanted), run, Console(quiet=True), keep_artifacts=False)
+    plan = begin_run(list(wanted), Store(folder / "results"))
+    run_trials(plan, NoProgress())
     by_name = {trial.id: figure for trial, figure in wanted.items()}
-    records = {by_name[record.trial]: record for record in read_run(run).records}
+    records = {by_name[record.trial]: record for record in read_run(plan.folder).records}
     return {figure: records[figure] for figure in FIGURES if figure in records}
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tvm import TvmBackend
-from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 

@@ -14,11 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rnnbench.cases import Trial
+    from rnnbench.sampling.pairs import TrialPair
 
 HERE = Path(__file__).parent
 PLANTED = HERE / "planted"
@@ -69,7 +74,7 @@ def collect(pairs: int, seed: int) -> Pool:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PLANTED), os.environ.get("PYTHONPATH")]))
     from rnnbench_planted import SLOWDOWNS
 
-    from rnnbench.run.paired import BLOCK_S, ROUNDS
+    from rnnbench.sampling.pairs import BLOCK_S, ROUNDS
 
     load = subprocess.Popen([sys.executable, str(HERE / "load_generator.py"), str(seed)])
     try:
@@ -83,32 +88,34 @@ def collect(pairs: int, seed: int) -> Pool:
     return Pool(SLOWDOWNS, blocks, np.array([wall for _, wall in sampled]), BLOCK_S)
 
 
-def _sampled(run, pairs, seed):
+def _sampled(run: Path, pairs: int, seed: int) -> Iterator[tuple[np.ndarray, float]]:
+    from harness_trials import check_trial, context_in
     from rnnbench_planted import SLOWDOWNS
 
-    from rnnbench.run.account import Account
-    from rnnbench.run.paired import Match, sample_pair
-    from rnnbench.run.prepare import examine, prepare, start_worker
-    from rnnbench.run.process import Workplace
+    from rnnbench.plan import examine
+    from rnnbench.sampling.pairs import PairSampling, TrialPair
+    from rnnbench.sampling.trial_sampling import TrialSampling
 
-    workplace, account = Workplace.of_run(run), Account()
-    first = examine(_trial("0"))
-    for _ in prepare(first, start_worker(first, workplace, "prepare.log"), workplace, account, _quiet):
-        continue
+    context = context_in(run)
+    first = check_trial(_trial("0"), context)
     assert first.failure is None, first.failure
+    sampling = PairSampling((context, context), seed)
     for number in range(pairs):
-        matches = [Match(examine(_trial(f"base-{s}")), examine(_trial(str(s))), paths=("bound",)) for s in SLOWDOWNS]
-        begun = time.monotonic()
-        sample_pair(matches, (workplace, workplace), account, _quiet, f"{seed}/{number}")
-        wall = time.monotonic() - begun
-        for match in matches:
-            assert match.whole, [findings.failure for findings in match.sides]
-        yield [_described(match) for match in matches], wall
+        trials = [
+            TrialPair(*(TrialSampling(examine(_trial(route))) for route in (f"base-{s}", str(s))), paths=("bound",))
+            for s in SLOWDOWNS
+        ]
+        started = time.monotonic()
+        sampling.sample_pair(trials, number)
+        wall = time.monotonic() - started
+        for pair in trials:
+            assert pair.is_alive, [side.failure for side in pair.sides]
+        yield np.array([_described(pair) for pair in trials]), wall
 
 
-def _described(match) -> np.ndarray:
+def _described(pair: TrialPair) -> np.ndarray:
     """[rounds, sides, STATS] of one pair of processes."""
-    rounds = zip(*(findings.blocks["bound"][-1] for findings in match.sides), strict=True)
+    rounds = zip(*(side.paths["bound"].processes[-1] for side in pair.sides), strict=True)
     return np.array([[_stats(block.seconds) for block in turn] for turn in rounds])
 
 
@@ -116,18 +123,14 @@ def _stats(seconds: np.ndarray) -> list[float]:
     return [float(getattr(np, name)(seconds)) for name in STATS[:-1]] + [len(seconds)]
 
 
-def _trial(route: str):
+def _trial(route: str) -> Trial:
     from harness_trials import make_trial
 
-    from rnnbench.cases.trial import Limits, Measure
+    from rnnbench.cases import Limits, Measure
     from rnnbench.rnn.spec import Model
 
     trial = make_trial(f"planted:{route}", "fused", chunk=64, limits=Limits(), measure=Measure())
     return replace(trial, model=Model(cell="lstm", input=64, hidden=128), steps=128)
-
-
-def _quiet(trial, stage: str) -> None:
-    """Nobody is told."""
 
 
 if __name__ == "__main__":

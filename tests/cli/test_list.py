@@ -17,19 +17,19 @@ def test_set_changes_the_case(rnnbench):
 
 
 def test_a_mistake_in_a_case_names_file_line_and_column(rnnbench, folder):
-    (folder / "bad.yaml").write_text(CASE.replace("hidden: 4", "hiden: 4"))
+    (folder / "bad.yaml").write_text((folder / "tiny.yaml").read_text().replace("hidden: 4", "hiden: 4"))
     error = rnnbench("list", "bad.yaml", "--backend", "fake", status=2).stderr
     assert "bad.yaml:3:" in error
     assert "did you mean 'hidden'?" in error
 
 
 def test_two_cases_of_one_name_are_refused(rnnbench, folder):
-    (folder / "other.yaml").write_text(CASE.replace("hidden: 4", "hidden: 5"))
+    (folder / "other.yaml").write_text((folder / "tiny.yaml").read_text().replace("hidden: 4", "hidden: 5"))
     error = rnnbench("list", "tiny.yaml", "other.yaml", "--backend", "fake:honest", status=2).stderr
     assert "the same name, 'tiny'" in error
 
 
 def test_a_folder_of_cases_is_all_of_its_cases(rnnbench, folder):
-    (folder / "other.yaml").write_text(CASE.replace("name: tiny", "name: other"))
+    (folder / "other.yaml").write_text((folder / "tiny.yaml").read_text().replace("name: tiny", "name: other"))
     done = rnnbench("list", ".", "--backend", "fake:honest", "--filter", "chunk=2,state=stitched")
     assert sorted(line.split("/")[0] for line in done.stdout.splitlines()) == ["other", "tiny"]

@@ -30,7 +30,7 @@ def test_only_the_trial_asked_for_runs(rnnbench, folder):
     rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--no-baseline", "--only", first[-8:], "--processes", "1")
     (record,) = records_in(folder)
     assert record["trial"] == first
-    assert len(record["timing"]["bound"]["process_medians"]) == 1
+    assert len(record["timing"]["latency"]["bound"]["process_medians"]) == 1
 
 
 @pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3), ("honest", 0)])

@@ -45,7 +45,8 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
         [
             "nonconforming: * checks failed: values, chunks*",
             "values * off by 0.001 *× expected rounding)",
-            "program    fake:wrong-third-step (rnnbench-fake 1.0), strategy: looped, stitched, 2 steps a call; lowered form: looped 1",
+            "program    fake:wrong-third-step (rnnbench-fake 1.0), strategy: looped, stitched, 2 steps a call; "
+            "lowered form: looped 1",
             "reproduce  rnnbench check tiny.yaml --backend=fake:wrong-third-step --endurance=0 --only *",
             "build-failed, at build: the fake compiler refused: error: expected ';'",
             "SKIPPED * tiny.yaml: unsupported by fake:honest: the fake has no RNN operator",

@@ -11,10 +11,11 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
+from rnnbench import optional
 from rnnbench.reports import ReportError, print_summary, write_report
 from rnnbench.reports.markdown import page
 from rnnbench.reports.tables import legend
-from rnnbench.results import StoreError, optional
+from rnnbench.results import StoreError
 from rnnbench.results.record import LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from rnnbench.backends.base import Probe, Support
-from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, Survey, survey
+from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix, support_matrix
 from rnnbench.cases.trial import Target
 from rnnbench.reports.support_matrix import print_support_matrix
 
@@ -25,7 +25,9 @@ def printed(answers: dict[tuple[str, str], Support]) -> str:
         for state in STATES
     }
     out = io.StringIO()
-    print_support_matrix(Survey({"tensorflow": Probe(("keras", "keras-xla"))}, support), Console(file=out, width=80))
+    print_support_matrix(
+        SupportMatrix({"tensorflow": Probe(("keras", "keras-xla"))}, support), Console(file=out, width=80)
+    )
     return out.getvalue()
 
 
@@ -59,5 +61,5 @@ def test_targets_with_one_answer_stand_together_and_a_time_stands_for_all_its_st
 
 
 def test_no_backend_is_asked_for_a_stream_that_runs_backwards():
-    asked = {strategy for _, kind, strategy in survey().support if MODELS[kind].direction != "forward"}
+    asked = {strategy for _, kind, strategy in support_matrix().support if MODELS[kind].direction != "forward"}
     assert asked == {f"{time}-none" for time in TIMES}

@@ -10,8 +10,8 @@ from typing import Any
 import fake_records as fake
 import pytest
 
-from rnnbench.results.compare import compare_runs
 from rnnbench.optional import MissingExtraError, require
+from rnnbench.results.compare import compare_runs
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 

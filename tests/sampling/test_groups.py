@@ -14,7 +14,7 @@ from rnnbench.measure.blocks import Block
 from rnnbench.measure.caches import eviction_bytes
 from rnnbench.plan import examine
 from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, memory_of, split_by_memory
-from rnnbench.sampling.turns import anchor_figure
+from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.stages import Built, Checked, Failure, ImportFigures, LoadFigures, PathSamples, Sampled
 
 IMPORT, TRIAL = 100, 10

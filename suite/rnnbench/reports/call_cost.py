@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from rnnbench.measure.interval import half_width
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results.fits import CallCost, Estimate, by_chunk, fit_call
-from rnnbench.results.timing import SideLatency
-from rnnbench.results.views import Entry
+from rnnbench.results import CallCost, Entry, Estimate, SideLatency, by_chunk, fit_call
+
+CALL_COST_NOTE = (
+    "Bound latency is split into a cost per call (dispatch, and the state in and out) and a cost per step. "
+    "The split is a line fitted over three chunks or more, each weighted by its latency. ± is half the 95 % "
+    "interval. Dispatch floor: a call of the smallest program in the same runtime with the same state, a counter "
+    "of one unit, measured in the same rounds. State copy: the state's round trip through NumPy. No timed call "
+    "makes it. Fit off by: the largest distance of a chunk from the line. Where it is large, not all steps cost "
+    "the same. Conversion: what the public path adds."
+)
 
 
 def call_cost_table(entries: Sequence[Entry]) -> Table:
@@ -49,12 +56,7 @@ def call_cost_table(entries: Sequence[Entry]) -> Table:
         ),
         tuple(rows),
         text=2,
-        note="Bound latency is split into a cost per call (dispatch, and the state in and out) and a cost per step. "
-        "The split is a line fitted over three chunks or more, each weighted by its latency. ± is half the 95 % "
-        "interval. Dispatch floor: a call of the smallest program in the same runtime with the same state, a counter "
-        "of one unit, measured in the same rounds. State copy: the state's round trip through NumPy. No timed call "
-        "makes it. Fit off by: the largest distance of a chunk from the line. Where it is large, not all steps cost "
-        "the same. Conversion: what the public path adds.",
+        note=CALL_COST_NOTE,
     )
 
 

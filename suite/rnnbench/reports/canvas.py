@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.reports.panels import Line, Panels
-from rnnbench.results.views import ORIGINS, Entry
+from rnnbench.results import ORIGINS, Entry
 
 # Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
 # again for a report of every route, lighter and darker than those.
@@ -42,7 +42,7 @@ LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
-CARRIES = {"stitched": "carried by the caller", "stateful": "kept inside", "none": "whole sequence"}
+CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
 STYLE = {
     "font.size": 9.5,
     "axes.titlesize": 10,

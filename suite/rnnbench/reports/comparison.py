@@ -11,9 +11,7 @@ from rich.table import Table as Grid
 
 from rnnbench.reports import markdown, units
 from rnnbench.reports.tables import Table
-from rnnbench.results.compare import BuildChange, Comparison, LatencyChange
-from rnnbench.results.verdict import ERROR_RATE, Verdict
-from rnnbench.results.views import short_names
+from rnnbench.results import ERROR_RATE, BuildChange, Comparison, LatencyChange, Verdict, short_names
 
 VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "UNDECIDED", "SAME")
 MOST_ROWS = 40

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table
-from rnnbench.results.record import Record
-from rnnbench.results.views import Entry, View
+from rnnbench.results import Entry, Record, View
 
 
 def conformance_table(view: View) -> Table:

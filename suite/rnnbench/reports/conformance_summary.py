@@ -14,8 +14,7 @@ from rnnbench.reports import units
 from rnnbench.reports.coverage import coverage, sentences
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
-from rnnbench.results.store import Run
-from rnnbench.results.views import Entry, view_runs
+from rnnbench.results import Entry, Run, view_runs
 
 
 def print_conformance(run: Run, console: Console) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rnnbench.measure.metrics import METRICS, Metric
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results.views import Entry
+from rnnbench.results import Entry
 
 ENOUGH_CALLS = 1_000
 """Calls from which what 1,000 of them add to memory is shown: of fewer it is a guess."""

@@ -8,7 +8,7 @@ from itertools import combinations
 from math import prod
 
 from rnnbench.reports import units
-from rnnbench.results.record import Record
+from rnnbench.results import Record
 from rnnbench.rnn.spec import Model
 
 Pair = tuple[tuple[str, object], tuple[str, object]]

@@ -17,7 +17,7 @@ def print_fitness(fitness: Fitness, console: Console) -> None:
     for warning in fitness.warnings:
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
     if not fitness.warnings:
-        console.print("Fit to measure on.")
+        console.print("This machine is fit for benchmarking.")
 
 
 def _facts(fitness: Fitness) -> Iterator[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.reports.tables import Table
-from rnnbench.results.record import Record
-from rnnbench.results.views import Entry, View
+from rnnbench.results import Entry, Record, View
 
 XFAIL, XPASS = "failed, as expected", "passed unexpectedly"
 

@@ -10,7 +10,7 @@ from rnnbench.reports import units
 from rnnbench.reports.expected_failures import outcome_of
 from rnnbench.reports.lowered import sizes, strategies
 from rnnbench.reports.tables import P99_SAMPLES, Table
-from rnnbench.results.views import Entry, View
+from rnnbench.results import Entry, View
 
 NO_FIGURE = "its record has none"
 

@@ -6,10 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import IMPOSSIBLE, SHARED, Table, p99, per_call_and_step, program, strategy
-from rnnbench.results.ranking import CONFIDENCE, Ranking, StrategyPair, rank, strategy_pairs
-from rnnbench.results.timing import Latency
-from rnnbench.results.verdict import SMALLEST
-from rnnbench.results.views import ORIGIN_MEANS, Entry, View
+from rnnbench.results import (
+    ORIGIN_MEANS,
+    RATIO_CONFIDENCE,
+    SMALLEST,
+    Entry,
+    Latency,
+    Ranking,
+    StrategyPair,
+    View,
+    rank,
+    strategy_pairs,
+)
 
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
@@ -135,7 +143,7 @@ def strategy_pair_table(entries: Sequence[Entry]) -> Table:
         tuple(rows),
         text=3,
         note=f"The ratio of the two strategies' bound latencies. Below 1 the first one is faster. In brackets: the "
-        f"{CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those of "
+        f"{RATIO_CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those of "
         f"`rnnbench compare`; the smallest change that matters is {SMALLEST:.0%}.",
     )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rnnbench.reports.tables import Table
-from rnnbench.results.views import Entry, View
+from rnnbench.results import Entry, View
 
 _PARTS = re.compile(r"(fused|looped|unrolled)(?: (\d+))?(?: of (\d+))?")
 

@@ -17,8 +17,7 @@ from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.reports.trust import disturbance_warning, trust
-from rnnbench.results.ranking import Place, Ranking, rank
-from rnnbench.results.views import ORIGIN_MEANS, Entry, View, Workload
+from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, rank
 
 CALL_COSTS = (call_cost_table, stateful_cost_table)
 COSTS = (build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)

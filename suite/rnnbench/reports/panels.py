@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.results.timing import Latency
-from rnnbench.results.views import Entry
+from rnnbench.results import Entry, Latency
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from functools import partial
 from rnnbench.measure.paths import PATHS, LatencyPath, PathFigure
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, p99, program, strategy
-from rnnbench.results.timing import STEPS_PER_S, Latency
-from rnnbench.results.views import Entry
+from rnnbench.results import STEPS_PER_S, Entry, Latency
 
 Columns = Mapping[str, Callable[[Entry], str]]
 """What a column shows of an entry, by its name; empty where the entry has nothing of it."""
@@ -93,7 +92,8 @@ def _ratio(path: LatencyPath, entry: Entry) -> str:
 
 def _p99(path: str, entry: Entry) -> str:
     latency = entry.latency(path)
-    return units.seconds(p99(latency)) if latency else ""
+    seconds = p99(latency) if latency else None
+    return "" if seconds is None else units.seconds(seconds)
 
 
 def _figure(path: str, figure: PathFigure, entry: Entry) -> str:
@@ -167,10 +167,14 @@ def _slower(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _throughput(entries: Sequence[Entry]) -> Iterator[str]:
-    rates = [(e.bound.figures[STEPS_PER_S], e) for e in entries if e.bound and STEPS_PER_S in e.bound.figures]
+    programs = [entry for entry in entries if entry.origin != "kernel"]
+    rates = [(e.bound.figures[STEPS_PER_S], e) for e in programs if e.bound and STEPS_PER_S in e.bound.figures]
     if rates:
         most, entry = max(rates, key=lambda item: item[0])
-        yield f"{_named(entry)} computes the most steps per second: {units.number(most)} of all streams together."
+        yield (
+            f"{_named(entry)} computes the most steps per second, kernels left out: {units.number(most)} of all "
+            f"streams together."
+        )
 
 
 def _named(entry: Entry) -> str:

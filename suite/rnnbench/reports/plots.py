@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,13 +18,11 @@ from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.panels import Line, arrange, built, fastest
 from rnnbench.reports.tables import p99
-from rnnbench.results.compare import COMPARED_PATHS
-from rnnbench.results.fits import LEAST_POINTS
-from rnnbench.results.store import Run
-from rnnbench.results.views import Family, View, view_runs
+from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Family, Run, View, view_runs
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
+KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 WIDEST_DODGE = 0.5
 """Most octaves of that."""
 
@@ -53,11 +51,12 @@ def draw(view: View, folder: Path) -> list[Picture]:
         matplotlib.rcParams.update(STYLE)
         for family, sizes in view.families.items():
             panels = arrange(sizes)
+            kernels = any(origin == "kernel" for origin, _ in panels)
             for picture, fill in _pictures(family, [line for lines in panels.values() for line in lines]):
                 canvas = Canvas(matplotlib, panels, colours, (picture.title, str(family)))
                 fill(canvas)
                 canvas.save(folder, picture.stem)
-                pictures.append(picture)
+                pictures.append(replace(picture, caption=f"{picture.caption} {KERNELS}") if kernels else picture)
     return pictures
 
 
@@ -107,8 +106,8 @@ def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, 
 def _latency_picture(family: Family, path: LatencyPath) -> Picture:
     return Picture(
         f"latency-{path.name}-{family.slug}",
-        f"Latency per step against chunk, {path.name} path. {path.meaning}",
-        "Median; the thin line reaches up to p99 (of 100 samples or more), with a bar at p90. "
+        f"Latency per step against chunk, {path.name} path",
+        f"{path.meaning} Marks are medians. The thin line reaches up to p99 (of 100 samples or more); the bar is p90. "
         "Grey: the fastest streaming program of any origin but kernel.",
     )
 

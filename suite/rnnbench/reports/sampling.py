@@ -8,8 +8,7 @@ from rnnbench.measure.paths import PATHS
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.reports.trust import half_width
-from rnnbench.results.timing import Latency
-from rnnbench.results.views import Entry
+from rnnbench.results import Entry, Latency
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:

@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results.artifact import OperationStage
-from rnnbench.results.fits import TELLING_POINTS, by_chunk, calls_until_paid, fit_growth, growth_word
-from rnnbench.results.record import Record
-from rnnbench.results.views import Entry
+from rnnbench.results import (
+    TELLING_POINTS,
+    Entry,
+    OperationStage,
+    Record,
+    by_chunk,
+    calls_until_paid,
+    fit_growth,
+    growth_word,
+)
 
 Cost = Callable[[Record], float | None]
 Shown = Callable[[float], str]
@@ -62,12 +68,12 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
 def growth_answer(entries: Sequence[Entry]) -> str:
     """Of one workload with enough chunks: a line for each word of growth, the steepest first; empty otherwise."""
     named: dict[str, list[tuple[float, str]]] = {}
-    for (target, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
+    for (_, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
         seconds = by_chunk([(entry.chunk, _build_s(entry.record)) for entry in group])
         growth = fit_growth(seconds) if len(seconds) >= TELLING_POINTS else None
         if growth is not None:
             failed = f"; {_beyond(group)}" if _beyond(group) else ""
-            text = f"`{target}` {how} (chunk^{growth.exponent.value:.2f}{failed})"
+            text = f"`{group[0].target}` {how} (chunk^{growth.exponent.value:.2f}{failed})"
             named.setdefault(growth_word(growth.exponent), []).append((growth.exponent.value, text))
     lines = [
         f"- **{word}**: {', '.join(text for _, text in sorted(programs, reverse=True))}"

@@ -14,10 +14,7 @@ from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, path_answer
 from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.reports.trust import disturbance_warning, trust
-from rnnbench.results.ranking import Ranking, rank
-from rnnbench.results.record import FAILURES
-from rnnbench.results.store import Run
-from rnnbench.results.views import Entry, View, Workload, view_runs
+from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
 STYLES = {"ok": "green", "nonconforming": "bold red", "unsupported": "dim", "unavailable": "dim"}
 WIDE = 96

@@ -7,8 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import interval
 from rnnbench.measure.paths import PATHS
-from rnnbench.results.timing import Latency
-from rnnbench.results.views import Entry, View
+from rnnbench.results import Entry, Latency, View
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which a report warns: fewer hardly move a median over blocks."""

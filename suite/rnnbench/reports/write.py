@@ -9,9 +9,7 @@ from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
 from rnnbench.reports.plots import ReportError
-from rnnbench.results.compare import Comparison
-from rnnbench.results.store import Run
-from rnnbench.results.views import view_runs
+from rnnbench.results import Comparison, Run, view_runs
 
 PAGE = "report.md"
 COMPARISON_PAGE = "comparison.md"

@@ -1,10 +1,13 @@
-"""Results: what a run leaves behind, and everything that is read from it.
+"""Results: what a run leaves behind, and what is read from it. Reports, exports and other users build on this package.
 
-This is the ground floor of the suite. It imports nothing else of it but the declaration of latency paths
-(`rnnbench.measure.paths`) and the statistics of intervals (`rnnbench.measure.interval`). Start with `read_run`, and
-with `record.py` for what a record holds; `docs/results.md` says it for readers of the files.
+    record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
+    journal, samples                     writing a run: `append_record`, `write_info`, `save_samples`
+    store, reading, migrations           reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
+    rows, exports                        flat rows with documented columns (`docs/results.md`), CSV and JSON Lines
+    views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
+    compare, verdict, identity           two runs: FASTER, SLOWER, SAME, UNDECIDED; what must be equal for that
 
-Names are imported when they are first used: a run starts hundreds of workers, and each needs a few of them only.
+The package imports nothing of the suite but `measure.paths` and `measure.metrics`, which declare what is measured.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
         compare_runs,
     )
     from rnnbench.results.fits import (
+        LEAST_POINTS,
+        TELLING_POINTS,
         CallCost,
         Estimate,
         Growth,
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, identity
     from rnnbench.results.journal import append_record, write_info
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.ranking import Place, Ranking, StrategyPair, rank, strategy_pairs
+    from rnnbench.results.ranking import RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
@@ -52,7 +57,7 @@ if TYPE_CHECKING:
         Record,
         SupportResult,
     )
-    from rnnbench.results.rows import COLUMNS, columns_table, row
+    from rnnbench.results.rows import COLUMNS, Row, columns_table, row
     from rnnbench.results.run_info import Conditions, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run, run_name
@@ -97,9 +102,20 @@ _NAMES = {
     "verdict": ("ERROR_RATE", "LOOKS", "SMALLEST", "Judgement", "Verdict", "judge_pairs", "pair_ratio"),
     "identity": ("differences", "fingerprint", "identity"),
     "views": ("ORIGINS", "ORIGIN_MEANS", "Entry", "Family", "View", "Workload", "short_names", "view_runs"),
-    "ranking": ("Place", "Ranking", "StrategyPair", "rank", "strategy_pairs"),
-    "fits": ("CallCost", "Estimate", "Growth", "by_chunk", "calls_until_paid", "fit_call", "fit_growth", "growth_word"),
-    "rows": ("COLUMNS", "columns_table", "row"),
+    "ranking": ("RATIO_CONFIDENCE", "Place", "Ranking", "StrategyPair", "rank", "strategy_pairs"),
+    "fits": (
+        "LEAST_POINTS",
+        "TELLING_POINTS",
+        "CallCost",
+        "Estimate",
+        "Growth",
+        "by_chunk",
+        "calls_until_paid",
+        "fit_call",
+        "fit_growth",
+        "growth_word",
+    ),
+    "rows": ("COLUMNS", "Row", "columns_table", "row"),
     "columns": ("Column", "Value"),
 }
 __all__ = [
@@ -107,14 +123,17 @@ __all__ = [
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
+    "LEAST_POINTS",
     "LOOKS",
     "ORIGINS",
     "ORIGIN_MEANS",
+    "RATIO_CONFIDENCE",
     "SAMPLES_CAP",
     "SAMPLE_COLUMNS",
     "SCHEMA",
     "SMALLEST",
     "STEPS_PER_S",
+    "TELLING_POINTS",
     "Anchor",
     "Artifact",
     "BuildChange",
@@ -146,6 +165,7 @@ __all__ = [
     "Place",
     "Ranking",
     "Record",
+    "Row",
     "Run",
     "RunInfo",
     "Sampling",

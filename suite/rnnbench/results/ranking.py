@@ -16,7 +16,7 @@ from rnnbench.results.views import ORIGINS, Entry
 
 LAYOUT = 0.02
 """Relative change that a process's address layout alone causes: the range of the median of a single process."""
-CONFIDENCE = 0.95
+RATIO_CONFIDENCE = 0.95
 """Of the interval of a strategy pair's ratio."""
 
 
@@ -93,7 +93,7 @@ def _ratio(first: Entry, second: Entry) -> Judgement | None:
     if first.measured == second.measured:
         return None
     pairs = zip(_bound(first).process_medians, _bound(second).process_medians, strict=False)
-    return judge_pairs([a / b for a, b in pairs], confidence=CONFIDENCE)
+    return judge_pairs([a / b for a, b in pairs], confidence=RATIO_CONFIDENCE)
 
 
 def overlap(a: Latency, b: Latency) -> bool:

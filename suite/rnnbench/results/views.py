@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -15,14 +15,14 @@ from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency
 
-ORIGIN_MEANS = {
+ORIGIN_MEANS: Mapping[str, str] = {
     "library": "the runtime's own RNN operator",
     "imported": "a framework's model through an importer",
     "authored": "IR written in this suite, which the compiler schedules",
     "kernel": "kernels written by hand in this suite; they measure its authors' skill, not a compiler's",
 }
 """What each origin of a program means, in the order in which tables and pictures show them."""
-ORIGINS = tuple(ORIGIN_MEANS)
+ORIGINS: tuple[str, ...] = tuple(ORIGIN_MEANS)
 WHOLE = "whole"
 """Label of a chunk where every call is a whole sequence (state `none`). A stream cannot be fed that way."""
 
