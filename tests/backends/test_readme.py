@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from harness_trials import make_trial
-from rnnbench.run.messages import request_of
 
 import rnnbench.backends
 from rnnbench.cases.trial import State, Strategy
 from rnnbench.conformance import ReferenceTrajectories, run_checks
+from rnnbench.plan import request_of
 
 README = Path(rnnbench.backends.__file__).with_name("README.md")
 

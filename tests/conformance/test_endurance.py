@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness_trials import make_trial
-from rnnbench.run.messages import request_of
 from rnnbench_fake import FakeBackend
 
 from rnnbench.cases import Limits
 from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
+from rnnbench.plan import request_of
 from rnnbench.rnn import Model, run_reference
 
 COUNTER = Model(cell="counter", input=3, hidden=3)

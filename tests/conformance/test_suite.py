@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
-from rnnbench.run.messages import request_of
 from rnnbench_fake import FakeBackend
 
 from rnnbench.conformance import CHECK_NAMES, CHECKS, Check, ReferenceTrajectories, run_checks, suite
+from rnnbench.plan import request_of
 from rnnbench.results.record import CheckResult
 
 

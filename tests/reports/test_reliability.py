@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fake_records as fake
 
-from rnnbench.reports.reliability import disturbance_warning
+from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.results.record import Anchor, Record
 from rnnbench.results.run_info import Conditions

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rnnbench.reports import findings, units
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, path_answer
-from rnnbench.reports.reliability import disturbance_warning
+from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
 from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 

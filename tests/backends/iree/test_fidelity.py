@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rnnbench.cases.trial import Target
-from rnnbench.run import fidelity
+from rnnbench.fidelity import measure, measure_fidelity
 
 
 def test_bound_and_the_runtimes_own_tool_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"PROCESSES": 1, "ROUNDS": 2, "PIECE_S": 0.02}.items():
-        monkeypatch.setattr(fidelity, name, value)
-    (figure,) = fidelity.measure([Target("iree", "linalg")], (2,))
-    assert figure.untimed == ""
+    for name, value in {"PROCESSES": 1, "ROUNDS": 2, "TURN_S": 0.02}.items():
+        monkeypatch.setattr(measure, name, value)
+    (figure,) = measure_fidelity([Target("iree", "linalg")], (2,))
+    assert figure.unmeasured == ""
     assert figure.tool == "iree-benchmark-module"
-    assert 0 < figure.empty < min(figure.bound, figure.own)
+    assert 0 < figure.empty < min(figure.bound, figure.tool_s)
