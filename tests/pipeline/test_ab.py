@@ -53,7 +53,7 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     assert new.records[0].latency("bound").median > 1.3 * old.records[0].latency("bound").median
     for run in (old, new):
         assert run.info.conditions is not None
-        assert "probes no roof" in run.records[0].floor.unmeasured
+        assert "measures no roof" in run.records[0].floor.unmeasured
         assert run.records[0].latency("bound").sampling.warmup.calls > 0
         assert run.records[0].memory.growth_calls > run.records[0].latency("bound").count
     content = json.loads((new.path / "verdicts.json").read_text())
