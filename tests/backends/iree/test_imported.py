@@ -100,7 +100,7 @@ def test_what_stands_in_is_said() -> None:
     ("request_", "reason"),
     [
         (ask("stablehlo"), "StableHLO has no RNN operator"),
-        (ask("torch", time="looped"), "ask for time fused"),
+        (ask("torch", time="looped"), "time fused only"),
         (ask("torch", GRU.model_copy(update={"reset_after": False})), "reset gate"),
         (ask("onnx", LSTM.model_copy(update={"projection": 3})), "no projection"),
     ],
