@@ -12,7 +12,14 @@ from rnnbench.cli.options import RESULTS
 
 @click.command(short_help="Write a run's rows as CSV or JSON Lines.")
 @click.argument("run")
-@click.option("--format", "name", default="csv", show_default=True, metavar="NAME", help="Format of the rows, for example csv or jsonl.")
+@click.option(
+    "--format",
+    "name",
+    default="csv",
+    show_default=True,
+    metavar="NAME",
+    help="Format of the rows, for example csv or jsonl.",
+)
 @click.option(
     "-o",
     "--output",
