@@ -63,8 +63,8 @@ def end_well(command: Callable[[Ending], object]) -> None:
     with _signals_interrupt():
         try:
             status = command(ending)
-        except (KeyboardInterrupt, click.Abort):
-            _say(f"\nInterrupted.{ending.sentence()}")
+        except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
+            _say(f"Interrupted.{ending.sentence()}")
             sys.exit(INTERRUPTED)
         except click.ClickException as error:
             error.show()
