@@ -65,3 +65,9 @@ def test_a_mistake_in_the_expected_failures_has_one_sentence_and_status_2(rnnben
     (folder / "expectations.yaml").write_text(EXPECTATIONS.replace(replaced, by))
     assert says in rnnbench("check", "tiny.yaml", "--backend", "fake", status=2).stderr
     assert not records_in(folder)
+
+
+def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
+    arguments = ("check", "tiny.yaml", "--backend=fake:wrong-third-step", "--filter=chunk=4", "--endurance=0")
+    assert "smallest trial found" in rnnbench(*arguments, status=1).stdout
+    assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout

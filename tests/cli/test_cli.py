@@ -27,7 +27,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_every_command_has_one_file_of_its_name():
-    shared = {"options", "exit_status"}
+    shared = {"options", "ending", "exit_status"}
     assert {module.name for module in pkgutil.iter_modules(cli.__path__)} - shared == set(cli.cli.commands)
     for name, command in cli.cli.commands.items():
         assert command.callback.__module__ in (f"rnnbench.cli.{name}", "rnnbench.cli.options")

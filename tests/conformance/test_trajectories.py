@@ -84,3 +84,16 @@ def test_a_second_trial_with_the_same_question_computes_nothing(tmp_path, monkey
         (again.ring_trajectory.y, again.from_zeros().y, again.rounding.measured), expected, strict=True
     ):
         np.testing.assert_array_equal(got, was)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", None], ids=["empty", "no archive", "torn"])
+def test_a_damaged_file_of_the_reference_is_made_again(tmp_path, content):
+    first = ReferenceTrajectories(make_trial("fake:honest"), tmp_path)
+    expected = first.from_zeros().y
+    (file,) = tmp_path.glob("stream-*.npz")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    again = ReferenceTrajectories(make_trial("fake:wrong-bound"), tmp_path)
+    assert np.array_equal(again.from_zeros().y, expected)
+    assert file.read_bytes()[:2] == b"PK"
+    assert len(file.read_bytes()) == len(whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import psutil
+import pytest
 from harness_trials import SilentObserver, context_in, make_trial
 from waiting import ended
 
@@ -95,3 +96,10 @@ def test_the_smallest_trials_that_fail_alike_are_given_back_and_expected_failure
         "wrong-third-step": "nonconforming",
     }
     assert sorted(path.name for path in plan.folder.iterdir() if path.is_dir()) == ["logs"]
+
+
+def test_nothing_is_made_smaller_where_that_is_not_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnbench.pipeline.check.shrink", lambda *_: pytest.fail("shrunk"))
+    plan = begin_run([make_trial("fake:wrong-third-step")], Store(tmp_path))
+    assert check_trials(plan, SilentObserver(), 1, shrinks=False) == []
+    assert [record.outcome for record in read_run(plan.folder).records] == ["nonconforming"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 from harness_trials import make_trial
@@ -10,9 +12,9 @@ from harness_trials import make_trial
 from rnnbench.cases import ExpectedFailure
 from rnnbench.pipeline import not_checked, not_sampled, record_of
 from rnnbench.plan import begin_run, end_run, examine, resume_run
-from rnnbench.plan.run_plan import EXPECTED_FAILURES, TRIALS
+from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.results import Store, StoreError, read_run
-from rnnbench.results.journal import append_record
+from rnnbench.results.journal import append_record, write_info
 
 
 def test_a_new_run_has_all_of_its_trials_left(tmp_path):
@@ -71,3 +73,72 @@ def test_a_run_whose_plan_cannot_be_read_is_not_resumed_and_the_message_names_th
     damage(folder / name)
     with pytest.raises(StoreError, match=name):
         resume_run(folder)
+
+
+def test_a_torn_plan_is_a_sentence_and_no_other_file_of_the_run_changes(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (folder / TRIALS).write_bytes((folder / TRIALS).read_bytes()[:-20])
+    before = {path.name for path in folder.iterdir()}
+    with pytest.raises(StoreError, match="cannot be read, so the run cannot be resumed; start a new one"):
+        resume_run(folder)
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("old", "settings"),
+    [
+        ({"cold": True, "period": None}, {"cold": 1.0}),
+        ({"cold": False, "period": 0.01}, {"period": 0.01}),
+        ({"cold": True, "period": 0.01}, {"cold": 1.0, "period": 0.01}),
+        ({"cold": False, "period": None}, {}),
+    ],
+)
+def test_the_plan_of_an_older_version_keeps_its_settings(tmp_path, old, settings):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (content,) = json.loads((folder / TRIALS).read_text())
+    del content["measure"]["settings"]
+    content["measure"].update(old)
+    (folder / TRIALS).write_text(json.dumps([content]))
+    (trial,) = resume_run(folder).trials
+    assert trial.measure.settings == settings
+
+
+@pytest.mark.parametrize("where", ["measure", "limits", "strategy", ""])
+def test_a_setting_that_this_version_does_not_know_is_refused_and_named(tmp_path, where):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (content,) = json.loads((folder / TRIALS).read_text())
+    (content[where] if where else content)["swing"] = 3
+    (folder / TRIALS).write_text(json.dumps([content]))
+    name = f"{where}.swing".removeprefix(".")
+    with pytest.raises(StoreError, match=rf"trials.json: this rnnbench does not know '{name}', so the run cannot be"):
+        resume_run(folder)
+
+
+def test_what_is_not_as_it_was_when_the_run_began_is_said(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    assert resume_run(folder).changes == ()
+    info = read_run(folder).info
+    machine = {**info.machine, "cpu": "Z80", "load": 1e3}
+    other = {"rnnbench": "0.0.1", "versions": {"fake": {"rnnbench-fake": "0.9"}}, "machine": machine}
+    write_info(folder, info.model_copy(update=other))
+    changes = " / ".join(resume_run(folder).changes)
+    assert "fake.rnnbench-fake is 1.0, and was 0.9 when the run began" in changes
+    assert "rnnbench is " in changes
+    assert "the machine's cpu is " in changes
+    assert "was Z80" in changes
+    assert "load" not in changes, "it is never the same"
+
+
+def test_two_runs_of_one_second_have_a_folder_each(tmp_path):
+    folders = {begin_run([make_trial()], Store(tmp_path)).folder for _ in range(4)}
+    assert len(folders) == 4
+    assert all(read_run(folder).info.run == folder.name for folder in folders)
+
+
+def test_a_plan_that_cannot_be_written_raises_a_sentence(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        begin_run([make_trial()], Store(tmp_path))

@@ -1,18 +1,17 @@
 """The command line: it parses options and calls the library. Heavy imports are inside the commands that need them.
 
-One file for each command, named as the command. `options` has what commands share, `exit_status` how they end.
+One file for each command, named as the command. `options` has what commands share, `ending` how each
+ends, `exit_status` the status of one that ran trials.
 """
 
 from __future__ import annotations
-
-import signal
-import sys
 
 import click
 
 from rnnbench import __version__
 from rnnbench.cli import ab, backends, check, compare, doctor, export, report, run, schema
 from rnnbench.cli import list as list_command
+from rnnbench.cli.ending import end_well
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -43,22 +42,5 @@ for _command in (
 
 
 def main() -> None:
-    """The entry point. A user's mistake prints one sentence and exits with status 2.
-
-    SIGTERM, which CI and `timeout` use to end a job, acts as Ctrl-C: finished trials are kept.
-    """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        cli()
-    except Exception as error:
-        from rnnbench.backends import BackendError
-        from rnnbench.cases import CaseError
-        from rnnbench.optional import MissingExtraError
-        from rnnbench.pipeline import SideError
-        from rnnbench.reports import ReportError
-        from rnnbench.results import StoreError
-
-        if isinstance(error, BackendError | CaseError | MissingExtraError | ReportError | SideError | StoreError):
-            click.echo(f"rnnbench: {error}", err=True)
-            sys.exit(2)
-        raise
+    """The entry point. A mistake of the user's prints one sentence and exits with status 2; a signal exits with 130."""
+    end_well(lambda ending: cli(standalone_mode=False, obj=ending))

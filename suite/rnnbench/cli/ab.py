@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rnnbench.cli.ending import leaves
 from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, Selection, console, selection
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def ab(
     failed.
     """
     from rnnbench.cases import parse_duration
-    from rnnbench.cli.exit_status import INTERRUPTED, exit_status
+    from rnnbench.cli.exit_status import exit_status
     from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideBySide, compare_sides, open_side
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
@@ -73,12 +74,9 @@ def ab(
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()
     click.echo("\n".join(both.describe()))
-    try:
-        with ProgressBar(terminal, 2 * len(trials)) as progress:
-            comparison = compare_sides(both, PairBudget(seconds, threshold), progress)
-    except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. Finished trials are in {both.runs[0]} and {both.runs[1]}.", err=True)
-        sys.exit(INTERRUPTED)
+    leaves(lambda: f"Finished trials are in {both.runs[0]} and {both.runs[1]}.")
+    with ProgressBar(terminal, 2 * len(trials)) as progress:
+        comparison = compare_sides(both, PairBudget(seconds, threshold), progress)
     _show(comparison, both.runs, reports, terminal)
     failed = exit_status([record for run in both.runs for record in read_run(run).records])
     sys.exit(1 if comparison.regressed else failed)

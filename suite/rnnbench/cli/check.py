@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 3600),
     help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
 )
+@click.option("--no-shrink", is_flag=True, help="Do not look for a smaller trial that fails in the same way.")
 def check(
     selection: Selection,
     results: Path,
@@ -38,6 +40,7 @@ def check(
     expectations: Path | None,
     jobs: int | None,
     endurance: float | None,
+    no_shrink: bool,
 ) -> None:
     """Check every trial of CASE… against the reference, in parallel and without timing.
 
@@ -45,23 +48,19 @@ def check(
     trials that together contain every pair of values that the route supports. Routes that build slowly are checked on
     trials that contain every value once.
     """
-    from rnnbench.cli.exit_status import INTERRUPTED, exit_status
+    from rnnbench.cli.exit_status import exit_status
     from rnnbench.pipeline import ProgressBar, check_trials
     from rnnbench.plan import begin_run, expected_failures
-    from rnnbench.reports import count, print_conformance, write_report
+    from rnnbench.reports import print_conformance, write_report
     from rnnbench.results import Store, read_run
 
     cases = selection.load_cases()
     trials = _trials(selection, cases, endurance)
     plan = begin_run(trials, Store(results), expected_failures(cases, trials, expectations))
     terminal = console()
-    try:
-        with ProgressBar(terminal, len(trials)) as progress:
-            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)))
-    except KeyboardInterrupt:
-        done = count(len(read_run(plan.folder).records), "finished trial")
-        click.echo(f"\nInterrupted. {plan.folder} has {done}.", err=True)
-        sys.exit(INTERRUPTED)
+    run_leaves(plan.folder, ".")
+    with ProgressBar(terminal, len(trials)) as progress:
+        smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), not no_shrink)
     finished = read_run(plan.folder)
     print_conformance(finished, terminal)
     for checked in smallest:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rnnbench.results import FAILURES, Record
+if TYPE_CHECKING:
+    from rnnbench.results import Record
 
-OK, NONCONFORMING, FAILED, INTERRUPTED = 0, 1, 3, 130
+OK, NONCONFORMING, MISTAKE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def exit_status(records: Sequence[Record]) -> int:
@@ -14,6 +16,8 @@ def exit_status(records: Sequence[Record]) -> int:
 
     An expected failure counts as success. One that passes counts as 1: the list of expected failures is out of date.
     """
+    from rnnbench.results import FAILURES
+
     outcomes = {record.outcome for record in records if not record.fails_as_expected}
     if "nonconforming" in outcomes or any(record.passes_unexpectedly for record in records):
         return NONCONFORMING

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
 
 if TYPE_CHECKING:
@@ -66,24 +67,18 @@ def _new_run(
 
 
 def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
-    from rnnbench.cli.exit_status import INTERRUPTED, exit_status
+    from rnnbench.cli.exit_status import exit_status
     from rnnbench.measure import describe_seconds
     from rnnbench.pipeline import ProgressBar, run_trials
-    from rnnbench.reports import count, print_summary, write_report
+    from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
 
     terminal = console()
-    try:
-        with ProgressBar(terminal, len(plan.trials)) as progress:
-            run_trials(plan, progress, keep_artifacts)
-    except KeyboardInterrupt:
-        done = count(len(read_run(plan.folder).records), "finished trial")
-        click.echo(
-            f"\nInterrupted. {plan.folder} has {done} and all compiled files. "
-            f"To continue: rnnbench run --resume {plan.folder}",
-            err=True,
-        )
-        return INTERRUPTED
+    run_leaves(plan.folder, f". To continue: rnnbench run --resume {plan.folder}")
+    for change in plan.changes:
+        click.echo(f"warning: {change}", err=True)
+    with ProgressBar(terminal, len(plan.trials)) as progress:
+        run_trials(plan, progress, keep_artifacts)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
     report = write_report([finished], reports / finished.name)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 
 from rnnbench.backends import Arrays
+from rnnbench.conformance.array_files import load_arrays, save_arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.disk import read_cached
 from rnnbench.results import CheckResult
 
 
@@ -57,21 +58,16 @@ def _saved_state(reference: ReferenceTrajectories) -> dict[str, Arrays]:
     """The state that one other backend has saved, if there is one."""
     this_backend = reference.trial.target.backend
     for path in sorted(_folder(reference).glob("*.npz")):
-        if path.stem != this_backend:
-            with np.load(path) as arrays:
-                return {path.stem: dict(arrays)}
+        if path.stem != this_backend and (state := read_cached(path, load_arrays)) is not None:
+            return {path.stem: state}
     return {}
 
 
 def _save(reference: ReferenceTrajectories, state: Arrays) -> None:
     """Save a state for the trials of other backends. The first state of each backend is kept."""
     path = _folder(reference) / f"{reference.trial.target.backend}.npz"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.stem}.{os.getpid()}.partial")
-        with partial.open("wb") as file:
-            np.savez(file, **state)  # type: ignore[arg-type]  # its one option could be shadowed; no array is so named
-        partial.replace(path)
+    if read_cached(path, load_arrays) is None:
+        save_arrays(path, state)
 
 
 def _folder(reference: ReferenceTrajectories) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,9 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
+from rnnbench.conformance.array_files import load_arrays, save_arrays
 from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
+from rnnbench.disk import read_cached
 from rnnbench.rnn import (
     Trajectory,
     Weights,
@@ -289,13 +290,11 @@ class ReferenceTrajectories:
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
         path = self.directory / f"{name}-{digest}.npz"
         if path not in self._loaded:
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                partial = path.with_name(f"{path.stem}.{os.getpid()}.npz")
-                np.savez(partial, **self._timed(compute))  # type: ignore[arg-type]  # its one option could be shadowed; no array is so named
-                partial.replace(path)
-            with np.load(path) as arrays:
-                self._loaded[path] = dict(arrays)
+            arrays = read_cached(path, load_arrays)
+            if arrays is None:
+                save_arrays(path, self._timed(compute))
+                arrays = load_arrays(path)
+            self._loaded[path] = arrays
         return self._loaded[path]
 
     def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

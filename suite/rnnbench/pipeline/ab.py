@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rnnbench.cases import Trial
+from rnnbench.disk import write_text
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
@@ -123,7 +124,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
             for path, judgement in trial.judgements.items()
         ],
     }
-    (both.runs[1] / VERDICTS).write_text(json.dumps(content, indent=2) + "\n")
+    write_text(both.runs[1] / VERDICTS, json.dumps(content, indent=2) + "\n", durable=True)
 
 
 def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], smallest_change: float) -> Comparison:

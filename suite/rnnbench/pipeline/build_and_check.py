@@ -11,6 +11,7 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from rnnbench.cases import Trial
+from rnnbench.disk import read_cached, write_bytes
 from rnnbench.sampling import Context
 from rnnbench.stages import (
     BuildFigures,
@@ -148,8 +149,7 @@ def _remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolder
     """Keep a cold build's figures beside its artifact, for a run that is interrupted here and resumed."""
     path = folders.artifacts / f"{trial.digest}.build.json"
     if figures.origin == "cold":
-        folders.artifacts.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_BUILD_FIGURES.dump_json(figures))
-    elif path.exists():
-        figures = _BUILD_FIGURES.validate_json(path.read_bytes())
-    return figures
+        write_bytes(path, _BUILD_FIGURES.dump_json(figures))
+        return figures
+    kept = read_cached(path, lambda file: _BUILD_FIGURES.validate_json(file.read_bytes()))
+    return kept or figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
@@ -25,18 +25,20 @@ MOST_SHRUNK = 4
 """Failures of one `rnnbench check` that are made smaller. Each may take a minute."""
 
 
-def check_trials(plan: RunPlan, observer: Observer, jobs: int) -> list[Checked]:
+def check_trials(plan: RunPlan, observer: Observer, jobs: int, shrinks: bool = True) -> list[Checked]:
     """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
 
     A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
-    of each target and check did, at most MOST_SHRUNK.
+    of each target and check did, at most MOST_SHRUNK; none
+    without `shrinks`.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
     checking = CheckPool(plan, Context(folders, wall_time, observer.stage), observer)
     checking.run(jobs)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
-    smallest = [shrink(checked, folders) for checked in list(checking.failed.values())[:MOST_SHRUNK]]
+    to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []
+    smallest = [shrink(checked, folders) for checked in to_shrink]
     folders.clear()
     return smallest
 
@@ -105,7 +107,7 @@ class CheckPool:
         self._open: set[ForkingWorker] = set()
 
     def run(self, jobs: int) -> None:
-        """Check every trial of the plan. An interrupt ends the workers, and leaves what is finished."""
+        """Check every trial of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
         examined = [examine(trial) for trial in self._plan.trials]
         for one in examined:
             if one.failure is not None:
@@ -114,8 +116,9 @@ class CheckPool:
         cores = sorted(os.sched_getaffinity(0))
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                for _ in pool.map(lambda job: self._work(waiting, cores[job % len(cores)]), range(jobs)):
-                    continue
+                threads = [pool.submit(self._work, waiting, cores[job % len(cores)]) for job in range(jobs)]
+                for thread in as_completed(threads):
+                    thread.result()
             except BaseException:
                 self._interrupted.set()
                 for worker in list(self._open):
@@ -131,6 +134,8 @@ class CheckPool:
                     self._close(worker)
                     worker = _Worker(self._start(examined, core), worker_key(examined))
                 assert worker.forking is not None, "it was started"
+                if self._interrupted.is_set():
+                    return
                 self._write(build_and_check_trial(examined, ForkedWorker(worker.forking), self._context))
         finally:
             self._close(worker)

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from rnnbench import __version__
 from rnnbench.cases import Trial
+from rnnbench.disk import write_text
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess
@@ -103,7 +104,7 @@ def make_environment(requirements: str, backends: Sequence[str], cache: Path) ->
         constraints.write_text("\n".join(pins) + "\n")
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, "--constraint", str(constraints), *wanted], requirements)
-        (folder / READY).write_text(requirements + "\n")
+        write_text(folder / READY, requirements + "\n")
     return str(python)
 
 

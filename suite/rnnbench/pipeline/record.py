@@ -8,6 +8,7 @@ from typing import Protocol
 from rnnbench import __version__
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
+from rnnbench.disk import reports_disk_error
 from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import latency_floor
@@ -20,6 +21,7 @@ from rnnbench.results import (
     MemoryUse,
     Params,
     Record,
+    StoreError,
     SupportResult,
     Timing,
     append_record,
@@ -47,16 +49,23 @@ class Journal:
     def write(self, sampled: Sampled, same_as: Sampled | None = None, *, timed: bool = True) -> Record:
         """Append the trial's record (see `record_of`), and return it once it is on the disk.
 
-        A record that is not `timed` has no times: those of trials that ran side by side would mean nothing.
+        A record that is not `timed` has no times: those of trials that ran side by side would mean nothing. Samples
+        come after it: the record needs their room on the disk more. Raises StoreError where either cannot be written,
+        and where the trial failed because of the disk; it then has no record, and a resumed run does it again.
         """
         trial = sampled.trial
-        if same_as is None and sampled.is_measured:
-            for path, samples in sampled.paths.items():
-                save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
+        if sampled.failure is not None and reports_disk_error(sampled.failure.reason):
+            raise StoreError(
+                f"the disk is full or broken, says the worker of {trial.id}: {sampled.failure.reason}; "
+                f"make room on the disk of {self._plan.folder} and on that of temporary files"
+            )
         record = record_of(sampled, same_as, self._plan.expected_of(trial))
         if not timed:
             record = record.model_copy(update={"timing": Timing()})
         append_record(self._plan.folder, record)
+        if same_as is None and sampled.is_measured:
+            for path, samples in sampled.paths.items():
+                save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
         self._observer.finished(record)
         return record
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
-from rnnbench.backends import find
+from rnnbench.backends import BackendError, find
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
-from rnnbench.results import Conditions, RunInfo, Store, StoreError, read_run, write_info
-
-T = TypeVar("T")
-
-TRIALS = "trials.json"
-EXPECTED_FAILURES = "expected_failures.json"
+from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
+from rnnbench.plan.run_lock import RunLock, hold_run
+from rnnbench.results import (
+    Conditions,
+    RunInfo,
+    Store,
+    differences,
+    machine_identity,
+    read_run,
+    unwritable,
+    write_info,
+)
 
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
 """By case."""
@@ -37,6 +40,10 @@ class RunPlan:
     seed: int
     """Of the order in which trials are sampled."""
     expected_failures: ExpectedFailures = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
+    """Of a run that is resumed: what is not as it was when the run began, a sentence each."""
+    lock: RunLock | None = field(default=None, compare=False, repr=False)
+    """Held as long as the plan exists: no other process can resume the run."""
 
     def expected_of(self, trial: Trial) -> Sequence[ExpectedFailure]:
         return self.expected_failures.get(trial.case, ())
@@ -49,6 +56,7 @@ def begin_run(
     started = datetime.now(UTC)
     cases = tuple(dict.fromkeys(trial.case for trial in trials))
     folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started)
+    lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials})
     info = RunInfo(
@@ -59,22 +67,30 @@ def begin_run(
         cases=cases,
         seed=seed,
         machine=describe_machine(),
-        versions={name: dict(find(name).probe().versions) for name in backends},
+        versions={name: _versions(name) for name in backends},
     )
     expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
-    (folder / TRIALS).write_bytes(_trials_adapter().dump_json(list(trials)))
-    (folder / EXPECTED_FAILURES).write_bytes(_expected_adapter().dump_json(expected))
+    try:
+        write_plan(folder, trials, expected)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     write_info(folder, info)
-    return RunPlan(folder, tuple(trials), seed, expected)
+    return RunPlan(folder, tuple(trials), seed, expected, lock=lock)
 
 
 def resume_run(folder: Path) -> RunPlan:
-    """The rest of a run that was interrupted: the trials that have no record yet. Raises StoreError."""
+    """The rest of a run that was interrupted: the trials that have no record yet.
+
+    Raises StoreError, also where another process runs it.
+    """
+    read_run(folder)
+    # The records are read once nobody else can append one.
+    lock = hold_run(folder)
     run = read_run(folder)
     done = {record.trial for record in run.records}
-    trials = _read(folder / TRIALS, _trials_adapter())
-    expected = _read(folder / EXPECTED_FAILURES, _expected_adapter())
-    return RunPlan(folder, tuple(trial for trial in trials if trial.id not in done), run.info.seed, expected)
+    left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
+    changes = tuple(_changes(run.info))
+    return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock)
 
 
 def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineConditions | None = None) -> None:
@@ -90,18 +106,25 @@ def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineCondi
     write_info(folder, info.model_copy(update=changes))
 
 
-@cache
-def _trials_adapter() -> TypeAdapter[list[Trial]]:
-    return TypeAdapter(list[Trial])
+def _changes(info: RunInfo) -> Iterator[str]:
+    """What is not as it was when the run began: rnnbench, the backends' packages, the machine. A sentence each."""
+    versions = {name: _versions(name) for name in info.versions}
+    before = {"rnnbench": info.rnnbench, **info.versions}
+    for what, old, new in differences(before, {"rnnbench": __version__, **versions}):
+        yield f"{what} is {new}, and was {old} when the run began; its trials are of different versions"
+    for what, old, new in differences(machine_identity(info.machine), machine_identity(_as_read(describe_machine()))):
+        yield f"the machine's {what} is {new}, and was {old} when the run began; do not compare its latencies"
 
 
-@cache
-def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
-    return TypeAdapter(dict[str, tuple[ExpectedFailure, ...]])
+def _as_read(machine: Mapping[str, object]) -> dict[str, object]:
+    """The description as it is once it was in a file."""
+    content: dict[str, object] = json.loads(json.dumps(machine))
+    return content
 
 
-def _read(path: Path, adapter: TypeAdapter[T]) -> T:
+def _versions(backend: str) -> dict[str, str]:
+    """Versions of a backend's packages; none where it is not installed any more."""
     try:
-        return adapter.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise StoreError(f"{path}: cannot be read, so the run cannot be resumed; start a new one") from error
+        return dict(find(backend).probe().versions)
+    except BackendError:
+        return {}

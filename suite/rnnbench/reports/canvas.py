@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnbench.disk import write_whole
 from rnnbench.reports.panels import Line, Panels
 from rnnbench.results import ORIGINS, Entry
 
@@ -162,7 +163,8 @@ class Canvas:
     def save_as(self, file: Path) -> None:
         """Without dates and versions in the file, so that the same run gives the same bytes."""
         metadata = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
-        self._figure.savefig(file, metadata=metadata)
+        form = file.suffix[1:] or "png"
+        write_whole(file, lambda stream: self._figure.savefig(stream, format=form, metadata=metadata))
 
 
 def _dashes(time: str) -> Any:

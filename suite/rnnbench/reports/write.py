@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnbench.disk import write_text
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison import comparison_markdown
@@ -28,7 +29,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> Path:
         except MissingExtraError as error:
             pictures, missing = [], f"There are none: {error}, then write the report again."
         page = folder / PAGE
-        page.write_text(markdown.page(shown, pictures, missing), encoding="utf-8")
+        write_text(page, markdown.page(shown, pictures, missing))
     except OSError as error:
         raise _unwritable(folder, error) from error
     return page
@@ -39,7 +40,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     page = folder / COMPARISON_PAGE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        page.write_text(comparison_markdown(comparison), encoding="utf-8")
+        write_text(page, comparison_markdown(comparison))
     except OSError as error:
         raise _unwritable(folder, error) from error
     return page

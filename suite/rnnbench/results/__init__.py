@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         growth_word,
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
-    from rnnbench.results.journal import append_record, write_info
+    from rnnbench.results.journal import append_record, unwritable, write_info
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
@@ -112,6 +112,7 @@ _NAMES = {
     ),
     "journal": (
         "append_record",
+        "unwritable",
         "write_info",
     ),
     "model": ("FrozenModel",),
@@ -277,6 +278,7 @@ __all__ = [
     "save_samples",
     "short_names",
     "strategy_pairs",
+    "unwritable",
     "view_runs",
     "write_info",
 ]

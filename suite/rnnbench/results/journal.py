@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from rnnbench.disk import write_text
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
@@ -18,24 +19,17 @@ def append_record(path: Path, record: Record) -> None:
     """Append one line to the run's `records.jsonl`, and return once it is on the disk. Removes a torn last line."""
     line = record.model_dump_json().encode() + b"\n"
     try:
-        with (path / RECORDS).open("a+b") as file:
+        with (path / RECORDS).open("a+b", buffering=0) as file:
             _mend_tail(file.fileno())
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+            _append(file.fileno(), line)
     except OSError as error:
         raise unwritable(path, error) from error
 
 
 def write_info(path: Path, info: RunInfo) -> None:
     """Write `run.json`, as a whole or not at all."""
-    part = path / f".{INFO}.part"
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(info.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path / INFO)
+        write_text(path / INFO, info.model_dump_json(indent=2) + "\n", durable=True)
     except OSError as error:
         raise unwritable(path, error) from error
 
@@ -54,6 +48,18 @@ def unwritable(path: Path, error: OSError) -> StoreError:
         f"cannot write results to {path}: {error.strerror or error}; "
         f"make it writable (and see that its disk has room), or choose another results folder"
     )
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """The whole line, on the disk, or nothing."""
+    size, rest = os.fstat(descriptor).st_size, memoryview(line)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, size)
+        raise
 
 
 def _mend_tail(descriptor: int) -> None:

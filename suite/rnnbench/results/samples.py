@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rnnbench.disk import write_whole
+from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 
 FOLDER = "samples"
@@ -25,15 +27,17 @@ def samples_file(run: Path, digest: str, path: str) -> Path:
 def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64]) -> int:
     """Write `rows` [samples, SAMPLE_COLUMNS], in the order of time; more than SAMPLES_CAP are thinned evenly.
 
-    Returns the number of rows that are kept. Raises OSError where the file cannot be written.
+    Returns the number of rows that are kept. Raises StoreError where the file cannot be written.
     """
     if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS):
         raise ValueError(f"rows of samples have the columns {', '.join(SAMPLE_COLUMNS)}, not the shape {rows.shape}")
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
     file = samples_file(run, digest, path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    np.save(file, rows)
+    try:
+        write_whole(file, lambda stream: np.save(stream, rows))
+    except OSError as error:
+        raise unwritable(file, error) from error
     return len(rows)
 
 
@@ -45,7 +49,7 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     except FileNotFoundError as error:
         raise StoreError(
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
-            f"another trial (`same_as`), or the run's samples were not kept"
+            f"another trial (`same_as`), or the run's samples were not kept, or it was killed before it wrote them"
         ) from error
     except (OSError, ValueError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error

@@ -17,10 +17,12 @@ from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import distribution, version
 from pathlib import Path
+from typing import Any
 
 from rnnbench.backends.base import BuildError, OperationStage
 from rnnbench.backends.iree.lowered import lowered
 from rnnbench.backends.iree.program import DEVICE
+from rnnbench.disk import read_cached
 
 FLAGS = (
     f"--iree-hal-target-device={DEVICE}=local",
@@ -60,7 +62,7 @@ def compile_module(text: str, cache: Path) -> Compiled:
     """The module `text`, compiled for this machine or loaded from `cache`. Raises BuildError."""
     key = hashlib.sha256("\n".join([version("iree-base-compiler"), _processor(), *FLAGS, text]).encode()).hexdigest()
     path, facts = cache / f"iree-{key[:32]}.vmfb", cache / f"iree-{key[:32]}.json"
-    cached = path.exists() and facts.exists()
+    cached = path.exists() and read_cached(facts, _read_facts) is not None
     if not cached:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="iree-") as name:
@@ -70,7 +72,12 @@ def compile_module(text: str, cache: Path) -> Compiled:
             (folder / "facts.json").write_text(json.dumps(_facts(text, folder)))
             (folder / "facts.json").replace(facts)
             (folder / "rnn.vmfb").replace(path)
-    return Compiled(path, cached, **json.loads(facts.read_text()))
+    return Compiled(path, cached, **_read_facts(facts))
+
+
+def _read_facts(file: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(file.read_text())
+    return facts
 
 
 def compiler() -> Path:

@@ -18,6 +18,7 @@ from typing import cast
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.torch import export as torch_export
+from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import Model
 
 PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
@@ -43,16 +44,17 @@ def imported(request: Request, cache: Path) -> Imported:
     The framework to import from (torch, JAX) is imported here alone: loading a program does not need it.
     """
     path = cache / f"imported-{_key(request)}.json"
-    if path.is_file():
-        fields = json.loads(path.read_text())
-        return Imported(fields["text"], tuple(fields["x"]), tuple(tuple(shape) for shape in fields["state"]))
+    if (kept := read_cached(path, _read)) is not None:
+        return kept
     module = importlib.import_module(f"rnnbench.backends.iree.imported_{request.route}")
     result = cast("Callable[[Request], Imported]", module.import_module)(request)
-    cache.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(asdict(result)))
-    part.replace(path)
+    write_text(path, json.dumps(asdict(result)))
     return result
+
+
+def _read(path: Path) -> Imported:
+    fields = json.loads(path.read_text())
+    return Imported(fields["text"], tuple(fields["x"]), tuple(tuple(shape) for shape in fields["state"]))
 
 
 def unsupported(request: Request) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import pickle
-import tempfile
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from rnnbench.backends.base import Artifact, Request
+from rnnbench.disk import read_cached, write_bytes, write_text
 
 SUFFIX = ".xla"
 
@@ -42,22 +42,17 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
 
 def load(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None:
     """An executable that an earlier build left, and its description; None where there is none."""
-    description = folder / f"{name}.json"
-    if not description.is_file():
+    artifact = read_cached(folder / f"{name}.json", lambda file: Artifact.model_validate_json(file.read_bytes()))
+    if artifact is None:
         return None
-    artifact = Artifact.model_validate_json(description.read_bytes())
     parts = pickle.loads((folder / f"{name}{SUFFIX}").read_bytes())
     return serialize_executable.deserialize_and_load(*parts), artifact
 
 
 def save(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
     """Each file is written as a whole or not at all. The description is the last: it is what `load` looks for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    description = artifact.model_dump_json(indent=1).encode()
-    for suffix, content in ((SUFFIX, executable), (".json", description)):
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".building-", delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(folder / f"{name}{suffix}")
+    write_bytes(folder / f"{name}{SUFFIX}", executable)
+    write_text(folder / f"{name}.json", artifact.model_dump_json(indent=1))
 
 
 @cache

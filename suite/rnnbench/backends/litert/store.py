@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
+from rnnbench.disk import read_cached, write_bytes, write_text
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,16 @@ def load_or_build(request: Request, cache: Path) -> Stored:
     """The request's model, converted or found in `cache`. Raises BuildError."""
     stem = cache / f"litert-{_key(request)}"
     path, facts = stem.with_suffix(".tflite"), stem.with_suffix(".json")
-    cached = facts.exists()
-    if not cached:
-        cache.mkdir(parents=True, exist_ok=True)
+    cached = read_cached(facts, _read_facts) if path.exists() else None
+    if cached is None:
         data, new_facts = _converted(request)
-        path.write_bytes(data)
-        facts.write_text(json.dumps(asdict(new_facts)))
-    return Stored(path, Facts(**json.loads(facts.read_text())), cached)
+        write_bytes(path, data)
+        write_text(facts, json.dumps(asdict(new_facts)))
+    return Stored(path, cached or _read_facts(facts), cached is not None)
+
+
+def _read_facts(file: Path) -> Facts:
+    return Facts(**json.loads(file.read_text()))
 
 
 def _key(request: Request) -> str:

@@ -15,6 +15,7 @@ from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
+from rnnbench.disk import read_cached
 from rnnbench.rnn import Weights
 
 DTYPES = ("float32", "float64")
@@ -54,7 +55,7 @@ class NumpyBackend:
         dtype = np.dtype(request.precision.compute)
         source = _source_digest(request)
         path = cache / f"numpy-{source[:32]}.npz"
-        cached = path.exists()
+        cached = read_cached(path, load_weights) is not None
         if not cached:
             save_weights(path, for_products(request.weights, dtype))
         weights = load_weights(path)

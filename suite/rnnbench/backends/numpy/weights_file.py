@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rnnbench.disk import write_whole
 from rnnbench.rnn import Layer, Weights
 
 FIELDS = [field.name for field in fields(Layer)]
@@ -27,12 +27,8 @@ def for_products(weights: Weights, dtype: np.dtype[np.generic]) -> Weights:
 
 def save_weights(path: Path, weights: Weights) -> None:
     """The file is written as a whole or not at all: another process may read or write it at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
     arrays: dict[str, Any] = by_name(weights)
-    with part.open("wb") as file:
-        np.savez(file, **arrays)
-    part.replace(path)
+    write_whole(path, lambda file: np.savez(file, **arrays))
 
 
 def load_weights(path: Path) -> Weights:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.backends.base import Artifact, Request
+from rnnbench.disk import read_cached, write_text
 
 _DESCRIPTION = "artifact.json"
 
@@ -61,10 +63,11 @@ def load_or_build(folder: Path, build: Callable[[Path], Artifact]) -> Stored:
 
 
 def _load(folder: Path) -> Artifact | None:
-    path = folder / _DESCRIPTION
-    if not path.is_file():
-        return None
-    return Artifact.model_validate_json(path.read_bytes())
+    artifact = read_cached(folder / _DESCRIPTION, lambda path: Artifact.model_validate_json(path.read_bytes()))
+    if artifact is None:
+        # A folder without its description, or with a damaged one, would keep the new build from its place.
+        shutil.rmtree(folder, ignore_errors=True)
+    return artifact
 
 
 def _build(folder: Path, build: Callable[[Path], Artifact]) -> Artifact:
@@ -73,7 +76,7 @@ def _build(folder: Path, build: Callable[[Path], Artifact]) -> Artifact:
         building = Path(temporary) / "program"
         building.mkdir()
         artifact = build(building)
-        (building / _DESCRIPTION).write_text(artifact.model_dump_json(indent=1))
+        write_text(building / _DESCRIPTION, artifact.model_dump_json(indent=1))
         try:
             building.rename(folder)
         except OSError:

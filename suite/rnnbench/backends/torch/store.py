@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from rnnbench.backends.base import Artifact, Request
+from rnnbench.disk import read_cached, write_text
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ def load_or_build(cache: Path, source: str, build: Callable[[Path], Artifact], s
     Files are moved to their place when they are complete, because another process may make the same build.
     """
     path, description = cache / f"torch-{source[:32]}{suffix}", cache / f"torch-{source[:32]}.json"
-    if path.exists() and description.exists():
-        return CachedBuild(path, Artifact.model_validate_json(description.read_bytes()), True)
+    described = read_cached(description, lambda file: Artifact.model_validate_json(file.read_bytes()))
+    if path.exists() and described is not None:
+        return CachedBuild(path, described, True)
     cache.mkdir(parents=True, exist_ok=True)
-    part, part_description = (p.with_name(f"part-{os.getpid()}-{p.name}") for p in (path, description))
+    part = path.with_name(f"part-{os.getpid()}-{path.name}")
     artifact = build(part)
     part.replace(path)
-    part_description.write_text(artifact.model_dump_json())
-    part_description.replace(description)
+    write_text(description, artifact.model_dump_json())
     return CachedBuild(path, artifact, False)
 
 

@@ -1,0 +1,140 @@
+"""How every command ends: one sentence for a mistake, a full disk or a signal, and its exit status."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
+from rnnbench.disk import is_disk_error
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C; and what CI and `timeout` end a job with."""
+
+
+class Ending:
+    """What a command leaves behind, said where it ends early."""
+
+    def __init__(self) -> None:
+        self._remains: Callable[[], str] | None = None
+
+    def leaves(self, remains: Callable[[], str]) -> None:
+        """From here on, `remains` says what is on the disk and how to go on."""
+        self._remains = remains
+
+    def sentence(self) -> str:
+        """What remains; empty where nothing does."""
+        if self._remains is None:
+            return ""
+        try:
+            return f" {self._remains()}"
+        except Exception:  # noqa: BLE001 what cannot be counted must not hide why the command ended
+            return ""
+
+
+def leaves(remains: Callable[[], str]) -> None:
+    """Tell the running command's ending what remains of it."""
+    click.get_current_context().ensure_object(Ending).leaves(remains)
+
+
+def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
+    """Tell the ending that the command writes the run in this folder."""
+
+    def remains() -> str:
+        from rnnbench.reports import count
+        from rnnbench.results import read_run
+
+        return f"{folder} has {count(len(read_run(folder).records), 'finished trial')}{how_to_go_on}"
+
+    leaves(remains)
+
+
+def end_well(command: Callable[[Ending], object]) -> None:
+    """Run a command to its end, whatever that is. Exits the process where the end is not a plain return."""
+    ending = Ending()
+    with _signals_interrupt():
+        try:
+            status = command(ending)
+        except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
+            _say(f"Interrupted.{ending.sentence()}")
+            sys.exit(INTERRUPTED)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            _drop_output()
+            sys.exit(1)
+        except Exception as error:
+            sentence = _mistake(error)
+            if sentence is None:
+                raise
+            _say(f"rnnbench: {sentence}{ending.sentence() and '.' + ending.sentence()}")
+            sys.exit(MISTAKE)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _mistake(error: Exception) -> str | None:
+    """The sentence of an error that the user can mend; None for a bug."""
+    from rnnbench.backends import BackendError
+    from rnnbench.cases import CaseError
+    from rnnbench.optional import MissingExtraError
+    from rnnbench.pipeline import SideError
+    from rnnbench.reports import ReportError
+    from rnnbench.results import StoreError
+
+    if isinstance(error, BackendError | CaseError | MissingExtraError | ReportError | SideError | StoreError):
+        return str(error)
+    if isinstance(error, OSError) and is_disk_error(error):
+        what = error.filename or "the output"
+        return f"cannot write {what}: {error.strerror}; make room on its disk, or choose another one"
+    return None
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """The first signal raises KeyboardInterrupt. Another one ends the process at once, and so its workers."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, _end_at_once)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """Workers die with this process: the kernel sees to that."""
+    os._exit(INTERRUPTED)
+
+
+@atexit.register
+def _end_quietly() -> None:
+    """A signal while the interpreter itself ends leaves no traceback either."""
+    with suppress(ValueError):
+        for number in SIGNALS:
+            signal.signal(number, _end_at_once)
+
+
+def _say(sentence: str) -> None:
+    """On a full disk, the file that gets the errors may be on it."""
+    with suppress(OSError):
+        click.echo(sentence, err=True)
+
+
+def _drop_output() -> None:
+    """The reader of the output has gone: Python would complain once more as it flushes."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,81 @@
+"""Files that are written whole, files that are made again where they are damaged, and errors of the disk itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+T = TypeVar("T")
+
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+"""Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
+_REPORTED = re.compile(
+    rf"\[Errno (?:{'|'.join(map(str, sorted(DISK_ERRORS)))})\]"
+    rf"|{re.escape(os.strerror(errno.ENOSPC))}|{re.escape(os.strerror(errno.EDQUOT))}",
+    re.IGNORECASE,
+)
+"""How Python, compilers and linkers report such an error."""
+_DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile)
+"""What the readers of NumPy, json and Pydantic raise where a file is empty, torn or holds something else."""
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """Whether the disk is full or broken."""
+    return isinstance(error, OSError) and error.errno in DISK_ERRORS
+
+
+def reports_disk_error(text: str) -> bool:
+    """Whether a message of another process says that the disk is full or broken."""
+    return _REPORTED.search(text) is not None
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: bool = False) -> None:
+    """Fill the file by `write`, as a whole or not at all, also where other processes write it. Makes its folder.
+
+    With `durable`, return once it is on the disk. Raises OSError, which names the file; what was there before stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise
+
+
+def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """`write_whole`, of bytes."""
+    write_whole(path, lambda file: file.write(content), durable=durable)
+
+
+def write_text(path: Path, content: str, *, durable: bool = False) -> None:
+    """`write_whole`, of text in UTF-8."""
+    write_bytes(path, content.encode(), durable=durable)
+
+
+def read_cached(path: Path, read: Callable[[Path], T]) -> T | None:
+    """What `read` makes of a file that can be made again; None where it is absent, empty, torn or unreadable.
+
+    Raises OSError where the disk is broken.
+    """
+    try:
+        return read(path)
+    except _DAMAGED as error:
+        if is_disk_error(error):
+            raise
+        return None

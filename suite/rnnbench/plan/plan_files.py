@@ -1,0 +1,87 @@
+"""The files of a plan: `trials.json` and `expected_failures.json`, also those that an older rnnbench wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.disk import write_bytes
+from rnnbench.results import StoreError
+
+T = TypeVar("T")
+
+TRIALS = "trials.json"
+EXPECTED_FAILURES = "expected_failures.json"
+_START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
+
+
+def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> None:
+    """Raises OSError."""
+    write_bytes(folder / TRIALS, _trials_adapter().dump_json(list(trials)), durable=True)
+    write_bytes(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)), durable=True)
+
+
+def read_trials(folder: Path) -> list[Trial]:
+    """The trials of a plan. Raises StoreError, also where this rnnbench does not know a setting that the file has."""
+    return _read(folder / TRIALS, _trials_adapter())
+
+
+def read_expected_failures(folder: Path) -> dict[str, tuple[ExpectedFailure, ...]]:
+    """By case. Raises StoreError."""
+    return _read(folder / EXPECTED_FAILURES, _expected_adapter())
+
+
+@cache
+def _trials_adapter() -> TypeAdapter[list[Trial]]:
+    return TypeAdapter(list[Trial])
+
+
+@cache
+def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
+    return TypeAdapter(dict[str, tuple[ExpectedFailure, ...]])
+
+
+def _read(path: Path, adapter: TypeAdapter[T]) -> T:
+    try:
+        content = _upgraded(json.loads(path.read_bytes()))
+        value = adapter.validate_python(content)
+    except (OSError, ValueError, ValidationError) as error:
+        raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error
+    unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))
+    if unknown:
+        raise StoreError(f"{path}: this rnnbench does not know {', '.join(unknown)}, {_START_A_NEW_ONE}")
+    return value
+
+
+def _upgraded(content: Any) -> Any:
+    """The content with the settings of older versions under their names of today.
+
+    Before settings were declared by latency paths, `measure` had a field for each: `cold` (bool) and `period` (seconds,
+    or null).
+    """
+    for trial in content if isinstance(content, list) else ():
+        measure = trial.get("measure") if isinstance(trial, dict) else None
+        if isinstance(measure, dict):
+            old = {name: measure.pop(name) for name in ("cold", "period") if name in measure}
+            if set_before := {name: float(value) for name, value in old.items() if value}:
+                measure["settings"] = {**set_before, **measure.get("settings", {})}
+    return content
+
+
+def _lost(before: Any, after: Any, name: str = "") -> Iterator[str]:
+    """Names of the fields of a file that the value made of it does not have."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key, value in before.items():
+            if key not in after:
+                yield f"'{name}{key}'"
+            else:
+                yield from _lost(value, after[key], f"{name}{key}.")
+    elif isinstance(before, list) and isinstance(after, list):
+        for one, other in zip(before, after, strict=True):
+            yield from _lost(one, other, name)

@@ -1,0 +1,62 @@
+"""The lock of a run in progress. The kernel drops it with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from rnnbench.results import StoreError
+
+LOCK = "run.lock"
+"""The file that is locked. It names the process that locked it last, and stays behind."""
+
+
+class RunLock:
+    """Holds a run's lock while it exists. Workers do not inherit it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises StoreError where another process holds it, or the file cannot be written."""
+        self._descriptor = -1
+        path = folder / LOCK
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            _lock(self._descriptor, folder)
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror or error}; make it writable") from error
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
+_held: WeakValueDictionary[Path, RunLock] = WeakValueDictionary()
+"""The locks of this process, by folder."""
+
+
+def hold_run(folder: Path) -> RunLock:
+    """The lock of a run, which this process then holds as long as it keeps the value.
+
+    Raises StoreError where another process holds it.
+    """
+    key = folder.resolve()
+    lock = _held.get(key)
+    if lock is None:
+        lock = _held[key] = RunLock(folder)
+    return lock
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+        raise StoreError(
+            f"{folder} is in progress: {holder} runs it; wait until it has ended, or end it, and resume the run then"
+        ) from error
+    except OSError:
+        return  # The file system knows no locks: two runs at once cannot be told there.

@@ -1,0 +1,48 @@
+"""A program is in the cache as a whole or not at all; one whose description is damaged is built again."""
+
+from __future__ import annotations
+
+import pytest
+
+from rnnbench.backends.base import Artifact
+from rnnbench.backends.shared.build_cache import load_or_build
+
+ARTIFACT = Artifact(
+    source_digest="1" * 64,
+    digest="0" * 64,
+    nbytes=8,
+    operations={},
+    lowered="looped 4",
+    origin="authored",
+    math="exact",
+)
+
+
+class Builder:
+    def __init__(self):
+        self.builds = 0
+
+    def __call__(self, folder):
+        self.builds += 1
+        (folder / "program.bin").write_text(f"build {self.builds}")
+        return ARTIFACT
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_bytes(file.read_bytes()[:9]),
+        lambda file: file.unlink(),
+    ],
+    ids=["empty", "torn", "gone"],
+)
+def test_a_damaged_description_is_a_new_build_that_takes_its_place(tmp_path, damage):
+    folder, build = tmp_path / "program", Builder()
+    assert not load_or_build(folder, build).cached
+    assert load_or_build(folder, build).cached
+    damage(folder / "artifact.json")
+    again = load_or_build(folder, build)
+    assert (again.cached, again.artifact, build.builds) == (False, ARTIFACT, 2)
+    assert (folder / "program.bin").read_text() == "build 2"
+    assert load_or_build(folder, build).cached

@@ -1,0 +1,199 @@
+"""However a command ends: a sentence, its exit status, every finished record, and no process left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from waiting import PATIENCE_S, wait_until
+
+KILLS = 20
+
+
+def start(folder: Path, *arguments: str, code: str = "", **options: object) -> subprocess.Popen[str]:
+    """The command in a process of its own, after `code`."""
+    program = f"{code}\nfrom rnnbench.cli import main\nmain()"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "RNNBENCH_TEST_FOLDER": str(folder)},
+        **options,
+    )
+
+
+def left_of(folder: Path) -> list[psutil.Process]:
+    """Processes that were started for a run in this folder, and run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            mine = process.environ().get("RNNBENCH_TEST_FOLDER") == str(folder)
+            if mine and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+
+
+STOPPED_IN = {
+    "the report": "import rnnbench.reports as room; name = 'write_report'",
+    "the summary": "import rnnbench.reports as room; name = 'print_summary'",
+    "the beginning": "import rnnbench.cases as room; name = 'load_case'",
+}
+STOP = """
+import os, time
+stopped = getattr(room, name)
+def stop(*arguments, **options):
+    open(os.environ["RNNBENCH_TEST_FOLDER"] + "/reached", "w").close()
+    time.sleep(600)
+setattr(room, name, stop)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", STOPPED_IN)
+def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
+    arguments = ("run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
+    default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    process = start(folder, *arguments, code=STOPPED_IN[where] + STOP, preexec_fn=default)
+    wait_until((folder / "reached").exists, "it never came there", process)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    assert len(errors.split("Interrupted.")) == 2
+    assert len(errors.strip().splitlines()) == 1, errors
+    assert ("has 2 finished trials" in errors) == (where != "the beginning")
+    wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+
+
+def test_a_second_signal_ends_a_command_that_is_slow_to_end(folder):
+    code = """
+import os, time, rnnbench.cli.ending as ending
+def slow(sentence):
+    open(os.environ["RNNBENCH_TEST_FOLDER"] + "/ending", "w").close()
+    time.sleep(600)
+ending._say = slow
+"""
+    code += STOPPED_IN["the beginning"] + STOP
+    process = start(folder, "list", "tiny.yaml", code=code)
+    wait_until((folder / "reached").exists, "it never came there", process)
+    process.send_signal(signal.SIGTERM)
+    wait_until((folder / "ending").exists, "it does not end", process)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors.strip()) == (130, "")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 3 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("tests may not mount a disk here")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_record(folder, small_disk, command):
+    arguments = (command, "tiny.yaml", "--backend=fake:honest,fake:build-fails", f"--results={small_disk}")
+    filled = small_disk / "filler"
+    process = start(folder, *arguments)
+    wait_until(lambda: any(small_disk.glob("*/records.jsonl")), "no record", process)
+    with filled.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, errors
+    assert "Traceback" not in errors
+    assert "No space left on device" in errors
+    assert "finished trial" in errors
+    wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+    (run,) = small_disk.glob("*T*Z-*")
+    kept = [json.loads(line)["trial"] for line in (run / "records.jsonl").open()]
+    assert kept, "whole lines only"
+    if command == "run":
+        filled.unlink()
+        resumed = start(folder, "run", "--resume", str(run))
+        _, errors = resumed.communicate(timeout=PATIENCE_S)
+        assert resumed.returncode == 3, errors
+        lines = [json.loads(line) for line in (run / "records.jsonl").open()]
+        assert not [one for one in lines if one["outcome"] not in ("ok", "build-failed")]
+        assert len(lines) == len({one["trial"] for one in lines}) == 12
+
+
+def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3000, 3000))
+    process = start(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", preexec_fn=limit)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, errors
+    assert "File too large" in errors
+    assert "Traceback" not in errors
+    assert "To continue: rnnbench run --resume" in errors
+    assert all(record["outcome"] == "ok" for record in records(folder))
+
+
+def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
+    process = start(folder, "run", "tiny.yaml", "--backend=fake:build-hangs", "--no-baseline")
+    try:
+        wait_until(lambda: any(folder.glob("results/*/run.json")), "no run", process)
+        errors = rnnbench("run", "--resume", "latest", status=2).stderr
+        assert f"is in progress: process {process.pid} on " in errors
+    finally:
+        process.kill()
+        process.communicate()
+    wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+
+
+def test_killed_at_random_moments_a_run_loses_no_record_and_leaves_no_process(folder):
+    """Each kill is of the parent alone, which can do nothing about it. The next one resumes what it left."""
+    draw = random.Random(0)
+    (folder / "tiny.yaml").write_text(
+        (folder / "tiny.yaml").read_text().replace("chunk: [2, 4]", "chunk: [1, 2, 4, 8]").replace("100ms", "400ms")
+    )
+    first = ("run", "tiny.yaml", "--backend=fake:honest,fake:build-fails", "--no-baseline", "--processes=1")
+    before: list[dict[str, object]] = []
+    for _ in range(KILLS):
+        resumable = any(folder.glob("results/*/run.json"))
+        process = start(folder, *(("run", "--resume", "latest") if resumable else first))
+        time.sleep(draw.uniform(0.3, 2.2))
+        process.kill()
+        process.communicate()
+        killed = time.monotonic()
+        wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+        assert time.monotonic() - killed < 2.0
+        whole = [path.read_bytes().rpartition(b"\n")[0] for path in folder.glob("results/*/records.jsonl")]
+        after = [json.loads(line) for content in whole for line in content.splitlines()]
+        assert after[: len(before)] == before, "no record is lost or changed"
+        before = after
+    _, errors = start(folder, "run", "--resume", "latest").communicate(timeout=PATIENCE_S)
+    assert "Traceback" not in errors
+    counts = Counter(record["trial"] for record in records(folder))
+    assert len(counts) == 16
+    assert set(counts.values()) == {1}, "none is doubled"

@@ -1,0 +1,93 @@
+"""A file is there as a whole or not at all, and one that can be made again is never fatal."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from rnnbench.disk import is_disk_error, read_cached, reports_disk_error, write_bytes, write_text, write_whole
+
+
+def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(tmp_path):
+    file = tmp_path / "folder" / "run.json"
+    write_text(file, "old")
+
+    def half(stream):
+        stream.write(b"ne")
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        write_whole(file, half)
+    assert file.read_text() == "old"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path):
+    """The kernel's own limit on a file's size stands for the disk's."""
+    code = (
+        "import resource, sys; from pathlib import Path; from rnnbench.disk import is_disk_error, write_bytes\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); file = Path(sys.argv[1])\n"
+        "try: write_bytes(file, bytes(5000))\n"
+        "except OSError as error: print(is_disk_error(error), error.filename)"
+    )
+    file = tmp_path / "big"
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"True {file}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_kill_while_a_file_is_written_leaves_the_old_one(tmp_path):
+    file = tmp_path / "run.json"
+    write_text(file, json.dumps({"old": True}))
+    code = (
+        "import os, signal, sys; from pathlib import Path; from rnnbench.disk import write_whole\n"
+        "def half(stream): stream.write(b'{'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_whole(Path(sys.argv[1]), half)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert json.loads(file.read_text()) == {"old": True}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe", None])
+def test_a_damaged_or_absent_file_that_can_be_made_again_is_none(tmp_path, content):
+    file = tmp_path / "facts.json"
+    if content is not None:
+        write_bytes(file, content)
+    assert read_cached(file, lambda path: json.loads(path.read_text())) is None
+
+
+def test_a_broken_disk_is_not_taken_for_a_damaged_file(tmp_path):
+    def broken(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(OSError, match="Input/output"):
+        read_cached(tmp_path, broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "says_so"),
+    [
+        ("OSError: [Errno 28] No space left on device: '/x'", True),
+        ("OSError: [Errno 5] Input/output error", True),
+        ("ld: final link failed: No space left on device", True),
+        ("LLVM ERROR: IO failure on output stream: no space left on device", True),
+        ("[Errno 122] Disk quota exceeded", True),
+        ("[Errno 2] No such file or directory", False),
+        ("no space left in the register file", False),
+    ],
+)
+def test_a_message_of_a_compiler_about_the_disk_is_recognised(text, says_so):
+    assert reports_disk_error(text) is says_so
+
+
+def test_only_errors_of_the_disk_are_of_the_disk():
+    assert is_disk_error(OSError(errno.ENOSPC, ""))
+    assert not is_disk_error(PermissionError(errno.EACCES, ""))
+    assert not is_disk_error(ValueError())
