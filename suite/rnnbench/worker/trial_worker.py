@@ -34,7 +34,8 @@ from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.forked import die_with_parent, run_forked
+from rnnbench.worker.forked import run_forked
+from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
@@ -240,6 +241,7 @@ def _hold_to(cores: tuple[int, ...]) -> None:
 def main() -> None:
     """Carry out the commands of the channel until its other end closes."""
     die_with_parent()
+    adopt_orphans()
     channel = open_channel()
     start = receive_command(channel, {commands.Start: None})
     assert isinstance(start, commands.Start), "the first command says what the worker is"
@@ -263,25 +265,34 @@ class _Forking:
 
     def __call__(self, command: commands.Fork) -> None:
         preload(command.modules)
+        parent = os.getpid()
+        served, tell_served = os.pipe()
         child = os.fork()
         if child == 0:
-            die_with_parent()
-            self._serve_in_child()
+            die_with_parent(parent)
+            self._serve_in_child(tell_served)
+        os.close(tell_served)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             os.kill(os.getpid(), os.WTERMSIG(status))
-        elif code := os.waitstatus_to_exitcode(status):
-            os._exit(code)
+        os.set_blocking(served, False)
+        with os.fdopen(served, "rb", buffering=0) as pipe:
+            if not pipe.read(1):
+                os._exit(os.waitstatus_to_exitcode(status))
 
-    def _serve_in_child(self) -> NoReturn:
-        """Serve up to `EndFork`. The child ends here whatever happens: the loop above this call is its parent's."""
+    def _serve_in_child(self, tell_served: int) -> NoReturn:
+        """Serve up to `EndFork`, then say so to the parent: a program that exits with status 0 has not served.
+
+        The child ends here whatever happens: the loop above this call is its parent's.
+        """
         status = 0
         try:
             self._channel.send(encode_reply(Done()))
             serve(self._channel, self._worker.handlers, last=commands.EndFork)
+            os.write(tell_served, b".")
         except ChannelClosedError:
             pass
-        except Exception:  # noqa: BLE001 its parent ends with the same status
+        except BaseException:  # noqa: BLE001 its parent ends with the same status
             traceback.print_exc()
             status = 1
         os._exit(status)
