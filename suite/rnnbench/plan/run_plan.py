@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench import __version__
-from rnnbench.backends import find
+from rnnbench.backends import probe_or_stand_in
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.results import Conditions, RunInfo, Store, StoreError, read_run, write_info
@@ -59,7 +59,7 @@ def begin_run(
         cases=cases,
         seed=seed,
         machine=describe_machine(),
-        versions={name: dict(find(name).probe().versions) for name in backends},
+        versions={name: dict(probe_or_stand_in(name).versions) for name in backends},
     )
     expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
     (folder / TRIALS).write_bytes(_trials_adapter().dump_json(list(trials)))

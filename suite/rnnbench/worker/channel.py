@@ -30,8 +30,8 @@ class Channel:
 
     def send(self, line: bytes, timeout: float | None = None) -> None:
         """Send one line without its end. Raises ChannelClosedError, and TimeoutError after `timeout` seconds."""
-        self._socket.settimeout(timeout)
         try:
+            self._socket.settimeout(timeout)
             self._socket.sendall(line + b"\n")
         except TimeoutError:
             raise

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from rnnbench.backends import BuildError
+from rnnbench.backends import AdapterError, BuildError
 from rnnbench.outside_text import describe_error
 from rnnbench.results import Outcome
 from rnnbench.worker.channel import Channel
@@ -65,6 +65,8 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
         return Failed("out-of-memory", describe_error(error))
     except BuildError as error:
         return Failed("build-failed", str(error))
+    except AdapterError as error:
+        return Failed("run-failed", str(error))
     except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
         traceback.print_exc()
         return Failed(outcome, describe_error(error))

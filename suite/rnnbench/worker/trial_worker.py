@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import psutil
 
-from rnnbench.backends import Backend, Program, find
+from rnnbench.backends import Backend, Program, check_program, find
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
 from rnnbench.measure import (
@@ -104,6 +104,7 @@ class TrialWorker:
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
         weights = self._reference(command.trial).weights
+        request = request_of(command.trial, weights)
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
@@ -113,17 +114,17 @@ class TrialWorker:
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
-                program = self._backend.build(request_of(command.trial, weights), self._cache)
+                program = self._backend.build(request, self._cache)
                 seconds = time.perf_counter() - start
-            if program.cached:
-                return BuildFigures("cached")
-            return BuildFigures(
+            figures = BuildFigures(
                 "cold",
                 build_s=seconds - imports.seconds,
                 import_s=imports.seconds,
                 peak=before_fork + memory.peak() - inherited + memory.children_peak(),
                 modules=modules_since(before),
             )
+            check_program(self._backend.name, program, request)
+            return BuildFigures("cached") if program.cached else figures
 
         figures = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"))
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
@@ -133,8 +134,9 @@ class TrialWorker:
         memory.reset_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
-            program = self._program(command.trial)
+            program = self._loaded(command.trial)
             load_s = time.perf_counter() - start - imports.seconds
+            self._check_program(command.trial)
             session = program.open()
             bound = session.bind(self._reference(command.trial).ring)
             start = time.perf_counter() - imports.seconds
@@ -215,6 +217,16 @@ class TrialWorker:
         self._evictor()
 
     def _program(self, trial: Trial) -> Program:
+        program = self._loaded(trial)
+        self._check_program(trial)
+        return program
+
+    def _check_program(self, trial: Trial) -> None:
+        request = request_of(trial, self._reference(trial).weights)
+        check_program(self._backend.name, self._programs[trial.id], request)
+
+    def _loaded(self, trial: Trial) -> Program:
+        """As the adapter returned it: validating it takes time that is no part of a load."""
         if trial.id not in self._programs:
             request = request_of(trial, self._reference(trial).weights)
             self._programs[trial.id] = self._backend.build(request, self._cache)
