@@ -41,12 +41,12 @@ def start(tmp_path):
         worker.close()
 
 
-def failure(worker: WorkerProcess, limit: float = 60.0, **options: float) -> WorkerError:
+def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
     """What its first command ends with. The worker is gone by then."""
     worker.ready()
     began = time.monotonic()
     with pytest.raises(WorkerError) as raised:
-        worker.ask(EndFork(), limit, **options)
+        worker.ask(EndFork(), limit)
     assert time.monotonic() - began < limit + LATER_S
     assert not raised.value.alive
     assert ended([psutil.Process(worker._process.pid)] if psutil.pid_exists(worker._process.pid) else [])

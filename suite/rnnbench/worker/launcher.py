@@ -112,15 +112,10 @@ class WorkerProcess(Generic[Ready]):
 
     def ready(self, timeout: float = START_LIMIT_S) -> Ready:
         """Wait for the reply to the first command. Raises WorkerError."""
-        return self._reply(self._start, time.monotonic() + timeout, timeout, None, POLL_S)
+        return self._reply(self._start, time.monotonic() + timeout, timeout, None)
 
-    def ask(
-        self, command: Command[Reply], timeout: float, memory: int | None = None, unwatched: float = POLL_S
-    ) -> Reply:
-        """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError.
-
-        Its memory is not read in the first `unwatched` seconds of the command.
-        """
+    def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
+        """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError."""
         deadline = time.monotonic() + timeout
         if self._channel.has_more:
             self._fail("crashed", "it sent something that nobody asked for; killed")
@@ -131,7 +126,7 @@ class WorkerProcess(Generic[Ready]):
             self._raise_cause_of_death(deadline)
         except TimeoutError:
             self._fail("timed-out", f"it read no command within {timeout:.4g} s; killed")
-        return self._reply(command, deadline, timeout, memory, unwatched)
+        return self._reply(command, deadline, timeout, memory)
 
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
@@ -140,7 +135,7 @@ class WorkerProcess(Generic[Ready]):
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def resident(self) -> int:
+    def _resident(self) -> int:
         """Resident bytes of it and its children."""
         total = 0
         try:
@@ -159,11 +154,9 @@ class WorkerProcess(Generic[Ready]):
             self._process.wait()
         self._channel.close()
 
-    def _reply(
-        self, command: Command[Reply], deadline: float, timeout: float, memory: int | None, unwatched: float
-    ) -> Reply:
+    def _reply(self, command: Command[Reply], deadline: float, timeout: float, memory: int | None) -> Reply:
         try:
-            line = self._line(deadline, timeout, memory, unwatched)
+            line = self._line(deadline, timeout, memory)
         except ChannelClosedError:
             self._raise_cause_of_death(deadline)
         except LineTooLongError:
@@ -176,17 +169,15 @@ class WorkerProcess(Generic[Ready]):
             raise WorkerError(reply.outcome, reply.reason, alive=True)
         return reply
 
-    def _line(self, deadline: float, timeout: float, memory: int | None, unwatched: float) -> bytes:
-        pause = unwatched
+    def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
-            line = self._channel.receive(left if memory is None else min(left, pause))
+            line = self._channel.receive(left if memory is None else min(left, POLL_S))
             if line is not None:
                 return line
-            pause = POLL_S
-            if memory is not None and (used := self.resident()) > memory:
+            if memory is not None and (used := self._resident()) > memory:
                 self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
 
     def _fail(self, outcome: Outcome, reason: str) -> NoReturn:
