@@ -36,10 +36,27 @@ ROUTES = (
     "wrong-once-timed",
     "sample-segfaults",
     "sample-raises",
+    "sample-exits",
+    "support-exits",
+    "support-is-none",
+    "support-is-odd",
+    "build-exits",
+    "build-ends-the-process",
+    "build-returns-none",
+    "build-hoists-too-much",
+    "build-is-negative",
+    "build-is-of-unknown-origin",
+    "check-ends-the-process",
+    "check-closes-its-descriptors",
 )
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
 """Variables that make one environment differ from another."""
 CONVERTER = "tabnanny"
+WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
+    "build-hoists-too-much": {"hoisted": 5},
+    "build-is-negative": {"nbytes": -1},
+    "build-is-of-unknown-origin": {"origin": "elsewhere"},
+}
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
 _opened_in = 0
@@ -55,6 +72,12 @@ class FakeBackend:
     def support(self, request: Request) -> Support:
         if request.route == "support-raises":
             raise KeyError("a bug of the adapter's")
+        if request.route == "support-exits":
+            raise SystemExit("enough")
+        if request.route == "support-is-none":
+            return None  # type: ignore[return-value]
+        if request.route == "support-is-odd":
+            return Support("perhaps", environment={"A": 3})  # type: ignore[arg-type, dict-item]
         if request.strategy.time == "fused":
             return Support("unsupported", "the fake has no RNN operator")
         return Support("native", environment={"RNNBENCH_FAKE": request.route})
@@ -74,7 +97,12 @@ class FakeBackend:
             artifact.write_text("compiled")
         elif request.route == "load-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
-        return FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+        program = FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+        if request.route == "build-returns-none":
+            return None  # type: ignore[return-value]
+        if wrong := WRONG_ARTIFACTS.get(request.route):
+            program.artifact = program.artifact.model_copy(update=wrong)
+        return program
 
 
 class AbsentBackend(FakeBackend):
@@ -103,6 +131,10 @@ def _compile(route: str) -> None:
     if route == "build-hangs":
         print(HANGING, flush=True)
         time.sleep(3600)
+    if route == "build-exits":
+        raise SystemExit("enough")
+    if route == "build-ends-the-process":
+        os._exit(0)
     if route == "build-segfaults":
         os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -128,6 +160,10 @@ class FakeSession(HonestSession):
             time.sleep(3600)
         if route == "check-raises" and self._steps > 0:
             raise RuntimeError("the fake runtime lost its device")
+        if route == "check-ends-the-process" and self._steps > 0:
+            os._exit(0)
+        if route == "check-closes-its-descriptors" and self._steps > 0:
+            os.closerange(3, 256)
         if route == "check-grows":
             self._grown.append(np.ones(16 << 20))
         y = super()._advance(x)
@@ -167,6 +203,8 @@ class FakeBound(HonestBound):
         self.timed = self.timed or not gc.isenabled()
         if self.timed and route == "sample-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
+        if self.timed and route == "sample-exits":
+            raise SystemExit("enough")
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
         super().__call__()

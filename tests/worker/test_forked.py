@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 
+from rnnbench.worker import kernel
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.protocol import Command, Failed
 
@@ -60,3 +62,34 @@ def test_the_child_dies_with_the_process_that_waits_for_it():
         assert waiting.stdout.readline() == "begun\n"
         waiting.kill()
         assert waiting.stdout.read() == "", "both ends are closed once both processes are gone"
+
+
+def test_a_child_that_raises_or_answers_nonsense_is_a_crash_and_never_goes_on_as_its_parent():
+    before = os.getpid()
+    assert run_forked(Work(), lambda: sys.exit(0)) == Failed("crashed", "exited with status 1")
+    nonsense = run_forked(Work(), lambda: Failed("odd", ""))
+    assert nonsense.outcome == "crashed"
+    assert "is no reply" in nonsense.reason or "exited with status" in nonsense.reason
+    assert os.getpid() == before
+
+
+def test_what_a_child_leaves_running_is_not_waited_for():
+    """It holds the pipe, and the reply is there already."""
+
+    def answer_and_leave() -> Reply:
+        if os.fork() == 0:
+            time.sleep(5)
+            os._exit(0)
+        return Reply(1)
+
+    began = time.monotonic()
+    assert run_forked(Work(), answer_and_leave) == Reply(1)
+    assert time.monotonic() - began < 4
+
+
+def test_a_child_that_the_kernel_killed_for_want_of_memory_is_told_so(monkeypatch, tmp_path):
+    events = tmp_path / "memory.events"
+    events.write_text("oom_kill 0")
+    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    failed = run_forked(Work(), lambda: events.write_text("oom_kill 1") and os.kill(os.getpid(), signal.SIGKILL))
+    assert failed.outcome == "out-of-memory"

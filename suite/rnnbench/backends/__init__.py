@@ -3,6 +3,7 @@
 What other packages may use:
 
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
+- `answers`: what an adapter returns, validated where it enters.
 - `registry`: finds backends by entry point, resolves the targets that a user names, and answers what is supported.
 - `support_matrix`: which strategies every installed backend supports, for each kind of model.
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.backends.answers import AdapterError, BackendError, check_program
     from rnnbench.backends.base import (
         Arrays,
         Artifact,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
         Session,
         Support,
     )
-    from rnnbench.backends.registry import BackendError, baselines, find, names, support, targets
+    from rnnbench.backends.registry import baselines, find, names, probe_or_stand_in, support, targets
     from rnnbench.backends.support_matrix import build_support_matrix
 
 _NAMES = {
@@ -47,17 +49,23 @@ _NAMES = {
         "Session",
         "Support",
     ),
-    "registry": (
+    "answers": (
+        "AdapterError",
         "BackendError",
+        "check_program",
+    ),
+    "registry": (
         "baselines",
         "find",
         "names",
+        "probe_or_stand_in",
         "support",
         "targets",
     ),
     "support_matrix": ("build_support_matrix",),
 }
 __all__ = [
+    "AdapterError",
     "Arrays",
     "Artifact",
     "Backend",
@@ -71,8 +79,10 @@ __all__ = [
     "Support",
     "baselines",
     "build_support_matrix",
+    "check_program",
     "find",
     "names",
+    "probe_or_stand_in",
     "support",
     "targets",
 ]

@@ -8,15 +8,19 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import cast
 
-from rnnbench.backends.base import Backend, Request, Support
+from rnnbench.backends.answers import AdapterError, BackendError, CheckedBackend
+from rnnbench.backends.base import Backend, Probe, Request, Support
 from rnnbench.backends.shared import support_of
 from rnnbench.cases import Target
+from rnnbench.outside_text import describe_error
+
+__all__ = ["BackendError", "baselines", "find", "names", "probe_or_stand_in", "support", "targets"]
 
 GROUP = "rnnbench.backends"
 
 
-class BackendError(ValueError):
-    """There is no backend or route of that name, or it cannot be loaded. The message names the nearest one."""
+STAND_IN = Probe(routes=("default",))
+"""For the probe of an adapter that fails to answer. Each of its trials then is `run-failed`, and says why."""
 
 
 @cache
@@ -25,9 +29,11 @@ def find(name: str) -> Backend:
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             try:
-                return cast("Callable[[], Backend]", entry.load())()
-            except Exception as error:
-                what = f"backend '{name}' ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
+                return CheckedBackend(name, cast("Callable[[], Backend]", entry.load())())
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                what = f"backend '{name}' ({entry.value}) cannot be loaded: {describe_error(error)}"
                 raise BackendError(f"{what}; repair or uninstall the package that provides it") from error
     raise BackendError(f"unknown backend '{name}'{_nearest(name, names())}")
 
@@ -40,8 +46,18 @@ def support(backend: str, request: Request) -> Support:
     adapter = find(backend)
     try:
         return support_of(adapter, request, _devices(backend))
+    except BackendError:
+        raise
     except Exception as error:
-        raise BackendError(f"the adapter of '{backend}' failed to answer: {type(error).__name__}: {error}") from error
+        raise AdapterError(f"the adapter of '{backend}' failed to answer: {describe_error(error)}") from error
+
+
+def probe_or_stand_in(backend: str) -> Probe:
+    """What the adapter says is installed; `STAND_IN` where it fails to answer. Raises BackendError."""
+    try:
+        return find(backend).probe()
+    except AdapterError:
+        return STAND_IN
 
 
 def names() -> list[str]:
@@ -53,8 +69,11 @@ def targets(requested: Iterable[str]) -> list[Target]:
     chosen: dict[Target, None] = {}
     for text in requested:
         name, _, route = text.strip().partition(":")
-        routes = find(name).probe().routes
-        if route == "*":
+        probe = probe_or_stand_in(name)
+        routes = probe.routes
+        if probe is STAND_IN:
+            chosen[Target(name, routes[0] if route in ("", "*") else route)] = None
+        elif route == "*":
             chosen.update(dict.fromkeys(Target(name, r) for r in routes))
         elif route in ("", *routes):
             chosen[Target(name, route or routes[0])] = None

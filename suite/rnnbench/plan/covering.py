@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.backends import find
+from rnnbench.backends import probe_or_stand_in
 from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
 from rnnbench.plan.examination import examine
 from rnnbench.stages import Examined
@@ -56,8 +56,8 @@ def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
     by_target: dict[Target, list[Examined]] = {}
     for trial in trials:
         by_target.setdefault(trial.target, []).append(examine(trial))
-    slow = tuple(target for target in by_target if target.route in find(target.backend).probe().slow)
-    shared = tuple(target for target in by_target if target.route in find(target.backend).probe().shared)
+    slow = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).slow)
+    shared = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).shared)
     supported = {
         target: [examined.trial for examined in of_target if examined.failure is None]
         for target, of_target in by_target.items()

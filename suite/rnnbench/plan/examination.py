@@ -7,17 +7,20 @@ from functools import cache
 from rnnbench.backends import BackendError, Probe, Request, Support, find, support
 from rnnbench.cases import Precision, Trial
 from rnnbench.rnn import Weights
-from rnnbench.stages import Examined, Failure
+from rnnbench.stages import Examined, Failure, Stage
 
 
 def examine(trial: Trial) -> Examined:
     """Whether a trial's backend is here and supports it. Imports no framework."""
-    probe = _probe(trial.target.backend)
+    stage: Stage = "probe"
+    probe = Probe((trial.target.route,))
     try:
+        probe = _probe(trial.target.backend)
+        stage = "support"
         answer = support(trial.target.backend, request_of(trial, Weights(())))
     except BackendError as error:
         unsupported = Support("unsupported", str(error))
-        return Examined(trial, probe, unsupported, Failure("support", "run-failed", str(error)))
+        return Examined(trial, probe, unsupported, Failure(stage, "run-failed", str(error)))
     failure = None
     if answer.level == "unsupported":
         failure = Failure("support", "unsupported", answer.reason)

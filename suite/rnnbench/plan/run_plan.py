@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench import __version__
-from rnnbench.backends import BackendError, find
+from rnnbench.backends import BackendError, probe_or_stand_in
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
@@ -125,6 +125,6 @@ def _as_read(machine: Mapping[str, object]) -> dict[str, object]:
 def _versions(backend: str) -> dict[str, str]:
     """Versions of a backend's packages; none where it is not installed any more."""
     try:
-        return dict(find(backend).probe().versions)
+        return dict(probe_or_stand_in(backend).versions)
     except BackendError:
         return {}

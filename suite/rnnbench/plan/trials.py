@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rnnbench.backends import BackendError, baselines, find, names, targets
+from rnnbench.backends import BackendError, baselines, names, probe_or_stand_in, targets
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
 from rnnbench.conformance import CHECK_NAMES
 
@@ -20,13 +20,13 @@ def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bo
         return targets(installed_backends())
     chosen = targets(backends)
     for target in chosen if installed else ():
-        if lack := find(target.backend).probe().lack(target.route):
+        if lack := probe_or_stand_in(target.backend).lack(target.route):
             raise BackendError(f"{target} is not available: {lack.reason}; install it with: {lack.install}")
     return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
 
 
 def installed_backends() -> list[str]:
-    return [name for name in names() if find(name).probe().available]
+    return [name for name in names() if probe_or_stand_in(name).available]
 
 
 def check_case_names(cases: Iterable[Case]) -> None:
@@ -45,5 +45,5 @@ def expected_failures(
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
     """The expected failures of the trials' backends by case, from `file` or each case's own. Raises CaseError."""
     backends = sorted({trial.target.backend for trial in trials})
-    probes = {backend: find(backend).probe() for backend in backends}
+    probes = {backend: probe_or_stand_in(backend) for backend in backends}
     return expected_failures_for(cases, probes, CHECK_NAMES, file)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rnnbench.backends import BackendError, find
+from rnnbench.backends import BackendError, probe_or_stand_in
 from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.options import Selection
 from rnnbench.plan import expected_failures
@@ -49,7 +49,7 @@ def header(config: pytest.Config) -> list[str]:
 
 
 def _versions(target: Target) -> str:
-    versions = find(target.backend).probe().versions
+    versions = probe_or_stand_in(target.backend).versions
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 

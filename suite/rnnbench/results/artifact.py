@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+from rnnbench.outside_text import OutsideText
 from rnnbench.results.model import FrozenModel
 
 Origin = Literal["library", "imported", "authored", "kernel"]
@@ -31,23 +32,23 @@ class OperationStage(StrEnum):
 class Artifact(FrozenModel):
     """What a build left behind. It is read off the artifact itself, not off the request."""
 
-    source_digest: str
+    source_digest: OutsideText
     """SHA-256 of the IR before the compiler."""
-    digest: str
+    digest: OutsideText
     """SHA-256 of what came out. Equal digests are the same program."""
     nbytes: int
     """Size of the artifact in bytes, weights included."""
-    operations: dict[OperationStage, dict[str, int]]
+    operations: dict[OperationStage, dict[OutsideText, int]]
     """Number of operations by stage and name: {"input": {"linalg.matmul": 1}, "compiled": {"dispatches": 4}}."""
-    lowered: str
+    lowered: OutsideText
     """The form of the compiled program: `fused`, `looped n` (n loops), `looped n of k` (n loops over k copies of the
     cell), `unrolled n` (n copies), or several of these joined by ` + `."""
     origin: Origin
     math: Math
     """Whether activations are exact or an approximation."""
-    flags: tuple[str, ...] = ()
+    flags: tuple[OutsideText, ...] = ()
     """Compiler flags and target."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[OutsideText, ...] = ()
     """Optimisations that a reader should know of, a sentence each."""
     hoisted: int | None = None
     """Steps that share one reading of the input weights: 1 where each step reads them, the chunk where one call

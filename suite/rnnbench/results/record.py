@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
@@ -65,7 +66,7 @@ class CheckResult(FrozenModel):
     """The result of one conformance check. The errors are None where the check compares bits or raised an error."""
 
     verdict: CheckVerdict
-    detail: str = ""
+    detail: OutsideText = ""
     max_abs: float | None = None
     max_ulp: float | None = None
     rounding: float | None = None

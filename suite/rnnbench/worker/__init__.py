@@ -6,6 +6,7 @@
     server         the worker's loop: `serve`, `open_channel`, `receive_command`
     commands       the commands of a trial's worker; `trial_worker` carries them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
+    kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rnnbench.worker.channel import ChannelClosedError
     from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
-    from rnnbench.worker.forked import die_with_parent
+    from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
     from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
     from rnnbench.worker.server import attempt, open_channel, receive_command, serve
@@ -42,7 +43,7 @@ _NAMES = {
         "ForkedWorker",
         "ForkingWorker",
     ),
-    "forked": ("die_with_parent",),
+    "kernel": ("die_with_parent",),
     "launcher": (
         "Host",
         "RunFolders",

@@ -1,5 +1,14 @@
 """`python -m rnnbench.worker DESCRIPTOR`: a trial's worker."""
 
-from rnnbench.worker.trial_worker import main
+from rnnbench.worker.kernel import die_with_parent
 
-main()
+
+def _main() -> None:
+    """What takes long to import comes after the kernel knows that this process ends with the suite."""
+    die_with_parent()
+    from rnnbench.worker.trial_worker import main
+
+    main()
+
+
+_main()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
-from rnnbench.worker.protocol import Command, Failed, decode_reply, encode_reply
-
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
+from rnnbench.worker.channel import MAX_LINE
+from rnnbench.worker.kernel import OomKills, die_with_parent, signal_name
+from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, decode_reply, encode_reply
 
 Reply = TypeVar("Reply")
-
-
-def die_with_parent() -> None:
-    """The kernel kills this process when its parent ends (prctl(2)). A forked child has to ask for it again."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_forked(command: Command[Reply], work: Callable[[], Reply | Failed]) -> Reply | Failed:
@@ -27,19 +22,37 @@ def run_forked(command: Command[Reply], work: Callable[[], Reply | Failed]) -> R
     `Failed` where the child dies without an answer.
     """
     reading, writing = os.pipe()
+    parent, oom_kills = os.getpid(), OomKills()
     child = os.fork()
     if child == 0:
-        die_with_parent()
+        die_with_parent(parent)
         os.close(reading)
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(encode_reply(work()))
-        os._exit(0)
+        _answer(writing, work)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        line = pipe.read()
+        line = pipe.readline(MAX_LINE)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        return Failed("crashed", f"died of {signal.Signals(os.WTERMSIG(status)).name}")
+        died = f"died of {signal_name(os.WTERMSIG(status))}"
+        if os.WTERMSIG(status) == signal.SIGKILL and oom_kills.happened():
+            return Failed("out-of-memory", f"{died}: the kernel's out-of-memory killer ended it")
+        return Failed("crashed", died)
     if not line:
         return Failed("crashed", f"exited with status {os.waitstatus_to_exitcode(status)}")
-    return decode_reply(line, command)
+    try:
+        return decode_reply(line, command)
+    except BAD_MESSAGE as error:
+        return Failed("crashed", f"its forked child sent something that is no reply: {error}")
+
+
+def _answer(pipe: int, work: Callable[[], object]) -> NoReturn:
+    """Send what `work` returns, a line, and end here whatever happens: the stack above is the parent's."""
+    status = 1
+    try:
+        with os.fdopen(pipe, "wb") as file:
+            file.write(encode_reply(work()) + b"\n")
+        sys.stdout.flush()
+        status = 0
+    except BaseException:  # noqa: BLE001 the parent tells of the status, and the log has the traceback
+        traceback.print_exc()
+    os._exit(status)

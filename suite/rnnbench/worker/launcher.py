@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +17,13 @@ from pathlib import Path
 from typing import Generic, NoReturn, TypeVar
 
 import psutil
+from pydantic import ValidationError
 
+from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Outcome
-from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.protocol import Command, Failed, Reply, decode_reply, encode_command
+from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
+from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
+from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 
 START_LIMIT_S = 120.0
 """Longest that an interpreter may take to start and import its framework."""
@@ -27,6 +31,10 @@ POLL_S = 0.1
 """Seconds between readings of a worker's memory, while a command has a limit of memory."""
 EXIT_LIMIT_S = 5.0
 """Longest that a worker whose channel is closed may take to exit, before it is killed."""
+EXIT_GRACE_S = 1.0
+"""How much later than its limit such a worker may exit."""
+KILL_LIMIT_S = 1.5
+"""Longest that a killed worker and its children are waited for. One that waits for a disk may take longer."""
 LOG_LINES = 3
 Ready = TypeVar("Ready")
 
@@ -35,9 +43,9 @@ class WorkerError(Exception):
     """A command failed, or its worker died."""
 
     def __init__(self, outcome: Outcome, reason: str, alive: bool) -> None:
-        super().__init__(reason)
+        self.reason = safe_text(reason)
+        super().__init__(self.reason)
         self.outcome = outcome
-        self.reason = reason
         self.alive = alive
         """Whether the worker can take another command."""
 
@@ -85,6 +93,8 @@ class WorkerProcess(Generic[Ready]):
         host.log.parent.mkdir(parents=True, exist_ok=True)
         self._log = host.log
         self._start = start
+        self._mark = uuid.uuid4().hex
+        self._oom_kills = OomKills()
         with theirs, self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
@@ -92,25 +102,31 @@ class WorkerProcess(Generic[Ready]):
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **host.variables},
+                env={**os.environ, **host.variables, MARK: self._mark},
                 start_new_session=True,
             )
         self._channel = Channel(ours)
-        # Where it has ended already, `ready` says so.
-        with suppress(ChannelClosedError):
-            self._channel.send(encode_command(start))
+        # Where it has ended already, or does not read, `ready` says so.
+        with suppress(ChannelClosedError, TimeoutError):
+            self._channel.send(encode_command(start), START_LIMIT_S)
 
     def ready(self, timeout: float = START_LIMIT_S) -> Ready:
         """Wait for the reply to the first command. Raises WorkerError."""
-        return self._reply(self._start, timeout, None)
+        return self._reply(self._start, time.monotonic() + timeout, timeout, None)
 
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError."""
+        deadline = time.monotonic() + timeout
+        if self._channel.has_more:
+            self._fail("crashed", "it sent something that nobody asked for; killed")
+        self._oom_kills = OomKills()
         try:
-            self._channel.send(encode_command(command))
+            self._channel.send(encode_command(command), max(timeout, 0.001))
         except ChannelClosedError:
-            self._raise_cause_of_death()
-        return self._reply(command, timeout, memory)
+            self._raise_cause_of_death(deadline)
+        except TimeoutError:
+            self._fail("timed-out", f"it read no command within {timeout:.4g} s; killed")
+        return self._reply(command, deadline, timeout, memory)
 
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
@@ -119,65 +135,101 @@ class WorkerProcess(Generic[Ready]):
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def close(self) -> None:
-        """Kill it with all its children. What matters of it is on disk or has been answered."""
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._channel.close()
-
-    def _reply(self, command: Command[Reply], timeout: float, memory: int | None) -> Reply:
-        try:
-            reply = decode_reply(self._line(timeout, memory), command)
-        except ChannelClosedError:
-            self._raise_cause_of_death()
-        if isinstance(reply, Failed):
-            raise WorkerError(reply.outcome, reply.reason, alive=True)
-        return reply
-
-    def _line(self, timeout: float, memory: int | None) -> bytes:
-        deadline = time.monotonic() + timeout
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self.close()
-                reason = f"no answer within {timeout:.4g} s, what its limits leave; killed"
-                raise WorkerError("timed-out", reason, alive=False)
-            line = self._channel.receive(left if memory is None else min(left, POLL_S))
-            if line is not None:
-                return line
-            if memory is not None and (used := self._resident()) > memory:
-                self.close()
-                reason = f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed"
-                raise WorkerError("out-of-memory", reason, alive=False)
-
     def _resident(self) -> int:
+        """Resident bytes of it and its children."""
         total = 0
         try:
             worker = psutil.Process(self._process.pid)
             for process in (worker, *worker.children(recursive=True)):
-                total += process.memory_info().rss
+                with suppress(psutil.NoSuchProcess):
+                    total += process.memory_info().rss
         except psutil.NoSuchProcess:
             return total
         return total
 
-    def _raise_cause_of_death(self) -> NoReturn:
-        self._wait_for_end()
-        self._signal(signal.SIGKILL)
-        status = self._process.wait()
-        died = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-        hint = " (the kernel does so when memory runs out)" if status == -signal.SIGKILL else ""
-        raise WorkerError("crashed", f"{died}{hint}{self._last_words()}", alive=False)
+    def close(self) -> None:
+        """Kill it and all that descends from it. What matters of it is on disk or has been answered."""
+        if self._process.returncode is None:
+            self._kill_family()
+            self._process.wait()
+        self._channel.close()
 
-    def _wait_for_end(self) -> None:
+    def _reply(self, command: Command[Reply], deadline: float, timeout: float, memory: int | None) -> Reply:
+        try:
+            line = self._line(deadline, timeout, memory)
+        except ChannelClosedError:
+            self._raise_cause_of_death(deadline)
+        except LineTooLongError:
+            self._fail("crashed", "its reply is longer than any reply may be; killed")
+        try:
+            reply = decode_reply(line, command)
+        except BAD_MESSAGE as error:
+            self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
+        if isinstance(reply, Failed):
+            raise WorkerError(reply.outcome, reply.reason, alive=True)
+        return reply
+
+    def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
+            line = self._channel.receive(left if memory is None else min(left, POLL_S))
+            if line is not None:
+                return line
+            if memory is not None and (used := self._resident()) > memory:
+                self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
+
+    def _fail(self, outcome: Outcome, reason: str) -> NoReturn:
+        self.close()
+        raise WorkerError(outcome, reason, alive=False)
+
+    def _raise_cause_of_death(self, deadline: float) -> NoReturn:
+        """The cause is read before anything is killed."""
+        has_ended = self._wait_for_end(deadline)
+        oom_killed = self._oom_kills.happened()
+        self._kill_family()
+        status = self._process.wait()
+        self._channel.close()
+        words = self._last_words()
+        if not has_ended:
+            raise WorkerError("crashed", f"closed its channel and ran on; killed{words}", alive=False)
+        if status == -signal.SIGKILL and oom_killed:
+            reason = f"died of SIGKILL: the kernel's out-of-memory killer ended it{words}"
+            raise WorkerError("out-of-memory", reason, alive=False)
+        died = f"died of {signal_name(-status)}" if status < 0 else f"exited with status {status}"
+        hint = " (the kernel does so when memory runs out, and counted no such kill)" if status == -9 else ""
+        raise WorkerError("crashed", f"{died}{hint}{words}", alive=False)
+
+    def _wait_for_end(self, deadline: float) -> bool:
         """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
-        deadline = time.monotonic() + EXIT_LIMIT_S
-        while self._process.returncode is None and time.monotonic() < deadline:
+        now = time.monotonic()
+        until = max(now, min(now + EXIT_LIMIT_S, deadline)) + EXIT_GRACE_S
+        while self._process.returncode is None:
             if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
-                return
+                return True
+            if time.monotonic() > until:
+                return False
             time.sleep(0.01)
+        return True
+
+    def _kill_family(self) -> None:
+        """Kill it, its descendants and its orphans, also those in a group or session of their own.
+
+        Again and again: what is killed may be forking.
+        """
+        until = time.monotonic() + KILL_LIMIT_S
+        living = family(self._process.pid, self._mark)
+        self._signal(signal.SIGKILL)
+        while living and time.monotonic() < until:
+            for pid in living:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
+            living = family(self._process.pid, self._mark)
 
     def _last_words(self) -> str:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in read_tail(self._log).splitlines() if line.strip()]
         return "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
 
     def _signal(self, number: signal.Signals) -> None:
@@ -188,3 +240,15 @@ class WorkerProcess(Generic[Ready]):
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             return
+
+
+def _name(command: Command[Reply]) -> str:
+    return type(command).__name__
+
+
+def _what(error: Exception) -> str:
+    """The first thing that is wrong with a message, without its whole text."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return describe_error(error)

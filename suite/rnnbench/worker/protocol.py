@@ -12,9 +12,12 @@ from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
+from rnnbench.outside_text import safe_text
 from rnnbench.results import Outcome
 
 Reply = TypeVar("Reply")
+BAD_MESSAGE = (ValueError, KeyError, TypeError, RecursionError)
+"""What reading a line raises that is no JSON or no message: pydantic's ValidationError is a ValueError."""
 
 
 class Command(Generic[Reply]):
@@ -32,6 +35,9 @@ class Failed:
 
     outcome: Outcome
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", safe_text(self.reason))
 
 
 def encode_command(command: Command[Any]) -> bytes:
@@ -54,8 +60,10 @@ def encode_reply(reply: object) -> bytes:
 
 
 def decode_reply(line: bytes, command: Command[Reply]) -> Reply | Failed:
-    """Raises pydantic's ValidationError where the reply is not of the command's type."""
+    """Raises one of `BAD_MESSAGE`; pydantic's ValidationError where the reply is not of the command's type."""
     message = json.loads(line)
+    if not isinstance(message, dict):
+        raise TypeError(f"{type(message).__name__} instead of an object")
     if "failed" in message:
         failed: Failed = _adapter(Failed).validate_python(message["failed"])
         return failed

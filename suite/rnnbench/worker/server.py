@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import sys
 import traceback
@@ -9,7 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from rnnbench.backends import BuildError
+from rnnbench.backends import AdapterError, BuildError
+from rnnbench.outside_text import describe_error
 from rnnbench.results import Outcome
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
@@ -20,8 +23,16 @@ Result = TypeVar("Result")
 
 
 def open_channel() -> Channel:
-    """The worker's end: the descriptor whose number is the last word of the command line."""
-    return Channel(socket.socket(fileno=int(sys.argv[-1])))
+    """The worker's end: the descriptor whose number is the last word of the command line.
+
+    Ends this process where the suite has gone already: it may have done so before `die_with_parent` was called.
+    """
+    end = socket.socket(fileno=int(sys.argv[-1]))
+    poll = select.poll()
+    poll.register(end, select.POLLHUP)
+    if poll.poll(0):
+        os._exit(1)
+    return Channel(end)
 
 
 def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], object]) -> Command[Any]:
@@ -51,9 +62,14 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     try:
         return work()
     except MemoryError as error:
-        return Failed("out-of-memory", f"MemoryError: {error}")
+        return Failed("out-of-memory", describe_error(error))
     except BuildError as error:
         return Failed("build-failed", str(error))
+    except AdapterError as error:
+        return Failed("run-failed", str(error))
     except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
         traceback.print_exc()
-        return Failed(outcome, f"{type(error).__name__}: {error}")
+        return Failed(outcome, describe_error(error))
+    except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
+        traceback.print_exc()
+        return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}")

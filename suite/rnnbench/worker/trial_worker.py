@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import psutil
 
-from rnnbench.backends import Backend, Program, find
+from rnnbench.backends import Backend, Program, check_program, find
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
 from rnnbench.measure import (
@@ -34,7 +34,8 @@ from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.forked import die_with_parent, run_forked
+from rnnbench.worker.forked import run_forked
+from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
@@ -103,6 +104,7 @@ class TrialWorker:
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
         weights = self._reference(command.trial).weights
+        request = request_of(command.trial, weights)
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
@@ -112,17 +114,17 @@ class TrialWorker:
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
-                program = self._backend.build(request_of(command.trial, weights), self._cache)
+                program = self._backend.build(request, self._cache)
                 seconds = time.perf_counter() - start
-            if program.cached:
-                return BuildFigures("cached")
-            return BuildFigures(
+            figures = BuildFigures(
                 "cold",
                 build_s=seconds - imports.seconds,
                 import_s=imports.seconds,
                 peak=before_fork + memory.peak() - inherited + memory.children_peak(),
                 modules=modules_since(before),
             )
+            check_program(self._backend.name, program, request)
+            return BuildFigures("cached") if program.cached else figures
 
         figures = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"))
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
@@ -132,8 +134,9 @@ class TrialWorker:
         memory.reset_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
-            program = self._program(command.trial)
+            program = self._loaded(command.trial)
             load_s = time.perf_counter() - start - imports.seconds
+            self._check_program(command.trial)
             session = program.open()
             bound = session.bind(self._reference(command.trial).ring)
             start = time.perf_counter() - imports.seconds
@@ -214,6 +217,16 @@ class TrialWorker:
         self._evictor()
 
     def _program(self, trial: Trial) -> Program:
+        program = self._loaded(trial)
+        self._check_program(trial)
+        return program
+
+    def _check_program(self, trial: Trial) -> None:
+        request = request_of(trial, self._reference(trial).weights)
+        check_program(self._backend.name, self._programs[trial.id], request)
+
+    def _loaded(self, trial: Trial) -> Program:
+        """As the adapter returned it: validating it takes time that is no part of a load."""
         if trial.id not in self._programs:
             request = request_of(trial, self._reference(trial).weights)
             self._programs[trial.id] = self._backend.build(request, self._cache)
@@ -240,6 +253,7 @@ def _hold_to(cores: tuple[int, ...]) -> None:
 def main() -> None:
     """Carry out the commands of the channel until its other end closes."""
     die_with_parent()
+    adopt_orphans()
     channel = open_channel()
     start = receive_command(channel, {commands.Start: None})
     assert isinstance(start, commands.Start), "the first command says what the worker is"
@@ -263,25 +277,34 @@ class _Forking:
 
     def __call__(self, command: commands.Fork) -> None:
         preload(command.modules)
+        parent = os.getpid()
+        served, tell_served = os.pipe()
         child = os.fork()
         if child == 0:
-            die_with_parent()
-            self._serve_in_child()
+            die_with_parent(parent)
+            self._serve_in_child(tell_served)
+        os.close(tell_served)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             os.kill(os.getpid(), os.WTERMSIG(status))
-        elif code := os.waitstatus_to_exitcode(status):
-            os._exit(code)
+        os.set_blocking(served, False)
+        with os.fdopen(served, "rb", buffering=0) as pipe:
+            if not pipe.read(1):
+                os._exit(os.waitstatus_to_exitcode(status))
 
-    def _serve_in_child(self) -> NoReturn:
-        """Serve up to `EndFork`. The child ends here whatever happens: the loop above this call is its parent's."""
+    def _serve_in_child(self, tell_served: int) -> NoReturn:
+        """Serve up to `EndFork`, then say so to the parent: a program that exits with status 0 has not served.
+
+        The child ends here whatever happens: the loop above this call is its parent's.
+        """
         status = 0
         try:
             self._channel.send(encode_reply(Done()))
             serve(self._channel, self._worker.handlers, last=commands.EndFork)
+            os.write(tell_served, b".")
         except ChannelClosedError:
             pass
-        except Exception:  # noqa: BLE001 its parent ends with the same status
+        except BaseException:  # noqa: BLE001 its parent ends with the same status
             traceback.print_exc()
             status = 1
         os._exit(status)

@@ -1,0 +1,141 @@
+"""What an adapter returns, validated where it enters the suite: a third party may have written it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from rnnbench.backends.base import Artifact, Backend, Probe, Program, Request, Signature, Support
+from rnnbench.outside_text import describe_error, safe_text
+
+Answer = TypeVar("Answer")
+
+
+class BackendError(ValueError):
+    """There is no backend or route of that name, or it cannot be loaded. The message names the nearest one."""
+
+
+class AdapterError(BackendError):
+    """An adapter raised where it may not, or returned what is no answer. The message names the adapter."""
+
+
+class CheckedBackend:
+    """A backend whose answers are validated. A program is validated by `check_program`, once its build was timed."""
+
+    def __init__(self, name: str, adapter: Backend) -> None:
+        self.name = name
+        self._adapter = adapter
+
+    def probe(self) -> Probe:
+        """Raises AdapterError."""
+        return self._answer("probe", self._adapter_call("probe"), _checked_probe)
+
+    def support(self, request: Request) -> Support:
+        """Raises AdapterError."""
+        call = self._adapter_call("support")
+        return self._answer("support", lambda: call(request), _checked_support)
+
+    def load(self) -> None:
+        self._adapter.load()
+
+    def build(self, request: Request, cache: Path) -> Program:
+        return self._adapter.build(request, cache)
+
+    def _adapter_call(self, method: str) -> Callable[..., object]:
+        return lambda *arguments: getattr(self._adapter, method)(*arguments)
+
+    def _answer(self, method: str, ask: Callable[[], object], check: Callable[[object], Answer]) -> Answer:
+        try:
+            answer = ask()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise AdapterError(f"the adapter of '{self.name}' failed to answer: {describe_error(error)}") from error
+        return _validated(self.name, method, lambda: check(answer))
+
+
+def check_program(backend: str, program: Program, request: Request) -> None:
+    """Whether what `build` returned is a program, with an artifact that can be. Raises AdapterError."""
+    _validated(backend, "build", lambda: _check_program(program, request))
+
+
+def _check_program(program: Program, request: Request) -> None:
+    _expect(program, "signature", isinstance(getattr(program, "signature", None), Signature), "a Signature")
+    _expect(program, "cached", isinstance(getattr(program, "cached", None), bool), "True or False")
+    _expect(program, "open", callable(getattr(program, "open", None)), "a method")
+    tail = getattr(program, "tail_build_s", None)
+    is_time = tail is None or (isinstance(tail, float | int) and math.isfinite(tail) and tail >= 0)
+    _expect(program, "tail_build_s", is_time, "None or seconds")
+    artifact = getattr(program, "artifact", None)
+    _expect(program, "artifact", isinstance(artifact, Artifact), "an Artifact")
+    checked = _revalidated(Artifact, artifact)
+    if checked.nbytes < 0:
+        raise ValueError(f"its artifact has {checked.nbytes} bytes")
+    if checked.hoisted is not None and not 1 <= checked.hoisted <= request.strategy.chunk:
+        raise ValueError(f"its artifact has hoisted {checked.hoisted}, which is not in 1..{request.strategy.chunk}")
+
+
+def _expect(program: object, attribute: str, is_right: bool, expected: str) -> None:
+    if not is_right:
+        given = getattr(program, attribute, None)
+        raise TypeError(f"a {type(program).__name__} whose {attribute} is {type(given).__name__}, not {expected}")
+
+
+def _checked_probe(answer: object) -> Probe:
+    probe = _revalidated(Probe, answer)
+    if not probe.routes:
+        raise ValueError("it names no route")
+    for route in probe.routes:
+        if not route or not route.isprintable() or set(route) & set(" :,*/"):
+            raise ValueError(f"{route!r} is no name of a route")
+    versions = {safe_text(name): safe_text(version) for name, version in probe.versions.items()}
+    lacking = {
+        route: type(lack)(safe_text(lack.reason), safe_text(lack.install)) for route, lack in probe.lacking.items()
+    }
+    texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install)}
+    return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking})
+
+
+def _checked_support(answer: object) -> Support:
+    support = _revalidated(Support, answer)
+    for name, value in support.environment.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"{name!r} is no variable of an environment")
+    if support.interpreter and not os.access(support.interpreter, os.X_OK):
+        raise ValueError(f"its interpreter {support.interpreter!r} cannot be run")
+    texts = {"reason": safe_text(support.reason), "upstream": safe_text(support.upstream)}
+    return Support(**{**vars(support), **texts})
+
+
+def _revalidated(kind: type[Answer], answer: object) -> Answer:
+    """The answer with every field of its declared type, however it was made."""
+    if not isinstance(answer, kind):
+        raise TypeError(f"{type(answer).__name__} instead of {kind.__name__}")
+    hashable: Any = kind
+    adapter = _adapter(hashable)
+    checked: Answer = adapter.validate_python(adapter.dump_python(answer, warnings=False))
+    return checked
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _validated(backend: str, method: str, check: Callable[[], Answer]) -> Answer:
+    try:
+        return check()
+    except KeyboardInterrupt:
+        raise
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except BaseException as error:  # noqa: BLE001 an attribute of a class from outside may raise anything
+        wrong = describe_error(error)
+    raise AdapterError(safe_text(f"the adapter of '{backend}' returned no valid answer from {method}: {wrong}"))

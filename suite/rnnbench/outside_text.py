@@ -1,0 +1,64 @@
+"""Text that comes from outside the suite: messages of compilers and adapters, notes, versions, logs.
+
+It may have anything in it: half a surrogate pair, terminal commands, 200 MB in one line. It is made safe and short
+where it enters, so that everything after it can print, store and compare it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+TEXT_LIMIT = 4000
+"""Characters of one text that are kept. A compiler's message says what is wrong at its beginning or at its end."""
+_KEPT_AT_THE_END = 1000
+_ROOM_FOR_THE_CUT = 50
+"""What says that text was cut counts too: a text that is short is not cut again."""
+LOG_TAIL = 64 << 10
+"""Bytes at the end of a log that are read."""
+_TERMINAL_COMMANDS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and newline, marks that change the direction of text, and lone surrogates."""
+
+
+def safe_text(text: str, limit: int = TEXT_LIMIT) -> str:
+    """The text without what could break a terminal or a file, and cut to `limit` characters.
+
+    An unsafe character becomes U+FFFD, and commands to a terminal go. A cut is in the middle and says how long it is.
+    """
+    if len(text) > limit:
+        end = min(_KEPT_AT_THE_END, limit // 4)
+        begin = limit - end - _ROOM_FOR_THE_CUT
+        text = f"{text[:begin]} … [{len(text) - begin - end} characters cut] … {text[len(text) - end :]}"
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", _TERMINAL_COMMANDS.sub("", text.replace("\r\n", "\n")))
+
+
+def describe_error(error: BaseException) -> str:
+    """Its type and message, made safe. An exception whose message cannot be made is told by its type."""
+    try:
+        message = str(error)
+    except Exception as another:  # noqa: BLE001 any exception may be raised by a class from outside
+        message = f"its message cannot be shown: {type(another).__name__}"
+    return safe_text(f"{type(error).__name__}: {message}")
+
+
+def read_tail(path: Path) -> str:
+    """The last 64 KiB of a log, or nothing where there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(0, 2)
+            log.seek(max(0, log.tell() - LOG_TAIL))
+            return log.read(LOG_TAIL).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _if_text(value: object) -> object:
+    return safe_text(value) if isinstance(value, str) else value
+
+
+OutsideText = Annotated[str, BeforeValidator(_if_text)]
+"""A field of a message or a record that holds text from outside."""

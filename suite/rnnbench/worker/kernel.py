@@ -1,0 +1,112 @@
+"""What the kernel is asked about processes: who ends with whom, who descends from whom, who was killed for memory.
+
+It imports nothing but Python's library: a worker calls `die_with_parent` before anything else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+MARK = "RNNBENCH_WORKER"
+"""A variable that every worker's environment has, and so that of all its descendants, in whatever session they are."""
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_CGROUP = Path("/proc/self/cgroup")
+_CGROUPS = Path("/sys/fs/cgroup")
+_VMSTAT = Path("/proc/vmstat")
+
+
+def die_with_parent(parent: int | None = None) -> None:
+    """The kernel kills this process when its parent ends (prctl(2)). A forked child has to ask for it again.
+
+    A process whose `parent` has ended already ends at once.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Processes that descend from this one stay its descendants when their own parent ends (prctl(2))."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def family(pid: int, mark: str) -> set[int]:
+    """The process, its descendants, and all processes whose environment has `mark`. Without those that have ended."""
+    parents, found = {}, {pid}
+    for process in _processes():
+        parents[process] = _parent(process)
+        if _is_marked(process, mark):
+            found.add(process)
+    grown = True
+    while grown:
+        more = {process for process, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return {process for process in found if parents.get(process)}
+
+
+def signal_name(number: int) -> str:
+    """Most of the real-time signals have no name."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+class OomKills:
+    """The processes that the kernel has killed for want of memory: whether there are more than at the start."""
+
+    def __init__(self) -> None:
+        self._before = _oom_kills()
+
+    def happened(self) -> bool:
+        return _oom_kills() > self._before
+
+
+def _oom_kills() -> int:
+    """Of this process's control group and those below it; of the machine where the group does not tell."""
+    for path in (*_memory_events(), _VMSTAT):
+        try:
+            counts = dict(line.split(maxsplit=1) for line in path.read_text().splitlines())
+            return int(counts["oom_kill"])
+        except (OSError, KeyError, ValueError):
+            continue
+    return 0
+
+
+def _memory_events() -> Iterator[Path]:
+    """The files of control groups, version 2 and 1, that count such kills."""
+    try:
+        lines = _CGROUP.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            yield _CGROUPS / path.lstrip("/") / "memory.events"
+        elif controllers == "memory":
+            yield _CGROUPS / "memory" / path.lstrip("/") / "memory.oom_control"
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _parent(process: int) -> int:
+    """0 where it has ended, is a zombie, or has no parent."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_bytes()
+    except OSError:
+        return 0
+    state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
+    return 0 if state in b"ZX" else int(parent)
+
+
+def _is_marked(process: int, mark: str) -> bool:
+    try:
+        return f"{MARK}={mark}".encode() in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False

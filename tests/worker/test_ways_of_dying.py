@@ -1,0 +1,177 @@
+"""Whatever a worker does, it ends itself alone: the right outcome, the reason in words, within its limit plus 2 s."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from waiting import ended, wait_until
+
+from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel
+from rnnbench.worker.commands import EndFork
+
+LATER_S = 2.0
+"""How much later than its limit a worker must be gone."""
+BEGIN = """
+import os, signal, socket, subprocess, sys, time
+line = socket.socket(fileno=int(sys.argv[-1]))
+line.recv(65536)
+REPLY = b'{"reply": {"modules": []}}\\n'
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a script as a worker; it has the channel in `line`, and a right reply in `REPLY`."""
+    workers = []
+
+    def start_worker(script: str) -> WorkerProcess:
+        (tmp_path / "odd_worker.py").write_text(BEGIN + script)
+        host = Host(tmp_path / "worker.log", {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])})
+        workers.append(WorkerProcess("odd_worker", EndFork(), host))
+        return workers[-1]
+
+    yield start_worker
+    for worker in workers:
+        worker.close()
+
+
+def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
+    """What its first command ends with. The worker is gone by then."""
+    worker.ready()
+    began = time.monotonic()
+    with pytest.raises(WorkerError) as raised:
+        worker.ask(EndFork(), limit)
+    assert time.monotonic() - began < limit + LATER_S
+    assert not raised.value.alive
+    assert ended([psutil.Process(worker._process.pid)] if psutil.pid_exists(worker._process.pid) else [])
+    return raised.value
+
+
+ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
+
+
+@pytest.mark.parametrize(
+    ("does", "limit", "outcome", "words"),
+    [
+        ("line.sendall(b'no JSON\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: JSONDecodeError"),
+        ("line.sendall(b'[1]\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: TypeError: list"),
+        ("line.sendall(b'{\"odd\": 1}\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: KeyError"),
+        ("line.sendall(b'{\"reply\": {}}\\n'); time.sleep(60)", 30, "crashed", "modules: Field required"),
+        ('line.sendall(b\'{"reply": {"modules": 3}}\\n\'); time.sleep(60)', 30, "crashed", "modules: Input should"),
+        ("line.sendall(b'{\"failed\": 3}\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork"),
+        ("line.sendall(b'\\xff\\xfe\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork"),
+        ("line.sendall(b'[' * 100_000 + b'\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: RecursionError"),
+        ("while True: line.send(b'x'); time.sleep(0.05)", 1, "timed-out", "no answer within 1 s"),
+        ("line.close(); time.sleep(60)", 1, "crashed", "closed its channel and ran on; killed"),
+        ("os._exit(0)", 30, "crashed", "exited with status 0"),
+        ("os._exit(7)", 30, "crashed", "exited with status 7"),
+        ("sys.exit('enough')", 30, "crashed", "exited with status 1; its log ends: enough"),
+        ("raise KeyboardInterrupt", 30, "crashed", "KeyboardInterrupt"),
+        ("os.abort()", 30, "crashed", "died of SIGABRT"),
+        ("os.kill(os.getpid(), 40)", 30, "crashed", "died of signal 40"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 30, "crashed", "died of SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)", 1, "timed-out", "no answer within 1 s"),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)", 1, "timed-out", "no answer within 1 s"),
+    ],
+)
+def test_each_way_has_its_outcome_and_its_words(start, does, limit, outcome, words):
+    error = failure(start(ANSWER_ONCE + does), limit)
+    assert error.outcome == outcome
+    assert words in error.reason
+
+
+def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, monkeypatch):
+    worker = start(ANSWER_ONCE + "while True: line.sendall(b'x' * 65536)")
+    worker._channel._max_line = 8 << 20
+    before = psutil.Process().memory_info().rss
+    error = failure(worker)
+    assert (error.outcome, error.reason) == ("crashed", "its reply is longer than any reply may be; killed")
+    assert psutil.Process().memory_info().rss - before < 64 << 20
+
+
+def test_a_second_reply_that_nobody_asked_for_is_never_taken_for_the_next_one(start):
+    worker = start(ANSWER_ONCE.replace("REPLY", "REPLY * 2", 1) + "time.sleep(60)")
+    assert failure(worker).reason == "it sent something that nobody asked for; killed"
+
+
+def test_a_worker_that_does_not_read_is_not_waited_for_longer_than_its_limit(start):
+    worker = start("line.sendall(REPLY); time.sleep(60)")
+    worker.ready()
+    fill = b"x" * (8 << 20)
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        worker._channel.send(fill, 0.5)
+    assert time.monotonic() - began < 0.5 + LATER_S
+
+
+def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkeypatch, tmp_path):
+    """The counter of the control group is a file of the test's own, which the worker writes to before it dies."""
+    events = tmp_path / "memory.events"
+    events.write_text("low 0\noom 3\noom_kill 3\n")
+    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    dies = "os.kill(os.getpid(), signal.SIGKILL)"
+    error = failure(start(ANSWER_ONCE + dies))
+    assert error.outcome == "crashed"
+    counted = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
+    error = failure(start(ANSWER_ONCE + counted + dies))
+    assert error.outcome == "out-of-memory"
+    assert "the kernel's out-of-memory killer ended it" in error.reason
+    events.write_text("oom_kill 4")
+    error = failure(start(ANSWER_ONCE + counted.replace("4'", "5'") + "os._exit(9)"))
+    assert error.outcome == "crashed"
+
+
+DAEMON = (
+    "import os, sys, time\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.setsid()\n"
+    "if os.fork(): os._exit(0)\n"
+    "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+    "time.sleep(60)\n"
+)
+
+
+@pytest.mark.parametrize("end", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSEGV)"], ids=["killed", "dies"])
+def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, end):
+    """A daemon: in a session of its own, and a child of nobody's that the worker could tell of."""
+    number = tmp_path / "daemon.pid"
+    script = (
+        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}])\n"
+        f"while not os.path.exists({str(number)!r}) or not open({str(number)!r}).read(): time.sleep(0.01)\n"
+    )
+    failure(start(ANSWER_ONCE + script + end), 5)
+    daemon = int(number.read_text())
+    assert not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)])
+
+
+def test_a_log_is_read_at_its_end_only(start):
+    worker = start(
+        ANSWER_ONCE + "os.truncate(2, 3 << 30); os.lseek(2, 0, 2); os.write(2, b'\\x1b[31mred\\0'); os._exit(3)"
+    )
+    assert failure(worker).reason.endswith("red\N{REPLACEMENT CHARACTER}")
+
+
+@pytest.mark.parametrize("module", ["rnnbench.worker", "rnnbench.sampling.roof_worker"])
+def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, module):
+    """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it."""
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from rnnbench.worker import Host, WorkerProcess\n"
+        "from rnnbench.worker.commands import EndFork\n"
+        f"worker = WorkerProcess({module!r}, EndFork(), Host(Path(sys.argv[1]), dict()))\n"
+        "print(worker._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "log")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    pid = int(done.stdout)
+    wait_until(lambda: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "the worker outlived the suite")
+    assert "Traceback" not in (tmp_path / "log").read_text(), "it ended before it read its first command"
