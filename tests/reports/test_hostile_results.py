@@ -177,3 +177,12 @@ def test_seeds_of_which_one_did_not_build_have_a_report() -> None:
             made = fake.record(chunk=chunk, time="unrolled", outcome="build-failed" if seed else "ok")
             of.append(made.model_copy(update={"trial": f"c{chunk}-s{seed}"}))
     assert "Growth with the chunk" in page(view_runs([run(of)]), [])
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_ranked_program_of_any_name_is_text_in_the_terminal(hostile: str) -> None:
+    terminal = console()
+    print_summary(run([fake.record(backend=hostile, lowered=hostile)]), terminal)
+    harmless_terminal(terminal.file.getvalue())  # type: ignore[attr-defined]
+    if hostile.startswith("[bold"):
+        assert "[bold red]x[/]" in terminal.file.getvalue().partition("Medians")[0]  # type: ignore[attr-defined]

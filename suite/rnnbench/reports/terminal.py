@@ -82,7 +82,7 @@ def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid
             shown.add_row(f"[bold]{ranking.origin}[/bold]")
             previous = ranking.origin
         for row, style in _rows(ranking, wide):
-            shown.add_row(*row, style=style)
+            shown.add_row(*map(line, row), style=style)
     return shown
 
 
