@@ -16,8 +16,8 @@ from rnnbench.cli.options import REPORTS, RESULTS
 def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
     """Write a report of RUN… in Markdown, with plots. A RUN is a folder, a name or 'latest'."""
     from rnnbench.reports import write_report
-    from rnnbench.results import Store
+    from rnnbench.results import Store, file_name
 
     store = Store(results)
     finished = [store.read(name) for name in runs]
-    click.echo(write_report(finished, reports / "+".join(run.name for run in finished)))
+    click.echo(write_report(finished, reports / file_name("+".join(run.name for run in finished))))

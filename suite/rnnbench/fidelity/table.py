@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.markup import escape
 
 from rnnbench.fidelity.measure import RATIO, SHARE, Fidelity
-from rnnbench.reports import seconds
+from rnnbench.reports import line, seconds
 
 _COLOURS = {"holds": "green", "too far": "red", "tool slower": "yellow"}
 _ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} {:>11} "
@@ -29,8 +28,8 @@ def print_fidelity(figures: Iterable[Fidelity], console: Console) -> bool:
             continue
         if figure.note:
             notes.setdefault(figure.note, []).append(program)
-        verdict = f"[{_COLOURS[figure.verdict]}]{figure.verdict}[/]"
-        console.print(escape(_row(figure)), verdict, f"({figure.tool})", highlight=False, soft_wrap=True)
+        verdict = (figure.verdict, _COLOURS[figure.verdict])
+        console.print(line(_row(figure), " ", verdict, f" ({figure.tool})"), highlight=False, soft_wrap=True)
     console.print(
         f"A program holds, from two steps a call on, if the median ratio is at most {RATIO}; at one step, if the "
         f"difference is at most an empty call and {SHARE:.0%} of the tool's figure. 'Empty after' is an empty call "
@@ -39,7 +38,7 @@ def print_fidelity(figures: Iterable[Fidelity], console: Console) -> bool:
         "proves nothing. Intervals are 95 % intervals of the ratio between processes."
     )
     for note, programs in notes.items():
-        console.print(f"[dim]{escape(', '.join(programs))}: {escape(note)}[/dim]", highlight=False)
+        console.print(line(f"{', '.join(programs)}: {note}", style="dim"), highlight=False)
     return holds
 
 

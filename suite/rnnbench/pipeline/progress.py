@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from rnnbench.cases import Trial
-from rnnbench.results import FAILURES, Record
+from rnnbench.results import FAILURES, Record, visible
 
 SILENCE_S = 30.0
 """Longest that a pipe, which shows no bar, gets no line while one stage follows another."""
@@ -41,7 +41,7 @@ class ProgressBar:
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=console,
             auto_refresh=False,
             transient=True,
@@ -59,7 +59,7 @@ class ProgressBar:
 
     def stage(self, trial: Trial, stage: str) -> None:
         number = self._numbers.setdefault(trial.id, len(self._numbers) + 1)
-        doing = f"{stage}: {trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}"
+        doing = visible(f"{stage}: {trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}")
         self._progress.update(self._task, description=f"trial {number}, {doing}", refresh=True)
         if not self._progress.console.is_terminal and time.monotonic() - self._printed >= SILENCE_S:
             elapsed = timedelta(seconds=round(time.monotonic() - self._started))
@@ -79,9 +79,9 @@ class ProgressBar:
 
 def _line(record: Record) -> Text:
     style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
-    line = Text.assemble((f"{record.outcome:<14}", style), record.trial.rpartition("-")[0].partition("/")[2])
+    line = Text.assemble((f"{record.outcome:<14}", style), visible(record.trial.rpartition("-")[0].partition("/")[2]))
     if (bound := record.latency("bound")) is not None:
         line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
     if record.reason:
-        line.append(f"\n  {record.stage}: {record.reason}", "dim")
+        line.append(f"\n  {visible(f'{record.stage}: {record.reason}')}", "dim")
     return line

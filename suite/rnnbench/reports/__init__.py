@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.comparison import comparison_markdown, print_comparison
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.doctor import print_fitness
+    from rnnbench.reports.escape import line
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.support_matrix import print_support_matrix
@@ -28,6 +29,7 @@ _NAMES = {
     ),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
+    "escape": ("line",),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -50,6 +52,7 @@ __all__ = [
     "comparison_markdown",
     "count",
     "draw_latency",
+    "line",
     "multiple",
     "print_comparison",
     "print_conformance",

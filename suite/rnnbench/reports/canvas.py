@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.disk import write_whole
+from rnnbench.reports.escape import in_picture
 from rnnbench.reports.panels import Line, Panels
 from rnnbench.results import ORIGINS, Entry
 
@@ -43,6 +44,8 @@ LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
+OTHER_MARKER = "x"
+"""Of a state that this version does not know."""
 CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
 STYLE = {
     "font.size": 9.5,
@@ -65,6 +68,8 @@ LEGEND_INCHES = 2.7
 LEGEND_LINE_INCHES = 0.2
 NARROW = 10.0
 """An axis that spans less than this factor has evenly spaced numbers."""
+LONGEST_TITLE = 300
+"""Characters of a title."""
 TITLE_CHARACTERS = 13.2
 """Characters of a title to an inch of the panels that it stands over."""
 
@@ -80,7 +85,7 @@ class Canvas:
         sizes = sorted({hidden for _, hidden in panels})
         width, height = max(4.8, 3.4 * len(sizes)), max(4.6, 1.3 + 2.6 * len(origins))
         self._figure = matplotlib.figure.Figure(figsize=(width + LEGEND_INCHES, height), layout="constrained")
-        filled = [textwrap.fill(title, int(width * TITLE_CHARACTERS)) for title in titles]
+        filled = [textwrap.fill(in_picture(title, LONGEST_TITLE), int(width * TITLE_CHARACTERS)) for title in titles]
         self._figure.suptitle("\n".join(filled), fontsize=10.5, x=0.01, ha="left")
         grid = self._figure.subplots(len(origins), len(sizes), sharex=True, sharey="col", squeeze=False)
         self.axes: dict[tuple[str, int], Any] = {}
@@ -101,7 +106,7 @@ class Canvas:
         colour = self._colours[line.target]
         face = "white" if entry.shares else colour
         look = {"markerfacecolor": face, "markeredgecolor": colour if entry.shares else "white", "markeredgewidth": 0.7}
-        marker = MARKERS[line.state]
+        marker = MARKERS.get(line.state, OTHER_MARKER)
         axis.plot([x], [y], marker=marker, markersize=size, linestyle="none", zorder=4 - size / 20, **look)
 
     def ticks(self, axis: Any, at: Sequence[int]) -> None:
@@ -128,11 +133,15 @@ class Canvas:
         lines = [line for group in self.panels.values() for line in group]
         entries = [entry for line in lines for entry in line.points]
         approximate = {entry.target for entry in entries if entry.approximate}
-        programs = {t: f"{t} (approximate)" if t in approximate else t for t in sorted({line.target for line in lines})}
+        programs = {
+            t: f"{in_picture(t)} (approximate)" if t in approximate else in_picture(t)
+            for t in sorted({line.target for line in lines})
+        }
         sections: dict[str, dict[str, Mapping[str, Any]]] = {
             "program": {name: {"color": self._colours[target], "linewidth": 3} for target, name in programs.items()},
             "time": {
-                time: {**GREY, "linestyle": LINES.get(time, PARTIAL)} for time in sorted({line.time for line in lines})
+                in_picture(time): {**GREY, "linestyle": LINES.get(time, PARTIAL)}
+                for time in sorted({line.time for line in lines})
             },
             "state": {
                 f"{state} ({CARRIES[state]})": {**GREY, "linestyle": "none", "marker": marker}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Grid
 
 from rnnbench.reports import markdown, units
+from rnnbench.reports.escape import Markdown, grid, line, paragraph, show
 from rnnbench.reports.tables import Table
 from rnnbench.results import ERROR_RATE, BuildChange, Comparison, LatencyChange, Verdict, short_names
 
@@ -32,41 +30,40 @@ STYLES = {"SLOWER": "bold red", "FASTER": "green", "UNDECIDED": "yellow", "SAME"
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """What `rnnbench compare` and `ab` print, with short names; `compare` leaves out what stayed the same."""
     for warning in comparison.warnings:
-        console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
+        show(console, f"warning: {warning}", style="yellow")
     names = short_names(_trials(comparison))
     for content in _tables(comparison):
-        grid = Grid(
-            title=content.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
-        )
+        shown = grid(content.title)
         for index, name in enumerate(content.columns):
             text = index < content.text
-            grid.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
+            shown.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
         rows = [row for row in content.rows if comparison.paired or row[0].removesuffix(TWO_MACHINES) != "SAME"]
         for row in rows[:MOST_ROWS]:
-            grid.add_row(
-                *(escape(names.get(cell, cell)) for cell in row), style=STYLES.get(row[0].removesuffix(TWO_MACHINES))
+            shown.add_row(
+                *(line(names.get(cell, cell)) for cell in row), style=STYLES.get(row[0].removesuffix(TWO_MACHINES))
             )
         if rows:
-            console.print(grid)
+            console.print(shown)
         if len(rows) > MOST_ROWS:
-            console.print(f"… and {len(rows) - MOST_ROWS} more", highlight=False)
-    console.print(
-        f"[{'bold red' if comparison.regressed else 'green'}]{escape(summary(comparison))}[/]", highlight=False
-    )
+            show(console, f"… and {len(rows) - MOST_ROWS} more")
+    show(console, summary(comparison), style="bold red" if comparison.regressed else "green")
     if comparison.latencies:
-        console.print(_how_sampled(comparison), style="dim", highlight=False)
+        show(console, _how_sampled(comparison), style="dim")
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison as a page, with every trial."""
-    parts = [f"# {comparison.new} against {comparison.base}", f"**{summary(comparison)}**"]
+    parts: list[str] = [
+        Markdown("# {} against {}").format(comparison.new, comparison.base),
+        Markdown("**{}**").format(summary(comparison)),
+    ]
     parts += comparison.about
-    parts += [f"> **Warning:** {warning}" for warning in comparison.warnings]
+    parts += [Markdown("> **Warning:** {}").format(warning) for warning in comparison.warnings]
     for content in _tables(comparison):
-        parts += [f"## {content.title}", markdown.table(content)]
+        parts += [Markdown("## {}").format(content.title), markdown.table(content)]
         if content.note:
             parts.append(content.note)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(map(paragraph, parts)) + "\n"
 
 
 def _trials(comparison: Comparison) -> Iterator[str]:
@@ -110,7 +107,7 @@ def _latency_table(comparison: Comparison) -> Table:
     mark = TWO_MACHINES if comparison.two_machines else ""
     rows = [
         (
-            c.verdict + mark,
+            Markdown(c.verdict + mark),
             c.trial,
             c.path,
             units.seconds(c.base),
@@ -125,8 +122,10 @@ def _latency_table(comparison: Comparison) -> Table:
         ("verdict", "trial", "path", "base", "new", "ratio", f"{1 - ERROR_RATE:.0%}", "n"),
         tuple(rows),
         text=3,
-        note=f"The smallest change that matters is {comparison.threshold:.1%}. The ratio is new over base, with its "
-        f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. {_how_sampled(comparison)}",
+        note=Markdown(
+            f"The smallest change that matters is {comparison.threshold:.1%}. The ratio is new over base, with its "
+            f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. {_how_sampled(comparison)}"
+        ),
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Grid
+from rich.text import Text
 
 from rnnbench.reports import units
 from rnnbench.reports.coverage import coverage, sentences
+from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
 from rnnbench.results import Entry, Run, view_runs
@@ -20,21 +19,21 @@ from rnnbench.results import Entry, Run, view_runs
 def print_conformance(run: Run, console: Console) -> None:
     """Backend × strategy × check in short; the report has the whole matrix."""
     shown = view_runs([run])
-    grid = Grid(title="Conformance", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = grid("Conformance")
     for name in ("program", "strategy", "trials", "worst error", "checks"):
-        grid.add_column(name, justify="right" if name in ("trials", "worst error") else "left", overflow="fold")
+        table.add_column(name, justify="right" if name in ("trials", "worst error") else "left", overflow="fold")
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in shown.entries:
         if entry.record.conformance:
             groups.setdefault((program(entry), entry.strategy), []).append(entry)
     for (target, strategy), entries in sorted(groups.items()):
-        grid.add_row(escape(target), strategy, str(len(entries)), _worst(entries), _checks(entries))
+        table.add_row(line(target), line(strategy), str(len(entries)), _worst(entries), _checks(entries))
     if groups:
-        console.print(grid)
-        console.print("Worst error: as a multiple of the expected rounding error.", style="dim", highlight=False)
-    for covered in coverage(run.records):
+        console.print(table)
+        show(console, "Worst error: as a multiple of the expected rounding error.", style="dim")
+    for covered in coverage([entry.record for entry in shown.entries]):
         for sentence in sentences(covered):
-            console.print(sentence, highlight=False)
+            show(console, sentence)
     print_outcomes(shown, console)
 
 
@@ -44,7 +43,7 @@ def _worst(entries: Sequence[Entry]) -> str:
     return units.MISSING if worst is None else f"{units.multiple(worst)}×"
 
 
-def _checks(entries: Sequence[Entry]) -> str:
+def _checks(entries: Sequence[Entry]) -> Text:
     failed: dict[str, int] = {}
     ran: set[str] = set()
     chaotic: set[str] = set()
@@ -57,8 +56,8 @@ def _checks(entries: Sequence[Entry]) -> str:
     expected = Counter(f.what for entry in entries for f in entry.record.expected_failures if f.verdict == "failed")
     broken = [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count > expected[name]]
     if broken:
-        return f"[bold red]✗ {', '.join(broken)}[/]"
+        return line(f"✗ {', '.join(broken)}", style="bold red")
     if xfail := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
-        return f"[yellow]xfail {', '.join(xfail)}[/]"
+        return line(f"xfail {', '.join(xfail)}", style="yellow")
     diverging = ", up to chaos: " + ", ".join(sorted(chaotic)) if chaotic else ""
-    return f"[green]✓ all {len(ran)}{diverging}[/]"
+    return line(f"✓ all {len(ran)}{diverging}", style="green")

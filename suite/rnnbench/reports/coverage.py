@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+
+from pydantic import ValidationError
 
 from rnnbench.reports import units
 from rnnbench.results import Record
@@ -74,9 +76,14 @@ def _of_case(case: str, records: Sequence[Record]) -> Coverage:
 def _values(record: Record) -> dict[str, object]:
     """The values of a trial by leaf; a call of all its steps is `all`."""
     params = record.params.model_dump()
-    model = Model.model_validate(params.pop("model")).model_dump()
+    given = params.pop("model")
+    try:
+        model = Model.model_validate(given).model_dump()
+    except ValidationError:
+        model = given  # Of a damaged record, or of a model that this version does not know.
     chunk = "all" if params["chunk"] == params["steps"] else params["chunk"]
-    return {**model, **params, "chunk": chunk}
+    values = {**model, **params, "chunk": chunk}
+    return {leaf: value if isinstance(value, Hashable) else str(value) for leaf, value in values.items()}
 
 
 def _pairs(point: dict[str, object], axes: Iterable[str]) -> Iterable[Pair]:

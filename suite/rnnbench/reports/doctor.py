@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.markup import escape
 
 from rnnbench.measure import Fitness
+from rnnbench.reports.escape import show
 from rnnbench.reports.units import nbytes, seconds
 
 
 def print_fitness(fitness: Fitness, console: Console) -> None:
     for line in _facts(fitness):
-        console.print(escape(line), highlight=False)
+        show(console, line)
     for warning in fitness.warnings:
-        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
+        show(console, ("warning:", "yellow"), f" {warning}")
     if not fitness.warnings:
-        console.print("This machine is fit for benchmarking.")
+        show(console, "This machine is fit for benchmarking.")
 
 
 def _facts(fitness: Fitness) -> Iterator[str]:

@@ -12,6 +12,8 @@ from rnnbench.reports.lowered import sizes, strategies
 from rnnbench.reports.tables import P99_SAMPLES, Table
 from rnnbench.results import Entry, View
 
+LARGEST = 1e300
+"""Numbers beyond it are shown as they are: no float can be made of them."""
 NO_FIGURE = "its record has none"
 
 
@@ -171,6 +173,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _shown(key: str, value: Any) -> str:
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > LARGEST:
+        return str(value)
     if key == "memory" or key.startswith("caches "):
         return units.nbytes(value)
     if key.endswith("_s"):

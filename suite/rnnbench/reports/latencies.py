@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rnnbench.reports import units
+from rnnbench.reports.escape import Markdown
 from rnnbench.reports.tables import IMPOSSIBLE, SHARED, Table, p99, per_call_and_step, program, strategy
 from rnnbench.results import (
     ORIGIN_MEANS,
@@ -119,7 +120,7 @@ def failed_check_table(view: View) -> Table:
 
 
 def _struck(text: str) -> str:
-    return text if text == units.MISSING else f"~~{text}~~"
+    return text if text == units.MISSING else Markdown("~~{}~~").format(text)
 
 
 def _first_failure(entry: Entry) -> str:
@@ -142,9 +143,11 @@ def strategy_pair_table(entries: Sequence[Entry]) -> Table:
         ("program", "ratio", "in common", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=3,
-        note=f"The ratio of the two strategies' bound latencies. Below 1 the first one is faster. In brackets: the "
-        f"{RATIO_CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those of "
-        f"`rnnbench compare`; the smallest change that matters is {SMALLEST:.0%}.",
+        note=Markdown(
+            f"The ratio of the two strategies' bound latencies. Below 1 the first one is faster. In brackets: the "
+            f"{RATIO_CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those "
+            f"of `rnnbench compare`; the smallest change that matters is {SMALLEST:.0%}."
+        ),
     )
 
 

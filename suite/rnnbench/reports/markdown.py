@@ -9,6 +9,7 @@ from rnnbench.reports import findings, lowered, units
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, size_table
+from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
@@ -17,7 +18,7 @@ from rnnbench.reports.reliability import disturbance_warning, reliability_senten
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
-from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, rank
+from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 
 CALL_COSTS = (call_cost_table, stateful_cost_table)
 COSTS = (build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)
@@ -40,54 +41,51 @@ HOW_TO_READ = (
 
 def page(view: View, pictures: Sequence[Picture], without_pictures: str = "") -> str:
     """The report as Markdown. Where there are no pictures, `without_pictures` says why."""
-    return "\n\n".join(_parts(view, pictures, without_pictures)) + "\n"
+    return "\n\n".join(map(paragraph, _parts(view, pictures, without_pictures))) + "\n"
 
 
-def table(content: Table) -> str:
+def table(content: Table) -> Markdown:
     """A table in GitHub's Markdown."""
     rules = ["---" if index < content.text else "---:" for index in range(len(content.columns))]
     rows = [content.columns, rules, *content.rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return Markdown("\n").join(Markdown("| {} |").format(Markdown(" | ").join(row)) for row in rows)
 
 
 def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> Iterator[str]:
-    yield f"# {', '.join(dict.fromkeys(entry.record.case for entry in view.entries)) or 'No trials'}"
+    cases = ", ".join(dict.fromkeys(entry.record.case for entry in view.entries))
+    yield Markdown("# {}").format(cases or "No trials")
     for warning in (*view.warnings, disturbance_warning(view)):
         if warning:
-            yield f"> **Warning:** {warning}"
-    yield "## The answer"
+            yield Markdown("> **Warning:** {}").format(warning)
+    yield Markdown("## The answer")
     yield _outcomes(view)
     for workload, entries in view.workloads.items():
         yield from _answer(workload, entries)
     if sentences := reliability_sentences(view):
         yield " ".join(sentences)
-    yield "## Ranking"
+    yield Markdown("## Ranking")
     yield "By bound latency, for each origin and chunk. Compilers and libraries come first, kernels last."
     for workload, entries in view.workloads.items():
-        yield f"### {workload}"
+        yield Markdown("### {}").format(workload)
         yield from _ranking(entries)
     yield from _titled(failed_check_table(view), "###")
-    yield "## Pictures"
+    yield Markdown("## Pictures")
     if not pictures:
         yield without_pictures or "Nothing was measured that could be drawn."
     for picture in pictures:
-        yield f"### {picture.title}"
-        yield f"![{picture.title}]({picture.stem}.png)"
-        yield f"{picture.caption} [SVG]({picture.stem}.svg)"
+        yield Markdown("### {}").format(picture.title)
+        yield Markdown("![{}]({}.png)").format(picture.title, Markdown(file_name(picture.stem)))
+        yield Markdown("{} [SVG]({}.svg)").format(picture.caption, Markdown(file_name(picture.stem)))
     yield from _titled(conformance_table(view), "##", "No trial got as far as a conformance check.")
     yield from _call_costs(view)
     yield from _costs(view)
     yield from _sampling(view)
     yield from _findings(view)
-    yield "## Machine and versions"
+    yield Markdown("## Machine and versions")
     for content in (findings.machine_table(view), findings.version_table(view), findings.run_table(view)):
         yield from _titled(content, "###")
-    yield "## How to read this"
-    yield from HOW_TO_READ
+    yield Markdown("## How to read this")
+    yield from map(Markdown, HOW_TO_READ)
 
 
 def _outcomes(view: View) -> str:
@@ -98,17 +96,18 @@ def _outcomes(view: View) -> str:
 
 def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
     """A paragraph for each workload: the fastest program of each origin, by chunk."""
-    yield f"**{workload}**"
+    yield Markdown("**{}**").format(workload)
     rankings = rank(entries)
     if not rankings:
-        yield "Nothing was measured; see *Findings*."
+        yield Markdown("Nothing was measured; see *Findings*.")
         return
-    lines = []
+    lines: list[str] = []
     for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
         steps = units.count(chunk, "step")
-        lines.append(f"- **{steps} a call**" if streams else f"- **whole sequences of {steps}**, without state")
-        lines += [f"  - {_fastest(r)}" for r in rankings if (r.chunk, r.streams) == (chunk, streams)]
-    yield "The fastest by bound latency:\n\n" + "\n".join(lines)
+        template = "- **{} a call**" if streams else "- **whole sequences of {}**, without state"
+        lines.append(Markdown(template).format(steps))
+        lines += [Markdown("  - {}").format(_fastest(r)) for r in rankings if (r.chunk, r.streams) == (chunk, streams)]
+    yield Markdown("The fastest by bound latency:\n\n{}").format(Markdown("\n").join(lines))
     yield from filter(None, (growth_answer(entries), path_answer(entries)))
 
 
@@ -116,20 +115,21 @@ def _by_chunk(ranking: Ranking) -> tuple[int, bool]:
     return ranking.chunk, not ranking.streams
 
 
-def _fastest(ranking: Ranking) -> str:
+def _fastest(ranking: Ranking) -> Markdown:
     first, *level = ranking.leaders
-    text = f"{ranking.origin}: {_named(first)}, **{_latency(first.entry)}**"
+    text = Markdown("{}: {}, **{}**").format(ranking.origin, _named(first), _latency(first.entry))
     if level:
-        text += f"; equal to {', '.join(_named(place) for place in level)}"
+        text = Markdown("{}; equal to {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
-        return f"{text}; next {_named(others[0])}, {units.ratio(behind)} the latency"
-    return text if level else f"{text}; the only one"
+        return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))
+    return text if level else Markdown("{}; the only one").format(text)
 
 
-def _named(place: Place) -> str:
+def _named(place: Place) -> Markdown:
     strategies = " = ".join(entry.strategy for entry in (place.entry, *place.sharing))
-    return f"`{place.entry.target}`{' ' + APPROXIMATE if place.entry.approximate else ''} {strategies}"
+    approximate = Markdown(f" {APPROXIMATE}") if place.entry.approximate else ""
+    return Markdown("{}{} {}").format(code(place.entry.target), approximate, strategies)
 
 
 def _latency(entry: Entry) -> str:
@@ -153,7 +153,7 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _costs(view: View) -> Iterator[str]:
-    yield "## Compile time, size, memory and metrics"
+    yield Markdown("## Compile time, size, memory and metrics")
     for workload, entries in view.workloads.items():
         yield from _tables(
             workload, entries, build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table
@@ -163,7 +163,7 @@ def _costs(view: View) -> Iterator[str]:
 def _call_costs(view: View) -> Iterator[str]:
     made = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *CALL_COSTS)]
     if made:
-        yield "## Cost of a call"
+        yield Markdown("## Cost of a call")
         yield from made
 
 
@@ -171,7 +171,7 @@ def _tables(workload: Workload, entries: Sequence[Entry], *makers: Callable[[Seq
     """The tables of one workload that have rows, under its name."""
     contents = [make(entries) for make in makers]
     if any(content.rows for content in contents):
-        yield f"### {workload}"
+        yield Markdown("### {}").format(workload)
     for content in contents:
         yield from _titled(content, "####")
 
@@ -179,16 +179,16 @@ def _tables(workload: Workload, entries: Sequence[Entry], *makers: Callable[[Seq
 def _sampling(view: View) -> Iterator[str]:
     by_workload = {workload: sampling_table(entries) for workload, entries in view.workloads.items()}
     if any(content.rows for content in by_workload.values()):
-        yield "## Sampling"
+        yield Markdown("## Sampling")
     for workload, content in by_workload.items():
         if content.rows:
-            yield f"### {workload}"
+            yield Markdown("### {}").format(workload)
             yield from _titled(content, "####")
             yield from _titled(groups_table(view.workloads[workload]), "####")
 
 
 def _findings(view: View) -> Iterator[str]:
-    yield "## Findings"
+    yield Markdown("## Findings")
     for content in (
         expected_failures_table(view),
         findings.not_run_table(view),
@@ -206,7 +206,7 @@ def _titled(content: Table, level: str, otherwise: str = "") -> Iterator[str]:
     """A table under its title with its note and legend; without rows nothing, or `otherwise`."""
     if not content.rows and not otherwise:
         return
-    yield f"{level} {content.title}"
+    yield Markdown("{} {}").format(Markdown(level), content.title)
     yield table(content) if content.rows else otherwise
     if content.note:
         yield content.note

@@ -10,11 +10,17 @@ from functools import partial
 
 from rnnbench.measure import PATHS, LatencyPath, PathFigure
 from rnnbench.reports import units
+from rnnbench.reports.escape import Markdown, code
 from rnnbench.reports.tables import Table, p99, program, strategy
 from rnnbench.results import STEPS_PER_S, Entry, Latency
 
+Named = Callable[[Entry], str]
 Columns = Mapping[str, Callable[[Entry], str]]
 """What a column shows of an entry, by its name; empty where the entry has nothing of it."""
+
+
+PACED = {"period", "real_time_factor", "deadline_misses"}
+"""Figures of a path that has a period."""
 
 
 def path_table(entries: Sequence[Entry]) -> Table:
@@ -47,10 +53,20 @@ def narrow_path_table(entries: Sequence[Entry]) -> Table:
     return _table(entries, columns, "")
 
 
-def path_answer(entries: Sequence[Entry]) -> str:
+def path_answer(entries: Sequence[Entry]) -> Markdown:
     """Of one workload, in sentences: which programs keep up, what each path costs, and the most steps per second."""
+    return Markdown(_sentences(entries, _as_markdown))
+
+
+def plain_path_answer(entries: Sequence[Entry]) -> str:
+    """The same as text, for a terminal."""
+    return _sentences(entries, _named)
+
+
+def _sentences(entries: Sequence[Entry], named: Named) -> str:
+    """Only `named` brings text from outside into them."""
     timed = [entry for entry in _timed(entries) if not entry.shares]
-    return " ".join((*_pace(timed), *_slower(timed), *_throughput(timed)))
+    return " ".join((*_pace(timed, named), *_slower(timed, named), *_throughput(timed, named)))
 
 
 def requested_paths(entries: Sequence[Entry]) -> list[LatencyPath]:
@@ -128,11 +144,11 @@ def _steps_per_s(entry: Entry) -> str:
     return units.number(rate) if rate else ""
 
 
-def _pace(entries: Sequence[Entry]) -> Iterator[str]:
+def _pace(entries: Sequence[Entry], named: Named) -> Iterator[str]:
     """Of each path that has a period, which programs keep up with it."""
     for path in PATHS:
         latencies = [(entry, latency) for entry in entries if (latency := entry.latency(path))]
-        paced = [(entry, latency) for entry, latency in latencies if "real_time_factor" in latency.figures]
+        paced = [(entry, latency) for entry, latency in latencies if latency.figures.keys() >= PACED]
         if not paced:
             continue
         misses = {id(entry): latency.figures["deadline_misses"] for entry, latency in paced}
@@ -140,7 +156,7 @@ def _pace(entries: Sequence[Entry]) -> Iterator[str]:
         worst, most = max(paced, key=lambda item: misses[id(item[0])] / item[1].count)
         missed = (
             f"{sum(count == 0 for count in misses.values())} missed no deadline. "
-            f"{_named(worst)} missed the most: {_share(misses[id(worst)], most)}"
+            f"{named(worst)} missed the most: {_share(misses[id(worst)], most)}"
             if misses[id(worst)]
             else "no program missed a deadline"
         )
@@ -150,7 +166,7 @@ def _pace(entries: Sequence[Entry]) -> Iterator[str]:
         )
 
 
-def _slower(entries: Sequence[Entry]) -> Iterator[str]:
+def _slower(entries: Sequence[Entry], named: Named) -> Iterator[str]:
     """What each path costs compared with the usual call."""
     for path in requested_paths(entries):
         ratios = [
@@ -161,21 +177,25 @@ def _slower(entries: Sequence[Entry]) -> Iterator[str]:
         if ratios:
             (low, fastest), (high, slowest) = (choose(ratios, key=lambda item: item[0]) for choose in (min, max))
             yield (
-                f"A {path.name} call takes {units.ratio(low)} ({_named(fastest)}) to {units.ratio(high)} "
-                f"({_named(slowest)}) the time of a {path.entry} call."
+                f"A {path.name} call takes {units.ratio(low)} ({named(fastest)}) to {units.ratio(high)} "
+                f"({named(slowest)}) the time of a {path.entry} call."
             )
 
 
-def _throughput(entries: Sequence[Entry]) -> Iterator[str]:
+def _throughput(entries: Sequence[Entry], named: Named) -> Iterator[str]:
     programs = [entry for entry in entries if entry.origin != "kernel"]
     rates = [(e.bound.figures[STEPS_PER_S], e) for e in programs if e.bound and STEPS_PER_S in e.bound.figures]
     if rates:
         most, entry = max(rates, key=lambda item: item[0])
         yield (
-            f"{_named(entry)} computes the most steps per second, kernels left out: {units.number(most)} of all "
+            f"{named(entry)} computes the most steps per second, kernels left out: {units.number(most)} of all "
             f"streams together."
         )
 
 
 def _named(entry: Entry) -> str:
-    return f"`{entry.target}` {entry.strategy} at chunk {entry.chunk_label}"
+    return f"{entry.target} {entry.strategy} at chunk {entry.chunk_label}"
+
+
+def _as_markdown(entry: Entry) -> str:
+    return Markdown("{} {} at chunk {}").format(code(entry.target), entry.strategy, entry.chunk_label)

@@ -49,8 +49,8 @@ def disturbed_share(latencies: Sequence[Latency]) -> float | None:
 
 def _sampled(entries: Sequence[Entry]) -> list[Latency]:
     """Bound and public latencies of conforming trials, each once."""
-    timings = [entry.measured.timing for entry in entries if entry.ranked and entry.measured and not entry.shares]
-    return [latency for timing in timings for path in TRUSTED if (latency := timing.latency.get(path)) is not None]
+    sampled = [entry for entry in entries if entry.ranked and not entry.shares]
+    return [latency for entry in sampled for path in TRUSTED if (latency := entry.latency(path)) is not None]
 
 
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:

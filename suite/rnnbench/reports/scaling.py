@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rnnbench.reports import units
+from rnnbench.reports.escape import Markdown, code
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results import (
     TELLING_POINTS,
@@ -65,7 +66,7 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
     )
 
 
-def growth_answer(entries: Sequence[Entry]) -> str:
+def growth_answer(entries: Sequence[Entry]) -> Markdown | str:
     """Of one workload with enough chunks: a line for each word of growth, the steepest first; empty otherwise."""
     named: dict[str, list[tuple[float, str]]] = {}
     for (_, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
@@ -73,13 +74,17 @@ def growth_answer(entries: Sequence[Entry]) -> str:
         growth = fit_growth(seconds) if len(seconds) >= TELLING_POINTS else None
         if growth is not None:
             failed = f"; {_beyond(group)}" if _beyond(group) else ""
-            text = f"`{group[0].target}` {how} (chunk^{growth.exponent.value:.2f}{failed})"
+            text = Markdown("{} {} (chunk^{}{})").format(
+                code(group[0].target), how, Markdown(f"{growth.exponent.value:.2f}"), failed
+            )
             named.setdefault(growth_word(growth.exponent), []).append((growth.exponent.value, text))
     lines = [
-        f"- **{word}**: {', '.join(text for _, text in sorted(programs, reverse=True))}"
+        Markdown("- **{}**: {}").format(word, Markdown(", ").join(text for _, text in sorted(programs, reverse=True)))
         for word, programs in sorted(named.items(), key=lambda item: -max(item[1])[0])
     ]
-    return "Growth of the build time with the chunk:\n\n" + "\n".join(lines) if lines else ""
+    return (
+        Markdown("Growth of the build time with the chunk:\n\n{}").format(Markdown("\n").join(lines)) if lines else ""
+    )
 
 
 def _was_tried(entry: Entry) -> bool:

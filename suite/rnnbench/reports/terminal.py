@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
+from rich.text import Text
 
 from rnnbench.reports import findings, units
+from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
-from rnnbench.reports.paths import narrow_path_table, path_answer
+from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
 from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
@@ -28,19 +28,19 @@ def print_summary(run: Run, console: Console) -> None:
     shown = view_runs([run])
     wide = console.width >= WIDE
     for workload, entries in shown.workloads.items():
-        if grid := _latencies(workload, entries, wide):
-            console.print(grid)
+        if latencies := _latencies(workload, entries, wide):
+            console.print(latencies)
         if (further_paths := narrow_path_table(entries)).rows:
             console.print(_grid(further_paths))
-            console.print(path_answer(entries).replace("`", ""), highlight=False, markup=False)
+            show(console, plain_path_answer(entries))
     if any(entry.ranked for entry in shown.entries):
-        console.print(f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim", highlight=False)
+        show(console, f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim")
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
-        console.print(sentence, highlight=False)
+        show(console, sentence)
     for warning in (*shown.warnings, disturbance_warning(shown)):
         if warning:
-            console.print(f"warning: {escape(warning)}", style="yellow", highlight=False)
+            show(console, f"warning: {warning}", style="yellow")
 
 
 def _legend(shown: View, wide: bool) -> str:
@@ -51,39 +51,39 @@ def _legend(shown: View, wide: bool) -> str:
 
 def print_outcomes(shown: View, console: Console) -> None:
     """Why trials are not `ok`, and how many ended how."""
-    for line in (*_reasons(shown), *_expected(shown)):
-        console.print(line, highlight=False)
+    for text in (*_reasons(shown), *_expected(shown)):
+        console.print(text, highlight=False)
     console.print(_outcomes(shown), highlight=False)
 
 
 def _grid(content: Table) -> Grid:
-    grid = Grid(title=content.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown = grid(content.title)
     for index, name in enumerate(content.columns):
-        grid.add_column(name, justify="left" if index < content.text else "right", no_wrap=index > 0, overflow="fold")
+        shown.add_column(name, justify="left" if index < content.text else "right", no_wrap=index > 0, overflow="fold")
     for row in content.rows:
-        grid.add_row(*map(escape, row))
-    return grid
+        shown.add_row(*map(line, row))
+    return shown
 
 
 def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid | None:
     rankings = rank(entries)
     if not rankings:
         return None
-    grid = Grid(title=str(workload), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    grid.add_column("program", overflow="fold")
-    grid.add_column("strategy", no_wrap=True)
+    shown = grid(str(workload))
+    shown.add_column("program", overflow="fold")
+    shown.add_column("strategy", no_wrap=True)
     public = ("public\n/call", "\n/step") if wide else ()
     for name in ("chunk", "place", "bound\n/call", "\n/step", *public, "build"):
-        grid.add_column(name, justify="right", no_wrap=True)
+        shown.add_column(name, justify="right", no_wrap=True)
     previous = ""
     for ranking in rankings:
         if ranking.origin != previous:
-            grid.add_section()
-            grid.add_row(f"[bold]{ranking.origin}[/bold]")
+            shown.add_section()
+            shown.add_row(f"[bold]{ranking.origin}[/bold]")
             previous = ranking.origin
         for row, style in _rows(ranking, wide):
-            grid.add_row(*row, style=style)
-    return grid
+            shown.add_row(*map(line, row), style=style)
+    return shown
 
 
 def _rows(ranking: Ranking, wide: bool) -> Iterator[tuple[list[str], str]]:
@@ -95,8 +95,8 @@ def _rows(ranking: Ranking, wide: bool) -> Iterator[tuple[list[str], str]]:
 
 
 def _row(entry: Entry, place: str, wide: bool) -> Iterator[str]:
-    yield escape(program(entry))
-    yield escape(strategy(entry))
+    yield program(entry)
+    yield strategy(entry)
     yield entry.chunk_label
     yield place
     yield from per_call_and_step(entry.bound, entry.chunk)
@@ -105,7 +105,7 @@ def _row(entry: Entry, place: str, wide: bool) -> Iterator[str]:
     yield units.seconds(entry.measured.timing.build_s if entry.measured else None)
 
 
-def _reasons(shown: View) -> Iterator[str]:
+def _reasons(shown: View) -> Iterator[Text]:
     for outcome, stage, target, how, at, trials, reason, upstream in findings.not_run_table(shown).rows:
         if outcome.endswith("as expected"):
             continue
@@ -114,22 +114,28 @@ def _reasons(shown: View) -> Iterator[str]:
         short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
         where = f"{target} {how}, {at}" + (f", {trials} trials" if trials != "1" else "")
         when = "" if stage == units.MISSING else f" at {stage}"
-        yield f"[{style}]{outcome}{when}[/{style}] {escape(where)}: {escape(' '.join(short.split()) + issue)}"
+        yield line((f"{outcome}{when}", style), f" {where}: {' '.join(short.split())}{issue}")
 
 
-def _expected(shown: View) -> Iterator[str]:
+def _expected(shown: View) -> Iterator[Text]:
     for verdict, target, how, what, trials, reason, upstream in expected_failures_table(shown).rows:
         style = "bold red" if verdict == XPASS else "dim"
         where = f"{target} {how}, {what}" + (f", {trials} trials" if trials != "1" else "")
-        yield f"[{style}]{verdict}[/{style}] {escape(where)}: {escape(f'{reason} ({upstream})')}"
+        yield line((verdict, style), f" {where}: {reason} ({upstream})")
 
 
-def _outcomes(shown: View) -> str:
+def _outcomes(shown: View) -> Text:
     counts = findings.outcome_counts(shown)
-    parts = [f"[{_style(name)}]{number} {name}[/]" for name, number in counts]
+    if not counts:
+        return line(f"{units.count(len(shown.entries), 'trial')}: no trial was recorded")
+    parts: list[str | tuple[str, str]] = []
+    for name, number in counts:
+        parts += [
+            ", " if parts else f"{units.count(len(shown.entries), 'trial')}: ",
+            (f"{number} {name}", _style(name)),
+        ]
     failed = sum(number for name, number in counts if name in FAILURES)
-    text = f"{units.count(len(shown.entries), 'trial')}: {', '.join(parts)}" if parts else "no trial was recorded"
-    return text + (f"; [red]{failed} failed[/]" if failed else "")
+    return line(*parts, *(("; ", (f"{failed} failed", "red")) if failed else ()))
 
 
 def _style(outcome: str) -> str:

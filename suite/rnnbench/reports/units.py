@@ -50,13 +50,15 @@ def multiple(value: float) -> str:
 
 def digits(value: float) -> str:
     """Three significant digits without an exponent; ∞ for an end of an interval that no float holds."""
-    if value == 0 or math.isinf(value):
-        return "∞" if value else "0"
+    if value == 0 or not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value else "0"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value)) + 2e-4))}f}"
 
 
 def number(value: float) -> str:
     """Three significant digits, thousands apart: `0.27`, `12,400`."""
+    if not math.isfinite(value):
+        return digits(value)
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else digits(value)
 
 

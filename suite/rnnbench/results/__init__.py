@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rnnbench.results.run_info import Conditions, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run, run_name
+    from rnnbench.results.text import file_name, visible
     from rnnbench.results.timing import (
         STEPS_PER_S,
         DispatchFloor,
@@ -163,6 +164,10 @@ _NAMES = {
         "read_run",
         "run_name",
     ),
+    "text": (
+        "file_name",
+        "visible",
+    ),
     "timing": (
         "DispatchFloor",
         "Latency",
@@ -262,6 +267,7 @@ __all__ = [
     "columns_table",
     "compare_runs",
     "differences",
+    "file_name",
     "fingerprint",
     "fit_call",
     "fit_growth",
@@ -280,6 +286,7 @@ __all__ = [
     "strategy_pairs",
     "unwritable",
     "view_runs",
+    "visible",
     "write_info",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnbench.measure import PATHS
+from rnnbench.results.damage import sound
 from rnnbench.results.identity import differences, fingerprint, machine_identity
 from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
@@ -107,6 +108,7 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
     Runs of two machines have no verdicts of latencies and no changes of build time, unless `across_machines`.
     """
     checked_smallest(threshold)
+    (base, new), damaged = sound((base, new))
     two_machines = fingerprint(base.info.machine) != fingerprint(new.info.machine)
     timed = across_machines or not two_machines
     olds, news = base.by_trial, new.by_trial
@@ -117,7 +119,7 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
         base=base.name,
         new=new.name,
         threshold=threshold,
-        warnings=(*_machine_warning(base, new, timed=timed), *_differences(base, new, pairs)),
+        warnings=(*_machine_warning(base, new, timed=timed), *damaged, *_differences(base, new, pairs)),
         latencies=tuple(_latencies(base, new, pairs, threshold)) if timed else (),
         outcomes=tuple(
             OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)

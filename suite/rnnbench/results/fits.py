@@ -118,7 +118,7 @@ def _fit_above(chunks: FloatArray, logs: FloatArray) -> tuple[Growth, float] | N
         with warnings.catch_warnings():
             warnings.simplefilter("error", optimize.OptimizeWarning)
             fitted, covariance = optimize.curve_fit(model, chunks, logs - least, begin, bounds=bounds)
-    except (RuntimeError, optimize.OptimizeWarning):
+    except (RuntimeError, ValueError, optimize.OptimizeWarning):
         return None
     half_width = _quantile(len(chunks) - 3) * float(np.sqrt(covariance[2, 2]))
     left = float(np.sum((model(chunks, *fitted) - (logs - least)) ** 2))
@@ -153,4 +153,4 @@ def calls_until_paid(build: float, call: float, cheap_build: float, cheap_call: 
 
 
 def by_chunk(pairs: Sequence[tuple[int, float | None]]) -> dict[int, float]:
-    return {chunk: value for chunk, value in sorted(pairs) if value is not None}
+    return {chunk: value for chunk, value in sorted(pairs, key=lambda pair: pair[0]) if value is not None}

@@ -13,6 +13,9 @@ from rnnbench.results.run_info import RunInfo
 
 INFO = "run.json"
 RECORDS = "records.jsonl"
+LONGEST_LINE = 16 << 20
+"""Bytes of a record. One with a hundred checks and long reasons has some 100 KiB; what is longer is damaged."""
+_PIECE = 1 << 16
 
 
 def append_record(path: Path, record: Record) -> None:
@@ -38,7 +41,7 @@ def is_json(text: bytes) -> bool:
     """Whether a line is complete: a torn one is no JSON."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -64,19 +67,23 @@ def _append(descriptor: int, line: bytes) -> None:
 
 def _mend_tail(descriptor: int) -> None:
     """End the last line where it is complete and has no end; remove it where a kill tore it."""
-    content = _after_last_newline(descriptor)
-    if not content:
+    size = os.fstat(descriptor).st_size
+    start = _after_last_newline(descriptor, size)
+    if start == size:
         return
-    if is_json(content):
+    if size - start <= LONGEST_LINE and is_json(os.pread(descriptor, size - start, start)):
         os.write(descriptor, b"\n")
     else:
-        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(content))
+        os.ftruncate(descriptor, start)
 
 
-def _after_last_newline(descriptor: int) -> bytes:
-    size, tail = os.fstat(descriptor).st_size, b""
-    while size and b"\n" not in tail:
-        start = max(0, size - (1 << 16))
-        tail = os.pread(descriptor, size - start, start) + tail
-        size = start
-    return tail.rpartition(b"\n")[2]
+def _after_last_newline(descriptor: int, size: int) -> int:
+    """Where the last line begins. Only one piece of the file is in memory at a time."""
+    end = size
+    while end:
+        start = max(0, end - _PIECE)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

@@ -16,6 +16,7 @@ from rnnbench import __version__
 from rnnbench.results.migrations import Content, UnknownSchemaError
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA
+from rnnbench.results.text import visible
 
 M = TypeVar("M", bound=FrozenModel)
 
@@ -35,12 +36,18 @@ class Reader:
     def parse(self, model: type[M], upgrade: Callable[[Content], Content], text: bytes, line: int | None = None) -> M:
         """`text` as a `model`. Raises StoreError, which names the file and the line."""
         where = self.file if line is None else f"{self.file}:{line}"
+        try:
+            return self._parsed(model, upgrade, text, where)
+        except StoreError as error:
+            raise StoreError(visible(str(error))) from error
+
+    def _parsed(self, model: type[M], upgrade: Callable[[Content], Content], text: bytes, where: str) -> M:
         content = _json_object(text, where)
         try:
             upgraded = upgrade(content)
         except UnknownSchemaError as error:
             raise StoreError(f"{where}: {_other_schema(content)}") from error
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, AttributeError, ValueError, RecursionError) as error:
             raise StoreError(f"{where}: {_damaged(model, content)}: {error}; restore the file, or run again") from error
         try:
             return self._validated(model, upgraded)
@@ -77,7 +84,7 @@ class Reader:
 def _json_object(text: bytes, where: str) -> Content:
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
     if not isinstance(content, dict):
         raise StoreError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")

@@ -17,6 +17,7 @@ from rnnbench.results.columns import (
 from rnnbench.results.figure_columns import build_columns, cost_columns, latency_columns
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.text import writable
 
 Row = dict[str, Value]
 COLUMNS: tuple[Column, ...] = (
@@ -33,7 +34,8 @@ COLUMNS: tuple[Column, ...] = (
 
 def row(record: Record, info: RunInfo) -> Row:
     """A record of the run `info` as a row: a value for each of COLUMNS, None where the record has none."""
-    return {column.name: column.value(record, info) for column in COLUMNS}
+    values = {column.name: column.value(record, info) for column in COLUMNS}
+    return {name: writable(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
 def columns_table() -> str:

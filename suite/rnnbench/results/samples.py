@@ -10,6 +10,7 @@ import numpy.typing as npt
 from rnnbench.disk import write_whole
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
+from rnnbench.results.text import file_name
 
 FOLDER = "samples"
 SAMPLE_COLUMNS = ("process", "block", "end", "seconds", "disturbed")
@@ -21,7 +22,7 @@ SAMPLES_CAP = 4_000
 
 def samples_file(run: Path, digest: str, path: str) -> Path:
     """The file of a trial's samples in a run's folder. `digest` is the trial's 8 hex digits, `path` a path's name."""
-    return run / FOLDER / f"{digest}.{path}.npy"
+    return run / FOLDER / f"{file_name(digest)}.{file_name(path)}.npy"
 
 
 def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64]) -> int:
@@ -51,6 +52,6 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
             f"another trial (`same_as`), or the run's samples were not kept, or it was killed before it wrote them"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rnnbench.optional import MissingExtraError
-from rnnbench.results.journal import INFO, RECORDS, is_json, unwritable
+from rnnbench.results.journal import INFO, LONGEST_LINE, RECORDS, is_json, unwritable
 from rnnbench.results.migrations import upgrade_info, upgrade_record
 from rnnbench.results.reading import Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.samples import read_samples
+from rnnbench.results.text import file_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        return self.info.run
+        """Its name in `run.json`, as one part of a path: reports make a folder of it."""
+        return file_name(self.info.run)
 
     @cached_property
     def by_trial(self) -> dict[str, Record]:
@@ -153,30 +155,53 @@ def read_run(path: Path) -> Run:
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*info_reader.warnings(), missing))
-    *lines, rest = _read_bytes(file).split(b"\n")
     reader = Reader(str(file))
-    if is_json(rest):
-        lines.append(rest)
-        rest = b""
-    records = [reader.parse(Record, upgrade_record, line, number) for number, line in enumerate(lines, 1)]
-    last = {record.trial: record for record in records}
-    warnings = (*info_reader.warnings(), *reader.warnings(), *_torn(file, len(lines) + 1, rest))
-    return Run(path, info, tuple(last.values()), warnings)
+    try:
+        with file.open("rb") as stream:
+            records, torn = _read_records(stream, reader)
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    warnings = (*info_reader.warnings(), *reader.warnings(), *torn)
+    return Run(path, info, tuple(records.values()), warnings)
 
 
-def _torn(file: Path, line: int, rest: bytes) -> Iterator[str]:
-    if rest:
-        yield (
-            f"{file}:{line}: the last line is cut short after {len(rest)} bytes and was left out; "
-            f"the run was killed while it wrote (`rnnbench run --resume` does that trial again)"
-        )
+def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
+    """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
+    records: dict[str, Record] = {}
+    number = 0
+    while line := stream.readline(LONGEST_LINE):
+        number += 1
+        if not line.endswith(b"\n") and not is_json(line):
+            length, ended = len(line), False
+            while not ended and (more := stream.readline(LONGEST_LINE)):
+                length, ended = length + len(more), more.endswith(b"\n")
+            if ended:
+                raise StoreError(
+                    f"{reader.file}:{number}: a line of {length} bytes is no record (they have up to {LONGEST_LINE}); "
+                    f"restore the file, or delete the line"
+                )
+            return records, (_torn(reader.file, number, length),)
+        record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
+        records[record.trial] = record
+    return records, ()
+
+
+def _torn(file: str, line: int, length: int) -> str:
+    return (
+        f"{file}:{line}: the last line is cut short after {length} bytes and was left out; "
+        f"the run was killed while it wrote (`rnnbench run --resume` does that trial again)"
+    )
 
 
 def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise StoreError(f"{file}: cannot be read: {error.strerror or error}; check its permissions") from error
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: OSError) -> StoreError:
+    return StoreError(f"{file}: cannot be read: {error.strerror or error}; check its permissions")
 
 
 def _not_a_run(path: Path) -> StoreError:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
 from rnnbench.results.artifact import Artifact
+from rnnbench.results.damage import sound
 from rnnbench.results.identity import differences, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
+from rnnbench.results.text import file_name
 from rnnbench.results.timing import Latency
 
 ORIGIN_MEANS: Mapping[str, str] = {
@@ -52,7 +53,7 @@ class Family:
         """For file names."""
         model = "-".join(value if key == "cell" else f"{key}{value}" for key, value in self.model)
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
-        return re.sub(r"[^\w.-]+", "_", f"{self.case}-{model}-{rest}")
+        return file_name(f"{self.case}-{model}-{rest}")
 
 
 @dataclass(frozen=True, order=True)
@@ -178,11 +179,14 @@ class View:
 def view_runs(runs: Sequence[Run]) -> View:
     """Several runs as one view. Where runs share a trial, the last one's record counts.
 
+    Impossible figures of damaged records are left out, and named in the warnings.
+
     Raises StoreError where there is no run, or where the runs come from different machines.
     """
     if not runs:
         raise StoreError("no run was given; name at least one")
-    warnings = [warning for run in runs for warning in run.warnings]
+    runs, damaged = sound(runs)
+    warnings = [*(warning for run in runs for warning in run.warnings), *damaged]
     entries: dict[str, Entry] = {}
     for run in runs:
         for key, a, b in differences(machine_identity(runs[0].info.machine), machine_identity(run.info.machine)):
