@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fake_records as fake
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rnnbench.results import (
@@ -29,6 +29,7 @@ ANY = st.text(st.characters(codec=None), max_size=300)
 
 
 @given(ANY, ANY)
+@example("../../x", "../y")
 def test_a_name_of_a_file_is_one_part_of_a_path(text: str, other: str) -> None:
     name = file_name(text)
     assert Path(name).name == name
