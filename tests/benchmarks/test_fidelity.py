@@ -25,6 +25,7 @@ def test_bound_costs_what_the_runtime_costs(target: Target, chunk: int, states: 
     if lack := find(target.backend).probe().lack(target.route):
         pytest.skip(lack.reason)
     (figure,) = measure_fidelity([target], (chunk,), states)
+    assert not figure.failed, figure.unmeasured
     if figure.unmeasured:
         pytest.skip(figure.unmeasured)
     print(

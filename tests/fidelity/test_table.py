@@ -32,6 +32,12 @@ def test_notes_and_reasons_follow_the_table() -> None:
     assert "fake:other at chunk 1: not measured: there is none" in text
 
 
+def test_a_measurement_that_failed_is_no_success() -> None:
+    text, answer = _printed(HOLDS, Fidelity("fake:other", "", 1, unmeasured="died of SIGSEGV", failed=True))
+    assert "fake:other at chunk 1: failed: died of SIGSEGV" in text
+    assert answer is False
+
+
 def _printed(*figures: Fidelity) -> tuple[str, bool]:
     output = io.StringIO()
     holds = print_fidelity(figures, Console(file=output, width=200))

@@ -7,6 +7,7 @@ What other packages may use:
 - `registry`: finds backends by entry point, resolves the targets that a user names, and answers what is supported.
 - `support_matrix`: which strategies every installed backend supports, for each kind of model.
 
+- `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
 
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
         Session,
         Support,
     )
-    from rnnbench.backends.registry import baselines, find, names, probe_or_stand_in, support, targets
+    from rnnbench.backends.registry import baselines, find, names, probe_or_stand_in, support, targets, tool_for
     from rnnbench.backends.support_matrix import build_support_matrix
+    from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
     "base": (
@@ -61,7 +63,9 @@ _NAMES = {
         "probe_or_stand_in",
         "support",
         "targets",
+        "tool_for",
     ),
+    "timing_tool": ("NoToolError", "Statistic", "Tool"),
     "support_matrix": ("build_support_matrix",),
 }
 __all__ = [
@@ -72,11 +76,14 @@ __all__ = [
     "BackendError",
     "Bound",
     "BuildError",
+    "NoToolError",
     "Probe",
     "Program",
     "Request",
     "Session",
+    "Statistic",
     "Support",
+    "Tool",
     "baselines",
     "build_support_matrix",
     "check_program",
@@ -85,5 +92,6 @@ __all__ = [
     "probe_or_stand_in",
     "support",
     "targets",
+    "tool_for",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import cast
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
 
 from rnnbench.backends.answers import AdapterError, BackendError, CheckedBackend
-from rnnbench.backends.base import Backend, Probe, Request, Support
+from rnnbench.backends.base import Backend, Probe, Program, Request, Support
 from rnnbench.backends.shared import support_of
+from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.cases import Target
 from rnnbench.outside_text import describe_error
 
-__all__ = ["BackendError", "baselines", "find", "names", "probe_or_stand_in", "support", "targets"]
+__all__ = ["BackendError", "baselines", "find", "names", "probe_or_stand_in", "support", "targets", "tool_for"]
 
 GROUP = "rnnbench.backends"
 
@@ -58,6 +62,19 @@ def probe_or_stand_in(backend: str) -> Probe:
         return find(backend).probe()
     except AdapterError:
         return STAND_IN
+
+
+def tool_for(backend: str, program: Program, request: Request, cache: Path) -> Tool:
+    """The runtime's own tool to time a program that the backend built into `cache`. Raises NoToolError."""
+    adapter = next(entry.module for entry in entry_points(group=GROUP) if entry.name == backend)
+    try:
+        has_tool = find_spec(f"{adapter}.timing_tool") is not None
+    except ModuleNotFoundError:
+        has_tool = False  # The adapter is a single module.
+    if not has_tool:
+        raise NoToolError(f"no tool of the runtime of '{backend}' is known")
+    module: Any = import_module(f"{adapter}.timing_tool")
+    return cast("Callable[[Program, Request, Path], Tool]", module.own_tool)(program, request, cache)
 
 
 def names() -> list[str]:

@@ -2,9 +2,9 @@
 
     measure  `measure_fidelity`: processes, rounds, verdicts
     worker   one process of a measurement
-    tool     what a runtime's own tool is; `tools/` has one module for each backend that has one
     table    `print_fidelity`
 
+What a runtime's own tool is says `rnnbench.backends.timing_tool`; an adapter that has one has a module of that name.
 `docs/measurement.md` has the figures.
 """
 

@@ -68,6 +68,8 @@ class Fidelity:
     """What the tool does in each call that `bound` does not."""
     unmeasured: str = ""
     """Why there are no figures."""
+    failed: bool = False
+    """Whether there are none because a process failed, and not because the runtime has no tool."""
 
     @property
     def allowed(self) -> float:
@@ -118,7 +120,7 @@ def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
                     processes.append(rounds)
                 figure = _summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
         except WorkerError as error:
-            return replace(unmeasured, unmeasured=error.reason)
+            return replace(unmeasured, unmeasured=error.reason, failed=error.outcome != "unsupported")
     return figure
 
 

@@ -14,17 +14,18 @@ _ROW = "{:34} {:>5} {:>9} {:>9} {:>22} {:>12} {:>10} {:>11} "
 
 
 def print_fidelity(figures: Iterable[Fidelity], console: Console) -> bool:
-    """Print a row for each figure, and a legend. Returns whether no `bound` is too far from its tool."""
+    """Print a row for each figure, and a legend. Returns whether none failed and none is too far from its tool."""
     console.print("bound against each runtime's own tool: median seconds per call")
     columns = ("program", "chunk", "bound", "tool", "ratio", "difference", "empty call", "empty after")
     console.print(_ROW.format(*columns), "verdict", soft_wrap=True)
     notes: dict[str, list[str]] = {}
     holds = True
     for figure in figures:
-        holds = holds and figure.verdict != "too far"
+        holds = holds and figure.verdict != "too far" and not figure.failed
         program = f"{figure.target} at chunk {figure.chunk}"
         if figure.verdict is None:
-            notes.setdefault(f"not measured: {figure.unmeasured}", []).append(program)
+            how = "failed" if figure.failed else "not measured"
+            notes.setdefault(f"{how}: {figure.unmeasured}", []).append(program)
             continue
         if figure.note:
             notes.setdefault(figure.note, []).append(program)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends import Bound, find
+from rnnbench.backends import Bound, NoToolError, Statistic, Tool, find, tool_for
 from rnnbench.cases import Trial
 from rnnbench.conformance import RING
-from rnnbench.fidelity.tool import NoToolError, Statistic, Tool, tool_for
 from rnnbench.measure import sample_block, sample_cold
 from rnnbench.plan import request_of
 from rnnbench.rnn import draw_inputs, draw_weights
@@ -80,7 +79,7 @@ class FidelityWorker:
         os.sched_setaffinity(0, start.affinity)
         request = request_of(trial, draw_weights(trial.model, trial.seed))
         program = backend.build(request, start.cache)
-        self.tool: Tool = tool_for(backend, program, request, start.cache)
+        self.tool: Tool = tool_for(trial.target.backend, program, request, start.cache)
         chunk = trial.strategy.chunk
         x = draw_inputs(trial.model, RING * chunk, trial.batch, trial.seed)
         self._bound = program.open().bind([{"x": x[i : i + chunk]} for i in range(0, RING * chunk, chunk)])

@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.backends import Artifact, Bound, Program, Request
 from rnnbench.backends.iree.compile import compile_module
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram
-from rnnbench.fidelity.tool import NoToolError, Tool
+from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.rnn import draw_inputs
 
 EMPTY = """module @rnn {

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
-from rnnbench.backends import Program, Request
+from rnnbench.backends.base import Program, Request
+from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.backends.torch.inductor import inductor_in
 from rnnbench.backends.torch.stream import PreparedStream, TorchProgram, TorchSession, inference
-from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.rnn import draw_inputs
 
 COMPILE_S = 240

@@ -17,11 +17,11 @@ import numpy as np
 import openvino as ov
 from openvino.tools.benchmark.benchmark import Benchmark
 
-from rnnbench.backends import Program, Request
+from rnnbench.backends.base import Program, Request
 from rnnbench.backends.openvino import device
 from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
 from rnnbench.backends.shared.onnx_graphs import NEXT
-from rnnbench.fidelity.tool import Tool
+from rnnbench.backends.timing_tool import Tool
 from rnnbench.rnn import draw_inputs
 
 MILLISECOND = 1e-3

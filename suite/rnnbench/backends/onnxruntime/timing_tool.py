@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.backends import Program, Request
-from rnnbench.fidelity.tool import NoToolError, Tool
+from rnnbench.backends.base import Program, Request
+from rnnbench.backends.timing_tool import NoToolError, Tool
 
 
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends import Program, Request
+from rnnbench.backends.base import Program, Request
+from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 from rnnbench.backends.tvm.framework import import_tvm, target
 from rnnbench.backends.tvm.relax_program import RelaxProgram
 from rnnbench.backends.tvm.tir_program import TirProgram
-from rnnbench.fidelity.tool import NoToolError, Tool
 from rnnbench.rnn import draw_inputs
 
 HAND_ON = "rnnbench.hand_state_on"
