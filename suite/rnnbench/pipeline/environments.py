@@ -17,8 +17,6 @@ from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from pydantic import ValidationError
-
 from rnnbench import __version__
 from rnnbench.cases import Trial
 from rnnbench.disk import write_text
@@ -162,7 +160,7 @@ def _describe(name: str, interpreter: str, trials: Sequence[Trial]) -> Environme
             raise SideError(f"{name}: its Python ({interpreter}) does not run: {error}") from error
         try:
             return worker.ready(DESCRIBE_LIMIT_S)
-        except (WorkerError, ValidationError) as error:
+        except WorkerError as error:
             raise SideError(
                 f"{name}: its Python ({interpreter}) cannot say what its backends support: {error}; "
                 f"install this rnnbench there: {interpreter} -m pip install {' '.join(this_suite(()))}"
