@@ -49,6 +49,7 @@ ROUTES = (
     "build-is-negative",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
+    "check-exits",
     "check-closes-its-descriptors",
 )
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
@@ -174,6 +175,8 @@ class FakeSession(HonestSession):
             raise RuntimeError("the fake runtime lost its device")
         if route == "check-ends-the-process" and self._steps > 0:
             os._exit(0)
+        if route == "check-exits" and self._steps > 0:
+            raise SystemExit("enough")
         if route == "check-closes-its-descriptors" and self._steps > 0:
             os.closerange(3, 256)
         if route == "check-grows":

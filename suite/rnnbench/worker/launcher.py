@@ -24,6 +24,7 @@ from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongErro
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
+from rnnbench.worker.supervisor import SUITE, supervise
 
 START_LIMIT_S = 120.0
 """Longest that an interpreter may take to start and import its framework."""
@@ -91,8 +92,9 @@ class WorkerProcess(Generic[Ready]):
         host.log.parent.mkdir(parents=True, exist_ok=True)
         self._log = host.log
         self._start = start
-        self._mark = uuid.uuid4().hex
+        self._mark = f"{SUITE}-{uuid.uuid4().hex}"
         self._oom_kills = OomKills()
+        supervise()
         with theirs, self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
@@ -160,8 +162,18 @@ class WorkerProcess(Generic[Ready]):
         except BAD_MESSAGE as error:
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
         if isinstance(reply, Failed):
-            raise WorkerError(reply.outcome, reply.reason, alive=True)
+            self._raise_failed(reply)
         return reply
+
+    def _raise_failed(self, failed: Failed) -> NoReturn:
+        """A failure that the worker told of. Where a process of a compiler was killed for memory, that is its cause."""
+        outcome, reason = failed.outcome, failed.reason
+        if outcome in ("build-failed", "run-failed") and self._oom_kills.happened():
+            outcome = "out-of-memory"
+            reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process"
+        if failed.harmed:
+            self.close()
+        raise WorkerError(outcome, reason, alive=not failed.harmed)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         while True:
