@@ -73,15 +73,11 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 comparisons" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("route", "outcome", "stage"), [("sample-segfaults", "crashed", "sample"), ("build-segfaults", "crashed", "build")]
-)
-def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path, route, outcome, stage):
-    ab(f"--backend=fake:{route}", "--budget=100ms", status=3)
+def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
+    ab("--backend=fake:sample-segfaults", "--budget=10ms", status=3)
     for path in (tmp_path / "results").iterdir():
-        honest, dying = read_run(path).records
-        assert (honest.route, honest.outcome) == ("honest", "ok")
-        assert (dying.route, dying.outcome, dying.stage) == (route, outcome, stage)
+        ends = {record.route: (record.outcome, record.stage) for record in read_run(path).records}
+        assert ends == {"honest": ("ok", ""), "sample-segfaults": ("crashed", "sample")}
 
 
 def test_a_budget_that_is_spent_ends_undecided(ab):
