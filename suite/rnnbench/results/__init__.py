@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.finding import Finding, FindingKind
     from rnnbench.results.fits import (
         LEAST_POINTS,
         TELLING_POINTS,
@@ -93,6 +94,10 @@ _NAMES = {
         "LatencyChange",
         "OutcomeChange",
         "compare_runs",
+    ),
+    "finding": (
+        "Finding",
+        "FindingKind",
     ),
     "fits": (
         "CallCost",
@@ -229,6 +234,8 @@ __all__ = [
     "Estimate",
     "ExpectedFailureResult",
     "Family",
+    "Finding",
+    "FindingKind",
     "FrozenModel",
     "Growth",
     "Judgement",

@@ -116,7 +116,9 @@ class SamplingWorker:
             with self._context.wall_time.spent_on(purpose):
                 reply = self._process.ask(command, sampling.trial.limits.trial)
             self._process.pause()
+            sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
+            sampling.note_findings(self._process.take_findings())
             sampling.fail(error)
             self.trials.remove(sampling)
             if not error.alive:

@@ -20,7 +20,7 @@ import psutil
 from pydantic import ValidationError
 
 from rnnbench.outside_text import describe_error, read_tail, safe_text
-from rnnbench.results import Outcome
+from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
@@ -95,6 +95,7 @@ class WorkerProcess(Generic[Ready]):
         self._start = start
         self._mark = uuid.uuid4().hex
         self._oom_kills = OomKills()
+        self._findings: list[Finding] = []
         with theirs, self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
@@ -127,6 +128,11 @@ class WorkerProcess(Generic[Ready]):
         except TimeoutError:
             self._fail("timed-out", f"it read no command within {timeout:.4g} s; killed")
         return self._reply(command, deadline, timeout, memory)
+
+    def take_findings(self) -> tuple[Finding, ...]:
+        """What was found since the last call of this method."""
+        taken, self._findings = tuple(self._findings), []
+        return taken
 
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
@@ -162,12 +168,13 @@ class WorkerProcess(Generic[Ready]):
         except LineTooLongError:
             self._fail("crashed", "its reply is longer than any reply may be; killed")
         try:
-            reply = decode_reply(line, command)
+            answer = decode_reply(line, command)
         except BAD_MESSAGE as error:
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
-        if isinstance(reply, Failed):
-            raise WorkerError(reply.outcome, reply.reason, alive=True)
-        return reply
+        self._findings += answer.findings
+        if isinstance(answer.reply, Failed):
+            raise WorkerError(answer.reply.outcome, answer.reply.reason, alive=True)
+        return answer.reply
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         while True:
