@@ -32,14 +32,20 @@ class Budget:
             yield self.done - 1
 
     def result(self, result: CheckResult) -> CheckResult:
-        """The result with how far it came. The detail of a failure stays as it is."""
+        """The result with how far it came. The detail of a failure stays as it is, and a pass of too few is none."""
         figures = {"done": float(self.done), "planned": float(self.planned), "least": float(self.least)}
-        return result.model_copy(update={"detail": result.detail or self.sentence(), "figures": figures})
+        verdict = "too-short" if result.verdict == "pass" and self.done < self.least else result.verdict
+        update = {
+            "verdict": verdict,
+            "detail": result.detail or self.sentence(),
+            "figures": {**result.figures, **figures},
+        }
+        return result.model_copy(update=update)
 
     def sentence(self) -> str:
         if self.done >= self.planned:
             return f"{self.done:,} {self.what}"
-        short = "; too few to mean anything" if self.done < self.least else ""
+        short = f"; below {self.least:,} a pass means nothing" if self.done < self.least else ""
         return f"{self.done:,} of {self.planned:,} {self.what} in its {self.seconds:g} s{short}"
 
 
