@@ -8,6 +8,7 @@ import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
+from honest_variants import VARIANTS
 from hypothesis import given
 from hypothesis import strategies as st
 from random_models import models
@@ -37,3 +38,9 @@ def test_honest_adapters_are_not_accused(
     trial = replace(make_trial(), model=model, dtype=dtype, batch=batch, strategy=strategy, steps=steps, seed=seed)
     session = type("Session", (HonestSession,), {"arithmetic": arithmetic})
     assert failures(trial, session, tmp_path) == {}
+
+
+@pytest.mark.parametrize("state", ["none", "stitched"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)
+def test_what_only_looks_like_a_fault_is_not_accused(variant, state, tmp_path) -> None:
+    assert failures(replace(make_trial(state=state), batch=3), variant, tmp_path) == {}

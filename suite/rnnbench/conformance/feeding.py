@@ -34,6 +34,7 @@ def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[
         bound()
         if interleaved is not None:
             interleaved()
+        bound.sync()
         outputs.append(bound.output()["y"])
     return outputs
 

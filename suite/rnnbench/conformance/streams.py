@@ -22,12 +22,12 @@ ALIGNMENT = 64
 KEPT_CALLS, KEPT_BYTES, KEPT_S = 4_000, 16 << 20, 0.03
 """Calls whose results are kept, the most memory that they may take, and the time of the check. Below 10 µs a call it
 makes all of them."""
-KEPT_LEAST = 64
-"""A pool of output buffers is rarely larger."""
-OPENED, OPENED_LEAST, OPENED_S = 1_000, 20, 0.025
+KEPT_LEAST = 2 * RING + 1
+"""More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
+OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
 OPEN_AT_ONCE = 12
 """More sessions than any other check has open, and few enough for the memory of a large model."""
-RESETS, RESETS_LEAST, RESETS_S = 2_000, 50, 0.02
+RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
 PUBLIC = "p"
 RING_PLANS = {"ABABABAB": False, "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
 """Who makes which of the RING calls of a pass: the bound ring of that name, or the public path. Every ring has the
@@ -159,7 +159,8 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     session, chunks = open_session(), cycle(reference.ring)
     bound = session.bind(reference.ring)
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
-    budget = Budget("kept outputs", min(KEPT_CALLS, max(KEPT_BYTES // size, RING)), KEPT_LEAST, KEPT_S)
+    planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
+    budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), KEPT_S)
     kept: list[np.ndarray] = []
     sums: list[int] = []
     for call in budget:

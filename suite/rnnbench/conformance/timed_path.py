@@ -19,8 +19,8 @@ COUNTS = 3
 class TimedPath:
     """A session with its ring bound. Code that calls `bound` must report the number of calls to `called`."""
 
-    what = "y"
-    """What is compared, in a failure's detail."""
+    where = ""
+    """Where something is wrong, in a failure's detail."""
 
     def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
         self.session = session
@@ -92,9 +92,9 @@ class TimedPath:
 
     def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
         expected = self._rounding(calls)
-        errors.add(f"{self.what} {when}", self.bound.output()["y"], y[calls - 1], expected)
+        errors.add(f"y {when}{self.where}", self.bound.output()["y"], y[calls - 1], expected)
         for name, array in self.session.get_state().items():
-            errors.add(f"state {name} {when}", array, states[name][calls - 1], expected)
+            errors.add(f"state {name} {when}{self.where}", array, states[name][calls - 1], expected)
 
     def _call(self, times: int) -> None:
         for _ in range(times):
@@ -106,7 +106,7 @@ class TimedPath:
 class PublicPath(TimedPath):
     """A session whose public calls are timed. Code that calls `timed_call` must report the number of calls."""
 
-    what = "y of the public path"
+    where = " on the public path"
 
     def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
         self._calls = PublicCalls(session, reference.ring)
