@@ -7,35 +7,18 @@ from dataclasses import replace
 
 import pytest
 from faulty_adapters import FAULTS, Fault
+from few_turns import set_turns
 from harness_trials import make_trial
 from verdicts import failures
 
 from rnnbench.conformance import CHECKS
-from rnnbench.conformance import arrays as arrays_module
 from rnnbench.conformance import endurance as endurance_module
-from rnnbench.conformance import streams as streams_module
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.rnn import Model
 
 ENDURANCE_S = 3600.0
 """More than any machine needs for so many steps and calls, which are far beyond what other checks feed."""
 STEPS, CALLS = 1_500, 300
-COUNTS = {
-    "kept": (streams_module, "KEPT_CALLS", "KEPT_S", 140),
-    "sessions": (streams_module, "OPENED", "OPENED_S", 170),
-    "resets": (streams_module, "RESETS", "RESETS_S", 100),
-    "watched": (arrays_module, "WATCHED_CALLS", "WATCHED_S", 20),
-}
-"""Where the checks with a time of their own have their counts, and how many the check that must find a fault makes
-here, whatever time that takes."""
-FEW = 10
-"""What the others make."""
-
-
-def set_counts(found_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for check, (module, planned, seconds, count) in COUNTS.items():
-        monkeypatch.setattr(module, planned, count if check == found_by else FEW)
-        monkeypatch.setattr(module, seconds, ENDURANCE_S)
 
 
 def trial_for(fault: Fault):
@@ -56,7 +39,7 @@ def trial_for(fault: Fault):
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)
-    set_counts(fault.found_by, monkeypatch)
+    set_turns(monkeypatch, fault.found_by)
     found = failures(trial_for(fault), fault.session, tmp_path)
     assert fault.found_by in found, f"{fault.name} was missed; found by {sorted(found) or 'nothing'}"
     assert all(found.values()), "a failure says what is wrong"

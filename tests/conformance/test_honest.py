@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from few_turns import set_turns
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
@@ -29,8 +30,9 @@ from rnnbench.rnn import Arithmetic
     state=st.sampled_from(["none", "stitched"]),
 )
 def test_honest_adapters_are_not_accused(
-    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path
+    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path, monkeypatch
 ) -> None:
+    set_turns(monkeypatch)
     if model.direction != "forward":
         state = "none"
     steps = chunk * calls if state == "none" else chunk * calls + calls - 1

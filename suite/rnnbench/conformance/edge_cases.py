@@ -91,14 +91,13 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float]]:
-    """What is poisoned in turn: array, row and value. Every row of every array, and the last row with every value."""
+    """Array, row and value of each turn: every row of every array, and the last row of x with every value."""
     rows = reference.trial.batch
     names = ["x", *reference.start] if reference.is_stream else ["x"]
     turns = [
         (name, row, POISONS[(row + turn) % len(POISONS)]) for turn, name in enumerate(names) for row in range(rows)
     ]
-    every = [(name, rows - 1, poison) for name in names for poison in POISONS]
-    return list(dict.fromkeys([*turns, *every]))
+    return list(dict.fromkeys([*turns, *(("x", rows - 1, poison) for poison in POISONS)]))
 
 
 def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:

@@ -29,11 +29,10 @@ OPEN_AT_ONCE = 12
 """More sessions than any other check has open, and few enough for the memory of a large model."""
 RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
 PUBLIC = "p"
-RING_PLANS = {"ABABABAB": False, "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
-"""Who makes which of the RING calls of a pass: the bound ring of that name, or the public path. Every ring has the
-chunks of its own calls, so that any plan feeds the reference's ring in its order. Where the value is true, a ring is
-bound just before its first call, and anew in the second pass."""
-PASSES = 2
+RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
+"""Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
+first pass over the RING chunks, so that any plan feeds the reference's ring in its order. Where the value is true, a
+ring is bound just before its first call of a pass, and anew in the next one; else all are bound before the start."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -95,7 +94,7 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _follow_plan(session: Session, plan: str, late: bool, errors: Errors, reference: ReferenceTrajectories) -> None:
-    """Follow a plan for two passes over the ring. The state is set once, before all calls."""
+    """Make the calls of a plan. The state is set once, before all calls."""
     exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
     where = f"with the ring's calls shared as {plan}, {'bound late' if late else 'all bound before'}"
     rings = {name: [reference.ring[i] for i in range(RING) if plan[i] == name] for name in set(plan) - {PUBLIC}}
@@ -103,14 +102,14 @@ def _follow_plan(session: Session, plan: str, late: bool, errors: Errors, refere
     if reference.is_stream:
         session.set_state(reference.start)
     expected = 0.0
-    for call, name in enumerate(plan * PASSES):
+    for call, name in enumerate(plan):
         if late and call % RING == plan.index(name) and name != PUBLIC:
             bound[name] = session.bind(rings[name])
         y = _call(session, bound.get(name), reference.ring[call % RING])
         expected = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
         errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], expected)
     for name, array in session.get_state().items():
-        errors.add(f"state {name} after {PASSES} passes {where}", array, exact.states[name][-1], expected)
+        errors.add(f"state {name} at the end {where}", array, exact.states[name][len(plan) - 1], expected)
 
 
 def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
