@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
+        NO_ANSWER,
         SCHEMA,
         Anchor,
         CheckResult,
@@ -139,6 +140,7 @@ _NAMES = {
         "Environment",
         "ExpectedFailureResult",
         "FAILURES",
+        "NO_ANSWER",
         "LatencyFloor",
         "MemoryUse",
         "Outcome",
@@ -212,6 +214,7 @@ __all__ = [
     "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
+    "NO_ANSWER",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
