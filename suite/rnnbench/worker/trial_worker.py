@@ -29,7 +29,7 @@ from rnnbench.measure import (
     sample_block,
 )
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult
+from rnnbench.results import CheckResult, Finding
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
@@ -82,6 +82,12 @@ class TrialWorker:
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
+        self._findings: list[Finding] = []
+
+    def take_findings(self) -> tuple[Finding, ...]:
+        """What was found since the last call of this method."""
+        taken, self._findings = tuple(self._findings), []
+        return taken
 
     @property
     def handlers(self) -> Handlers:
@@ -125,7 +131,9 @@ class TrialWorker:
             check_program(self._backend.name, program, request)
             return BuildFigures("cached") if program.cached else figures
 
-        figures = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"))
+        answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
+        self._findings += answer.findings
+        figures = answer.reply
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
         return figures
 
@@ -260,9 +268,10 @@ def main() -> None:
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
     _hold_to(start.affinity)
-    channel.send(encode_reply(imports))
+    channel.send(encode_reply(imports, worker.take_findings()))
     with suppress(ChannelClosedError):
-        serve(channel, {**worker.handlers, commands.Fork: _Forking(channel, worker)})
+        handlers: Handlers = {**worker.handlers, commands.Fork: _Forking(channel, worker)}
+        serve(channel, handlers, take_findings=worker.take_findings)
 
 
 class _Forking:
@@ -300,7 +309,7 @@ class _Forking:
         status = 0
         try:
             self._channel.send(encode_reply(Done()))
-            serve(self._channel, self._worker.handlers, last=commands.EndFork)
+            serve(self._channel, self._worker.handlers, commands.EndFork, self._worker.take_findings)
             os.write(tell_served, b".")
         except ChannelClosedError:
             pass
