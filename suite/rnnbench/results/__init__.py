@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
+        NO_ANSWER,
         SCHEMA,
         Anchor,
         CheckResult,
@@ -138,6 +139,7 @@ _NAMES = {
         "Environment",
         "ExpectedFailureResult",
         "FAILURES",
+        "NO_ANSWER",
         "LatencyFloor",
         "MemoryUse",
         "Outcome",
@@ -210,6 +212,7 @@ __all__ = [
     "FAILURES",
     "LEAST_POINTS",
     "LOOKS",
+    "NO_ANSWER",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
