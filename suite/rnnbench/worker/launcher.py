@@ -173,7 +173,9 @@ class WorkerProcess(Generic[Ready]):
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
         self._findings += answer.findings
         if isinstance(answer.reply, Failed):
-            raise WorkerError(answer.reply.outcome, answer.reply.reason, alive=True)
+            if answer.reply.harmed:
+                self.close()
+            raise WorkerError(answer.reply.outcome, answer.reply.reason, alive=not answer.reply.harmed)
         return answer.reply
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
