@@ -32,7 +32,7 @@ class Leaving:
     """Words of the finding."""
 
 
-def _flush_denormals() -> None:
+def flush_denormals() -> None:
     environment = ctypes.create_string_buffer(64)
     _LIBC.fegetenv(environment)
     at, bits = (28, 0x8040) if os.uname().machine == "x86_64" else (0, 1 << 24)
@@ -55,7 +55,7 @@ def _use_one_core_less() -> None:
 
 
 LEAVINGS = (
-    Leaving("flushes denormals", _flush_denormals, "floating-point environment changed: denormals flushed to zero"),
+    Leaving("flushes denormals", flush_denormals, "floating-point environment changed: denormals flushed to zero"),
     Leaving("rounds upwards", _round_upwards, "floating-point environment changed: another rounding direction"),
     Leaving("switches the collector off", gc.disable, "garbage collector changed: switched off"),
     Leaving("collects at once", lambda: gc.set_threshold(7, 7, 7), "garbage collector changed: thresholds (7, 7, 7)"),

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from faulty_leavings import flush_denormals
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
 from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
@@ -48,6 +49,9 @@ ROUTES = (
     "build-is-of-unknown-origin",
     "check-ends-the-process",
     "check-closes-its-descriptors",
+    "leaves-denormals-flushed",
+    "leaves-errors-raised",
+    "sample-leaks-descriptors",
 )
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
 """Variables that make one environment differ from another."""
@@ -152,6 +156,7 @@ class FakeSession(HonestSession):
     def __init__(self, program: HonestProgram) -> None:
         self._steps = 0
         self._grown: list[np.ndarray] = []
+        self.leaked: list[int] = []
         super().__init__(program)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -166,6 +171,10 @@ class FakeSession(HonestSession):
             os.closerange(3, 256)
         if route == "check-grows":
             self._grown.append(np.ones(16 << 20))
+        if route == "leaves-denormals-flushed":
+            flush_denormals()
+        if route == "leaves-errors-raised":
+            np.seterr(over="raise", invalid="raise", divide="raise", under="raise")
         y = super()._advance(x)
         if route == "wrong-third-step" and self._steps >= 2:
             y = y + np.float32(1e-3)
@@ -207,6 +216,8 @@ class FakeBound(HonestBound):
             raise SystemExit("enough")
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
+        if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:
+            self.session.leaked = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
         super().__call__()
         if route == "wrong-bound" or (self.timed and route == "wrong-once-timed"):
             self.y = self.y * np.float32(1.001)

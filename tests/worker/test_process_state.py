@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import threading
 
@@ -114,6 +115,29 @@ def test_a_leak_over_many_commands_adds_up_for_each_trial(leaks):
     assert replies == [None] * len(replies)
     assert watch.around(WatchedWork.SAMPLE, "leaks", leaks.descriptor).harmed
     assert watch.around(WatchedWork.SAMPLE, "sound", lambda: "figures") == "figures"
+
+
+def test_a_program_that_used_up_all_descriptors_has_harmed_its_process():
+    watch, limits = ProcessWatch(), resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def use_up():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        raise RuntimeError("too many open files")
+
+    try:
+        reply = watch.around(WatchedWork.CHECK, "trial", use_up)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert reply.harmed
+    assert "the checks left a process that can open no file" in reply.reason
+
+
+def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(capfd):
+    watch, line = ProcessWatch(), b"called " * 1_000 + b"\n"
+    for _ in range(150):
+        assert watch.around(WatchedWork.SAMPLE, "trial", lambda: os.write(1, line)) == len(line)
+    (finding,) = found(watch)
+    assert "bytes printed more than before" in finding
 
 
 def test_what_cannot_be_put_back_makes_the_process_unfit(monkeypatch):

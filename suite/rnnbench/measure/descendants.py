@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,16 @@ import psutil
 
 _SEGMENTS = Path("/dev/shm")
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)
+
+
+def read_holdings() -> dict[str, int]:
+    """How many descriptors, threads, children and segments of shared memory this process has."""
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+        "children": len(children_of_this_process()),
+        "shared segments": SEGMENTS.held(),
+    }
 
 
 def children_of_this_process() -> list[psutil.Process]:
@@ -39,40 +49,48 @@ class SharedSegments:
     def __init__(self) -> None:
         self._before = frozenset(_segments())
         self._others: set[tuple[str, int]] = set()
-        """Segments that a process of another family was seen to hold."""
+        """Segments that a process of another family made."""
+        self._own: set[tuple[str, int]] = set()
         self._since = time.time()
 
     def nbytes(self) -> int:
         """Bytes of those that this process's family made, or that nobody holds any more."""
-        return sum(size for _, size in self._made())
+        return sum(self._made().values())
+
+    def held(self) -> int:
+        """How many of them this process or a descendant maps or has open."""
+        made = self._made()
+        return len(set(made) & _held_by(_family())) if made else 0
 
     def unmapped(self) -> int:
-        """Bytes of those that no resident bytes contain: this process maps them not, and no single child alone."""
+        """Bytes of those that no resident bytes contain: this process does not map them, and no child alone does."""
         made = self._made()
         if not made:
             return 0
-        children = [_mapped(child.pid) for child in children_of_this_process()]
-        own = _mapped(os.getpid())
-        return sum(size for path, size in made if path not in own and sum(path in maps for maps in children) != 1)
+        own, *children = (_mapped(pid) for pid in _family())
+        return sum(size for path, size in made.items() if path not in own and sum(path in c for c in children) != 1)
 
-    def _made(self) -> list[tuple[str, int]]:
-        """Path and bytes of each."""
+    def _made(self) -> dict[str, int]:
+        """Bytes of each, by path."""
         new = [key for key in _segments() if key not in self._before and key not in self._others]
-        made = []
+        made = {}
         for name, inode in new:
-            path = _SEGMENTS / name
+            path = f"{_SEGMENTS}/{name}"
             with suppress(OSError):
-                status = path.stat()
-                if status.st_uid != os.geteuid() or status.st_ctime < self._since - 1 or self._is_foreign(path):
+                status = Path(path).stat()
+                if (name, inode) not in self._own and self._is_foreign(path, status):
                     self._others.add((name, inode))
                 else:
-                    made.append((str(path), status.st_blocks * 512))
+                    self._own.add((name, inode))
+                    made[path] = status.st_blocks * 512
         return made
 
-    def _is_foreign(self, path: Path) -> bool:
-        family = {os.getpid(), *(child.pid for child in children_of_this_process())}
-        holders = {pid for pid in psutil.pids() if _holds(pid, str(path))}
-        return bool(holders) and not holders & family
+    def _is_foreign(self, path: str, status: os.stat_result) -> bool:
+        """Whether it is another user's, older than this, or held by other processes alone."""
+        if status.st_uid != os.geteuid() or status.st_ctime < self._since - 1:
+            return True
+        family = _family()
+        return path not in _held_by(family) and path in _held_by(set(psutil.pids()) - set(family))
 
 
 def _segments() -> Iterator[tuple[str, int]]:
@@ -81,12 +99,19 @@ def _segments() -> Iterator[tuple[str, int]]:
         yield from ((entry.name, entry.inode()) for entry in entries)
 
 
-def _holds(pid: int, path: str) -> bool:
-    if path in _mapped(pid):
-        return True
-    with suppress(OSError):
-        return any(os.readlink(f"/proc/{pid}/fd/{number}") == path for number in os.listdir(f"/proc/{pid}/fd"))
-    return False
+def _family() -> list[int]:
+    """This process, and those that descend from it."""
+    return [os.getpid(), *(child.pid for child in children_of_this_process())]
+
+
+def _held_by(pids: Iterable[int]) -> set[str]:
+    """Paths of the segments that they map or have open."""
+    held = set[str]()
+    for pid in pids:
+        held |= _mapped(pid)
+        with suppress(OSError):
+            held |= {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    return held
 
 
 def _mapped(pid: int) -> frozenset[str]:
@@ -116,3 +141,7 @@ def _above_now(process: psutil.Process) -> int:
         peak, now = (int(status.partition(f"\n{name}:")[2].split(maxsplit=1)[0]) for name in ("VmHWM", "VmRSS"))
         return max(0, peak - now) * 1024
     return 0
+
+
+SEGMENTS = SharedSegments()
+"""Those made since this process imported the suite."""

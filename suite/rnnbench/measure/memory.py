@@ -15,28 +15,31 @@ from pathlib import Path
 
 import psutil
 
-from rnnbench.measure.descendants import SharedSegments, children_of_this_process, private_bytes, private_peak
+from rnnbench.measure.descendants import SEGMENTS, children_of_this_process, private_bytes, private_peak
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
-_SEGMENTS = SharedSegments()
 
 
 def resident() -> int:
     """Bytes resident now, with those of descendants and of unmapped shared memory."""
-    own = int(psutil.Process().memory_info().rss)
-    return own + private_bytes(children_of_this_process()) + _SEGMENTS.unmapped()
+    return _resident_in_processes() + SEGMENTS.unmapped()
 
 
 def resident_in_use() -> int:
     """Bytes resident after garbage collection, and after the C library has returned its free memory (malloc_trim(3)).
 
-    Otherwise a leak could be hidden by free memory that the allocator still holds.
+    Otherwise a leak could be hidden by free memory that the allocator still holds. Unmapped shared memory is left out:
+    a neighbour may have made it.
     """
     gc.collect()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
-    return resident()
+    return _resident_in_processes()
+
+
+def _resident_in_processes() -> int:
+    return int(psutil.Process().memory_info().rss) + private_bytes(children_of_this_process())
 
 
 def reset_peak() -> None:
@@ -48,7 +51,7 @@ def peak() -> int:
     """Most bytes resident since the start of the process, or since `reset_peak`, with the peaks of its descendants."""
     match = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     assert match, "the Linux kernel reports VmHWM for every process"
-    return int(match[1]) * 1024 + private_peak(children_of_this_process()) + _SEGMENTS.unmapped()
+    return int(match[1]) * 1024 + private_peak(children_of_this_process()) + SEGMENTS.unmapped()
 
 
 def children_peak() -> int:

@@ -322,7 +322,7 @@ FLOATING_POINT = "the floating-point environment"
 ENVIRONMENT, HANDLERS = "environment variables", "signal handlers"
 WARNINGS, PATH, HOOKS = "the filters of warnings", "sys.path", "Python's hooks"
 PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
-ERROR_STATE = "NumPy's handling of errors"
+RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
 SETTINGS = (
     Setting(FLOATING_POINT, _read_floating_point, _restore_floating_point, _describe_floating_point),
     Setting(
@@ -348,7 +348,7 @@ SETTINGS = (
     Setting(
         "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v), _from_to
     ),
-    Setting("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
+    Setting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
     Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
     Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
     Setting(PATH, _read_path, _restore_path, lambda before, after: _listed(sorted({*before} ^ {*after}))),
@@ -358,8 +358,8 @@ SETTINGS = (
     Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
 )
 """Every setting that is compared."""
-OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM})
+OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION})
 """What the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX two variables;
-both draw from the random states."""
+both draw from the random states. torch's Inductor adds a path and recurses deeper."""
 OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM)
 """What a wrong result may come from. Reading it takes 0.05 ms."""

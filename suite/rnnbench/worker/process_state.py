@@ -17,7 +17,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TypeVar
 
-from rnnbench.measure import SharedSegments, children_of_this_process
+from rnnbench.measure import SharedSegments, read_holdings
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker.process_settings import (
     OF_IMPORTS,
@@ -32,12 +32,13 @@ from rnnbench.worker.server import attempt
 
 Reply = TypeVar("Reply")
 
+SHARED, PRINTED = "bytes of shared memory", "bytes printed"
 MOST_LEFT: Mapping[str, int] = {
     "descriptors": 32,
     "threads": 32 + 4 * (os.cpu_count() or 1),
     "children": 8,
-    "bytes of shared memory": 64 << 10,
-    "bytes printed": 64 << 10,
+    SHARED: 64 << 10,
+    PRINTED: 64 << 10,
 }
 """What a command may leave more than before, once what only the first calls make is there.
 
@@ -46,7 +47,6 @@ sessions opens more than these. Threads: the pools of JAX have 15 on two cores. 
 and one that starts helpers once is to have room.
 Printed: of a worker's log the suite keeps as much.
 """
-PRINTED = "bytes printed"
 _OURS = frozenset({*sys.stdlib_module_names, "rnnbench", "numpy", "psutil", "pydantic"})
 
 
@@ -99,20 +99,17 @@ class ProcessWatch:
     def read(self) -> ProcessState:
         """Takes 0.4 ms, and 3 µs for each descriptor and thread."""
         sys.stdout.flush()
-        held = {
-            "descriptors": len(os.listdir("/proc/self/fd")),
-            "threads": len(os.listdir("/proc/self/task")),
-            "children": len(children_of_this_process()),
-            "bytes of shared memory": self._segments.nbytes(),
-            PRINTED: _printed(),
-        }
+        held = {**read_holdings(), SHARED: self._segments.nbytes(), PRINTED: _printed()}
         return ProcessState(read_settings(), held, tuple(map(_target, range(3))), len(sys.modules))
 
     def around(self, stage: WatchedWork, trial: str, work: Callable[[], Reply]) -> Reply | Failed:
         """What `work` returns, or `Failed` where it raises or leaves a process that other trials must not have."""
         before = self.read()
         reply = attempt(work, "run-failed")
-        after = self.read()
+        try:
+            after = self.read()
+        except OSError as error:
+            return Failed("run-failed", f"{stage} left a process that can open no file: {error}", harmed=True)
         unlike = self._compare_settings(stage, trial, before, after)
         left = self._compare_held(stage, trial, before, after)
         if stage not in SHARED_PROCESS or not (harm := ", ".join((*unlike, *left))):
