@@ -10,11 +10,21 @@ from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
+from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
+from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
 from rnnbench.results import CheckResult
 
-CHECKS = (*VALUES_AND_STATES, *EXCHANGED_STATES, *ARRAYS, *EDGE_CASES, *ENDURANCE)
+CHECKS = (
+    *VALUES_AND_STATES,
+    *EXCHANGED_STATES,
+    *STREAMS,
+    *ARRAYS,
+    *EDGE_CASES,
+    *MAGNITUDE_CHECKS,
+    *ENDURANCE,
+)
 """All checks, in the order in which they run."""
 TIMED = "timed"
 """Name of the check that follows sampling (`TimedPath.verify`): the results of the timed calls, and the timed path once

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.ranking import RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
+    from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
@@ -124,6 +124,7 @@ _NAMES = {
     ),
     "model": ("FrozenModel",),
     "ranking": (
+        "LAYOUT",
         "Place",
         "RATIO_CONFIDENCE",
         "Ranking",
@@ -210,6 +211,7 @@ __all__ = [
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
+    "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
     "NO_ANSWER",
