@@ -11,10 +11,12 @@ import resource
 import signal
 import sys
 import threading
+import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import shared_memory
+from mmap import mmap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,23 @@ LEAVINGS = (
 """What an adapter leaves changed. Each is put back by the suite."""
 
 
+class Segment:
+    """Shared memory that is mapped and full. Python's own starts a process beside it, which stays."""
+
+    def __init__(self, size: int) -> None:
+        self.path = Path("/dev/shm", f"rnnbench-test-{uuid.uuid4().hex}")
+        with self.path.open("xb+") as file:
+            file.truncate(size)
+            self._mapped = mmap(file.fileno(), size)
+        self._mapped.write(b"1" * size)
+
+    def close(self) -> None:
+        self._mapped.close()
+
+    def unlink(self) -> None:
+        self.path.unlink()
+
+
 class Leaks:
     """What leaks, one at a time, and what a test has to clean up."""
 
@@ -99,7 +118,7 @@ class Leaks:
         self._descriptors: list[int] = []
         self._threads: list[threading.Thread] = []
         self._children: list[int] = []
-        self._segments: list[shared_memory.SharedMemory] = []
+        self._segments: list[Segment] = []
 
     def descriptor(self) -> None:
         self._descriptors.append(os.open("/dev/null", os.O_RDONLY))
@@ -117,9 +136,7 @@ class Leaks:
         self._children.append(child)
 
     def segment(self) -> None:
-        segment = shared_memory.SharedMemory(create=True, size=1 << 16)
-        segment.buf[:] = bytes(1 << 16)
-        self._segments.append(segment)
+        self._segments.append(Segment(1 << 16))
 
     def clean_up(self) -> None:
         self._end.set()
