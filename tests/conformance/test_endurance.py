@@ -102,7 +102,7 @@ def test_drift_says_how_many_calls_were_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", 400)
     found = check_alone("drift", HonestSession, make_trial(limits=Limits(endurance=3600.0)), tmp_path)
     assert found.verdict == "pass"
-    assert f"fed 400 steps and compared {found.figures['compared']:,.0f} of 100 calls" in found.detail
+    assert f"fed 400 steps in 100 calls, and compared {found.figures['compared']:,.0f} calls" in found.detail
 
 
 def test_without_time_neither_has_passed(verdicts):

@@ -66,7 +66,7 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     bound.sync()
     steps = budget.done * chunk
     verdict, figures = comparison.errors.verdict(), {"steps": float(steps), "compared": float(comparison.compared)}
-    detail = f"fed {steps:,} steps and compared {comparison.compared:,} of {budget.sentence()}"
+    detail = f"fed {steps:,} steps in {budget.sentence()}, and compared {comparison.compared:,} calls"
     first, last = max(comparison.largest[:RING]), max(comparison.largest[-RING:])
     if first > 0 and np.isfinite(last):
         figures["growth"] = last / first
