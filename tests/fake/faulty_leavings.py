@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
+from waiting import wait_until
 
 PLACES = ("open", "bind", "step", "call", "get_state", "close")
 _LIBC = ctypes.CDLL(None)
@@ -142,6 +143,9 @@ class Leaks:
         self._end.set()
         for thread in self._threads:
             thread.join()
+            # The kernel's own thread ends a moment later, and would count for the next test.
+            task = Path(f"/proc/self/task/{thread.native_id}")
+            wait_until(lambda task=task: not task.exists(), "a thread that has ended is gone")  # type: ignore[misc]
         for descriptor in self._descriptors:
             os.close(descriptor)
         for child in self._children:
