@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from rnnbench.backends import registry
-from rnnbench.backends.base import Arrays, Backend, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
+from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.rnn.reference import Trajectory, run_reference
 from rnnbench.rnn.spec import Model
@@ -156,7 +157,16 @@ class Subject:
     plan: Plan
     request: Request
     program: Program
-    cache: Path
+    store: ProgramStore
+
+    @property
+    def cache(self) -> Path:
+        return self.store.programs
+
+    @property
+    def artifact(self) -> Artifact:
+        """With the suite's own digest and size."""
+        return self.store.described(self.program, self.request)
 
     @property
     def chunk(self) -> int:
@@ -196,8 +206,8 @@ class Workshop:
             backend = registry.find(target.backend)
             backend.load()
             request = plan.request(target.route, draw_weights(plan.model, seed=1))
-            cache = self.folder / str(len(self.built))
-            self.built[key] = Subject(backend, plan, request, backend.build(request, cache), cache)
+            store = ProgramStore(self.folder / str(len(self.built)))
+            self.built[key] = Subject(backend, plan, request, backend.build(request, store.programs), store)
         return self.built[key]
 
     def close(self) -> None:

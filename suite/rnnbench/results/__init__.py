@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
+    from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
@@ -120,6 +121,11 @@ _NAMES = {
         "append_record",
         "unwritable",
         "write_info",
+    ),
+    "lowered_form": (
+        "LoweredForm",
+        "is_lowered_form",
+        "parse_lowered",
     ),
     "model": ("FrozenModel",),
     "ranking": (
@@ -242,6 +248,7 @@ __all__ = [
     "Latency",
     "LatencyChange",
     "LatencyFloor",
+    "LoweredForm",
     "Math",
     "MemoryUse",
     "OperationStage",
@@ -279,9 +286,11 @@ __all__ = [
     "fit_call",
     "fit_growth",
     "growth_word",
+    "is_lowered_form",
     "judge_pairs",
     "machine_identity",
     "pair_ratio",
+    "parse_lowered",
     "rank",
     "read_run",
     "read_samples",

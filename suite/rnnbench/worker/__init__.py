@@ -19,7 +19,17 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
-    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
+    from rnnbench.worker.commands import (
+        Build,
+        Load,
+        Prepare,
+        Restore,
+        RunChecks,
+        SamplePath,
+        SampleStateCopy,
+        Verified,
+        Verify,
+    )
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -33,6 +43,7 @@ _NAMES = {
         "Build",
         "Load",
         "Prepare",
+        "Restore",
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
@@ -86,6 +97,7 @@ __all__ = [
     "Load",
     "Prepare",
     "Reply",
+    "Restore",
     "RunChecks",
     "RunFolders",
     "SamplePath",

@@ -60,6 +60,13 @@ class Build(Command[BuildFigures]):
 
 
 @dataclass(frozen=True)
+class Restore(Command[Done]):
+    """Verify the artifact's files, and build it again where they are not what its build left."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
 class Load(Command[LoadFigures]):
     """Load the artifact, call it, and read what it occupies."""
 
