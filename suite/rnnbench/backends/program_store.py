@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import TypeAdapter
+
 from rnnbench.backends.base import Artifact, Program, Request
 from rnnbench.disk import read_cached, write_text
 
@@ -32,6 +34,7 @@ class Content(NamedTuple):
     sha256: str
 
 
+_LIST = TypeAdapter(dict[str, Content])
 Look = Mapping[str, Stamp]
 """The files of a store at one moment, by their path under it."""
 
@@ -181,4 +184,4 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _read_list(path: Path) -> dict[str, Content]:
-    return {name: Content(*fields) for name, fields in json.loads(path.read_text()).items()}
+    return _LIST.validate_json(path.read_bytes())

@@ -16,6 +16,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
+    from rnnbench.results.claims import Claim, Contradiction, contradictions
     from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import (
         COMPARED_PATHS,
@@ -83,6 +84,11 @@ _NAMES = {
         "Math",
         "OperationStage",
         "Origin",
+    ),
+    "claims": (
+        "Claim",
+        "Contradiction",
+        "contradictions",
     ),
     "columns": (
         "Column",
@@ -231,9 +237,11 @@ __all__ = [
     "CallCost",
     "CheckResult",
     "CheckVerdict",
+    "Claim",
     "Column",
     "Comparison",
     "Conditions",
+    "Contradiction",
     "DispatchFloor",
     "Entry",
     "Environment",
@@ -280,6 +288,7 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "contradictions",
     "differences",
     "file_name",
     "fingerprint",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rnnbench.worker.channel import ChannelClosedError
     from rnnbench.worker.commands import (
         Build,
+        Compare,
         Load,
         Prepare,
         Restore,
@@ -41,6 +42,7 @@ _NAMES = {
     "channel": ("ChannelClosedError",),
     "commands": (
         "Build",
+        "Compare",
         "Load",
         "Prepare",
         "Restore",
@@ -89,6 +91,7 @@ __all__ = [
     "Build",
     "ChannelClosedError",
     "Command",
+    "Compare",
     "Done",
     "Failed",
     "ForkedWorker",

@@ -81,6 +81,22 @@ class RunChecks(Command[CheckResults]):
 
 
 @dataclass(frozen=True)
+class ComparedBlocks:
+    """Seconds of a bound call, the median of each block, of two programs in turn."""
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Compare(Command[ComparedBlocks]):
+    """Time some blocks of bound calls of two trials of this backend, in turn."""
+
+    first: Trial
+    second: Trial
+
+
+@dataclass(frozen=True)
 class Prepare(Command[CheckResult]):
     """Load and bind a program that is going to be sampled, and check its timed path."""
 

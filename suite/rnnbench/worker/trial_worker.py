@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import cycle
 from typing import NoReturn
 
+import numpy as np
 import psutil
 
 from rnnbench.backends import Backend, Program, ProgramStore, Request, find
@@ -41,6 +42,8 @@ from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
 from rnnbench.worker.trial_programs import CHECKING, LOADING, PREPARING, TrialPrograms
 
+COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
+"""Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
 
@@ -97,6 +100,7 @@ class TrialWorker:
             commands.Restore: self.restore,
             commands.Load: self.load,
             commands.RunChecks: self.check,
+            commands.Compare: self.compare,
             commands.Prepare: self.prepare,
             commands.SamplePath: self.sample_path,
             commands.SampleStateCopy: self.sample_state_copy,
@@ -114,6 +118,7 @@ class TrialWorker:
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
+            self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial)
             before = set(modules())
@@ -195,6 +200,19 @@ class TrialWorker:
             results = dict(run_checks(program, reference))
         tail_build_s = self._programs.tail_build_s(trial, seen)
         return CheckResults(results, tail_build_s, reference.seconds, _worker_state())
+
+    def compare(self, command: commands.Compare) -> commands.ComparedBlocks:
+        trials = (command.first, command.second)
+        sessions = [self._program(trial).open() for trial in trials]
+        bounds = [session.bind(self._reference(trial).ring) for session, trial in zip(sessions, trials, strict=True)]
+        medians: tuple[list[float], list[float]] = ([], [])
+        for _ in range(COMPARED_BLOCKS):
+            for bound, of_trial in zip(bounds, medians, strict=True):
+                block = sample_block(bound, bound.sync, COMPARED_BLOCK_S)
+                of_trial.append(float(np.median(block.seconds)))
+        for session in sessions:
+            session.close()
+        return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
         trial, reference = command.trial, self._reference(command.trial)
