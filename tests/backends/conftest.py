@@ -258,6 +258,12 @@ def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject
     return [workshop.subject(request.param, plan) for plan in _plans(request.param) if not plan.ragged]
 
 
+@pytest.fixture
+def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """One program of a backend's default route."""
+    return workshop.subject(request.param, next(_plans(request.param)))
+
+
 CHOICES = {
     "stream": lambda plan: plan.strategy.state != "none",
     "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
@@ -302,9 +308,10 @@ def _backend_of(test: str) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(target, reason) for target, reason in _targets()])
-    if "default_target" in metafunc.fixturenames:
-        defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
-        metafunc.parametrize("default_target", [_param(*default) for default in defaults.values()])
+    defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
+    for name in {"default_target", "default_program"} & set(metafunc.fixturenames):
+        values = [_param(*default) for default in defaults.values()]
+        metafunc.parametrize(name, values, indirect=name == "default_program")
     if "programs" in metafunc.fixturenames:
         metafunc.parametrize("programs", [_param(target, reason) for target, reason in _targets()], indirect=True)
     for name in CHOICES.keys() & set(metafunc.fixturenames):

@@ -8,7 +8,6 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import cycle
 from typing import NoReturn
 
 import numpy as np
@@ -16,7 +15,7 @@ import psutil
 
 from rnnbench.backends import Backend, Program, ProgramStore, Request, find
 from rnnbench.cases import Trial
-from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
+from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath, run_checks, worst
 from rnnbench.measure import (
     PATHS,
     Block,
@@ -49,28 +48,28 @@ FIRST_CALLS = 16
 
 
 class PreparedProgram:
-    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
+    """A program ready to be sampled: its bound path, and the public path on a session of its own."""
 
     def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
         self.timed = TimedPath(program.open(), reference)
-        self._session = program.open()
-        step, next_chunk = self._session.step, cycle(reference.ring).__next__
-
-        def public() -> None:
-            step(next_chunk())
-
+        self.public = PublicPath(program.open(), reference)
         bound = self.timed.bound
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(public, _do_nothing, evict),
+            "public": TimedCall(self.public.timed_call, _do_nothing, evict),
         }
+
+    def verify(self) -> CheckResult:
+        """Check what the timed calls of both paths came to."""
+        return worst(self.timed.verify(), self.public.verify())
 
     def timed_call(self, path: LatencyPath) -> TimedCall:
         return self._calls[path.entry]
 
     def copy_state(self) -> None:
         """The state's round trip through NumPy, there and back again."""
-        self._session.set_state(self._session.get_state())
+        session = self.public.session
+        session.set_state(session.get_state())
 
 
 class TrialWorker:
@@ -219,7 +218,7 @@ class TrialWorker:
         with self._programs.watched(trial, PREPARING):
             prepared = PreparedProgram(self._program(trial), reference, self._evict)
             self._prepared[trial.id] = prepared
-            return prepared.timed.verify()
+            return prepared.verify()
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -231,6 +230,7 @@ class TrialWorker:
         self._growth.begin()
         if path.entry == "public":
             block = path.sample(call, command.plan)
+            prepared.public.called(block.calls)
         else:
             prepared.timed.start()
             with self._threads[trial.id].watched():
@@ -253,7 +253,7 @@ class TrialWorker:
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
         return commands.Verified(
-            timed=self._prepared[trial.id].timed.verify(),
+            timed=self._prepared[trial.id].verify(),
             state=_worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
