@@ -20,7 +20,7 @@ import numpy as np
 from faulty_leavings import flush_denormals
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
-from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
+from rnnbench.backends.base import Arrays, BuildError, Probe, ProgramFiles, Request, Support
 from rnnbench.backends.shared import of_one_step
 
 ROUTES = (
@@ -51,6 +51,7 @@ ROUTES = (
     "build-returns-none",
     "build-hoists-too-much",
     "build-is-negative",
+    "build-is-of-no-form",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
     "check-exits",
@@ -70,6 +71,7 @@ CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-hoists-too-much": {"hoisted": 5},
     "build-is-negative": {"nbytes": -1},
+    "build-is-of-no-form": {"lowered": "vectorised 4"},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
 HELD = 8 << 20
@@ -118,10 +120,11 @@ class FakeBackend:
         if not cached:
             _compile(request.route)
             cache.mkdir(parents=True, exist_ok=True)
-            artifact.write_text("compiled")
+            artifact.write_text(digest)
         elif request.route == "load-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
         program = FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+        program.files = ProgramFiles((artifact,))
         if request.route == "build-returns-none":
             return None  # type: ignore[return-value]
         if wrong := WRONG_ARTIFACTS.get(request.route):

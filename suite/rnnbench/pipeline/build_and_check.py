@@ -50,6 +50,10 @@ class TrialWorker(Protocol):
     def close(self) -> None: ...
 
 
+Comparing = Callable[[Checked, TrialWorker], Checked]
+"""What a trial is compared with once it is checked, in the worker that has its program."""
+
+
 def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
     """Wait for the worker's import, and build the trial in it. A failure is in the value, not raised."""
     trial = examined.trial
@@ -101,18 +105,24 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
 
 
 def build_and_check_trial(
-    examined: Examined, worker: TrialWorker, context: Context, when_built: Callable[[], None] = lambda: None
+    examined: Examined,
+    worker: TrialWorker,
+    context: Context,
+    when_built: Callable[[], None] = lambda: None,
+    compare: Comparing = lambda checked, _: checked,
 ) -> Checked:
     """Both stages in one worker, which is closed at the end. `when_built` is called between them."""
     try:
         built = build(examined, worker, context)
         when_built()
-        return check(built, worker, context)
+        return compare(check(built, worker, context), worker)
     finally:
         worker.close()
 
 
-def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[Checked]:
+def build_and_check_all(
+    trials: Sequence[tuple[Examined, Context]], compare: Comparing = lambda checked, _: checked
+) -> Iterator[Checked]:
     """Every trial that has not failed yet, each in a worker of its own, one after the other.
 
     The next worker imports its framework while a trial is loaded and checked; never while one builds, which is timed.
@@ -128,7 +138,7 @@ def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[
 
         for number, (examined, context) in enumerate(trials):
             start(number)
-            yield build_and_check_trial(examined, workers.pop(number), context, when_built=partial(start, number + 1))
+            yield build_and_check_trial(examined, workers.pop(number), context, partial(start, number + 1), compare)
 
 
 def not_checked(examined: Examined) -> Checked:

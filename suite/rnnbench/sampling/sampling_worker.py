@@ -18,6 +18,7 @@ from rnnbench.worker import (
     Command,
     Prepare,
     Reply,
+    Restore,
     SamplePath,
     SampleStateCopy,
     Verify,
@@ -60,6 +61,8 @@ class SamplingWorker:
                 return
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
                 sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
+            for sampling in list(self.trials):
+                self._ask(sampling, Restore(sampling.trial), "build")
             for sampling in list(self.trials):
                 result = self._ask(sampling, Prepare(sampling.trial), "check")
                 if result is not None:

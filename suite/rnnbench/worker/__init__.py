@@ -22,7 +22,18 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
-    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
+    from rnnbench.worker.commands import (
+        Build,
+        Compare,
+        Load,
+        Prepare,
+        Restore,
+        RunChecks,
+        SamplePath,
+        SampleStateCopy,
+        Verified,
+        Verify,
+    )
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -34,8 +45,10 @@ _NAMES = {
     "channel": ("ChannelClosedError",),
     "commands": (
         "Build",
+        "Compare",
         "Load",
         "Prepare",
+        "Restore",
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
@@ -81,6 +94,7 @@ __all__ = [
     "Build",
     "ChannelClosedError",
     "Command",
+    "Compare",
     "Done",
     "Failed",
     "ForkedWorker",
@@ -89,6 +103,7 @@ __all__ = [
     "Load",
     "Prepare",
     "Reply",
+    "Restore",
     "RunChecks",
     "RunFolders",
     "SamplePath",

@@ -11,9 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
+import numpy as np
 import psutil
 
-from rnnbench.backends import Backend, Program, check_program, find
+from rnnbench.backends import Backend, Program, ProgramStore, Request, find
 from rnnbench.cases import Trial
 from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath, run_checks, worst
 from rnnbench.measure import (
@@ -40,7 +41,10 @@ from rnnbench.worker.preload import modules, modules_since, preload
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
+from rnnbench.worker.trial_programs import CHECKING, LOADING, PREPARING, TrialPrograms
 
+COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
+"""Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
 
@@ -75,10 +79,9 @@ class TrialWorker:
 
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
-        self._cache = start.cache
+        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache))
         self._reference_files = start.references
         self._references: dict[str, ReferenceTrajectories] = {}
-        self._programs: dict[str, Program] = {}
         self._prepared: dict[str, PreparedProgram] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._growth = GrowthLog()
@@ -89,15 +92,18 @@ class TrialWorker:
 
     def take_findings(self) -> tuple[Finding, ...]:
         """What was found since the last call of this method."""
-        taken, self._findings = (*self._findings, *self._watch.take_findings()), []
+        taken = (*self._findings, *self._programs.take_findings(), *self._watch.take_findings())
+        self._findings = []
         return taken
 
     @property
     def handlers(self) -> Handlers:
         return {
             commands.Build: self.build,
+            commands.Restore: self.restore,
             commands.Load: self._watched(WatchedWork.LOAD, self.load),
             commands.RunChecks: self._watched(WatchedWork.CHECK, self.check),
+            commands.Compare: self.compare,
             commands.Prepare: self._watched(WatchedWork.PREPARE, self.prepare),
             commands.SamplePath: self._watched(WatchedWork.SAMPLE, self.sample_path),
             commands.SampleStateCopy: self._watched(WatchedWork.SAMPLE, self.sample_state_copy),
@@ -118,18 +124,19 @@ class TrialWorker:
         return ImportFigures(harness, memory.resident(), time.perf_counter() - start)
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
-        weights = self._reference(command.trial).weights
-        request = request_of(command.trial, weights)
+        trial, request = command.trial, self._request(command.trial)
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
+            self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            cache_before = self._programs.begin_build(trial)
             before = set(modules())
             memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
-                program = self._backend.build(request, self._cache)
+                program = self._programs.build(request)
                 seconds = time.perf_counter() - start
             figures = BuildFigures(
                 "cold",
@@ -138,8 +145,8 @@ class TrialWorker:
                 peak=before_fork + memory.peak() - inherited + memory.children_peak(),
                 modules=modules_since(before),
             )
-            check_program(self._backend.name, program, request)
-            return BuildFigures("cached") if program.cached else figures
+            origin = self._programs.end_build(trial, request, program, cache_before)
+            return figures if origin == "cold" else BuildFigures("cached")
 
         answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
         self._findings += answer.findings
@@ -147,16 +154,34 @@ class TrialWorker:
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
         return figures
 
-    def load(self, command: commands.Load) -> LoadFigures:
+    def restore(self, command: commands.Restore) -> Done | Failed:
+        """Build in a child again what is not as its build left it. Not once a runtime was started in this process."""
+        trial = command.trial
+        if self._programs.is_intact(trial):
+            return Done()
+        if self._programs.holds_any:
+            return Failed("run-failed", "its files in the cache changed while it was sampled")
+        rebuilt = self.build(commands.Build(trial))
+        return rebuilt if isinstance(rebuilt, Failed) else Done()
+
+    def load(self, command: commands.Load) -> LoadFigures | Failed:
+        restored = self.restore(commands.Restore(command.trial))
+        if isinstance(restored, Failed):
+            return restored
+        with self._programs.watched(command.trial, LOADING):
+            return self._load(command.trial)
+
+    def _load(self, trial: Trial) -> LoadFigures:
+        request = self._request(trial)
         memory.reset_peak()
         finished = memory.children_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
-            program = self._loaded(command.trial)
+            program = self._programs.load(trial, request)
             load_s = time.perf_counter() - start - imports.seconds
-            self._check_program(command.trial)
+            artifact = self._programs.described(trial, request)
             session = program.open()
-            bound = session.bind(self._reference(command.trial).ring)
+            bound = session.bind(self._reference(trial).ring)
             start = time.perf_counter() - imports.seconds
             bound()
             bound.sync()
@@ -173,20 +198,39 @@ class TrialWorker:
             first_call_s=first_call_s,
             run_peak=run_peak,
             steady=steady,
-            artifact=program.artifact,
+            artifact=artifact,
             metrics=metrics,
         )
 
     def check(self, command: commands.RunChecks) -> CheckResults:
-        program, reference = self._program(command.trial), self._reference(command.trial)
-        results = dict(self._watch.explained(command.trial.id, run_checks(program, reference)))
-        return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())
+        trial, reference = command.trial, self._reference(command.trial)
+        program = self._program(trial)
+        with self._programs.watched(trial, CHECKING):
+            has_rests = reference.is_stream and trial.strategy.chunk > 1
+            seen = self._programs.time_tail(trial, {"x": reference.x[:1]}) if has_rests else None
+            results = dict(self._watch.explained(trial.id, run_checks(program, reference)))
+        tail_build_s = self._programs.tail_build_s(trial, seen)
+        return CheckResults(results, tail_build_s, reference.seconds, _worker_state())
+
+    def compare(self, command: commands.Compare) -> commands.ComparedBlocks:
+        trials = (command.first, command.second)
+        sessions = [self._program(trial).open() for trial in trials]
+        bounds = [session.bind(self._reference(trial).ring) for session, trial in zip(sessions, trials, strict=True)]
+        medians: tuple[list[float], list[float]] = ([], [])
+        for _ in range(COMPARED_BLOCKS):
+            for bound, of_trial in zip(bounds, medians, strict=True):
+                block = sample_block(bound, bound.sync, COMPARED_BLOCK_S)
+                of_trial.append(float(np.median(block.seconds)))
+        for session in sessions:
+            session.close()
+        return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
-        program, reference = self._program(command.trial), self._reference(command.trial)
-        prepared = PreparedProgram(program, reference, self._evict)
-        self._prepared[command.trial.id] = prepared
-        return prepared.verify()
+        trial, reference = command.trial, self._reference(command.trial)
+        with self._programs.watched(trial, PREPARING):
+            prepared = PreparedProgram(self._program(trial), reference, self._evict)
+            self._prepared[trial.id] = prepared
+            return prepared.verify()
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -236,20 +280,13 @@ class TrialWorker:
         self._evictor()
 
     def _program(self, trial: Trial) -> Program:
-        program = self._loaded(trial)
-        self._check_program(trial)
+        request = self._request(trial)
+        program = self._programs.load(trial, request)
+        self._programs.described(trial, request)
         return program
 
-    def _check_program(self, trial: Trial) -> None:
-        request = request_of(trial, self._reference(trial).weights)
-        check_program(self._backend.name, self._programs[trial.id], request)
-
-    def _loaded(self, trial: Trial) -> Program:
-        """As the adapter returned it: validating it takes time that is no part of a load."""
-        if trial.id not in self._programs:
-            request = request_of(trial, self._reference(trial).weights)
-            self._programs[trial.id] = self._backend.build(request, self._cache)
-        return self._programs[trial.id]
+    def _request(self, trial: Trial) -> Request:
+        return request_of(trial, self._reference(trial).weights)
 
     def _reference(self, trial: Trial) -> ReferenceTrajectories:
         return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files))
