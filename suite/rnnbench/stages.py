@@ -97,6 +97,12 @@ class LoadFigures:
     """Resident bytes after some calls."""
     artifact: Artifact
     metrics: dict[str, float] = field(default_factory=dict)
+    open_s: float = 0.0
+    """Seconds to open a session, without imports."""
+    bind_s: float = 0.0
+    """Seconds to bind the ring, without imports."""
+    close_s: float = 0.0
+    """Seconds to close the session."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,17 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
-    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
+    from rnnbench.worker.commands import (
+        Build,
+        Load,
+        Prepare,
+        RunChecks,
+        SamplePath,
+        SampleStateCopy,
+        SentBlock,
+        Verified,
+        Verify,
+    )
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -36,6 +46,7 @@ _NAMES = {
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
+        "SentBlock",
         "Verified",
         "Verify",
     ),
@@ -90,6 +101,7 @@ __all__ = [
     "RunFolders",
     "SamplePath",
     "SampleStateCopy",
+    "SentBlock",
     "Verified",
     "Verify",
     "WorkerError",

@@ -8,65 +8,44 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import cycle
-from typing import NoReturn
+from functools import partial
+from typing import NoReturn, TypeVar
 
 import psutil
 
 from rnnbench.backends import Backend, Program, check_program, find
 from rnnbench.cases import Trial
-from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.measure import (
     PATHS,
     Block,
+    BlockSurroundings,
     Evictor,
     GrowthLog,
     ImportClock,
-    LatencyPath,
     ThreadTimes,
-    TimedCall,
+    deferred_work,
     memory,
     read_metrics,
+    replaced_clocks,
     sample_block,
+    surrounded,
 )
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult, Finding
+from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.prepared_program import PreparedProgram
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
 
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
-
-
-class PreparedProgram:
-    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
-
-    def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
-        self.timed = TimedPath(program.open(), reference)
-        self._session = program.open()
-        step, next_chunk = self._session.step, cycle(reference.ring).__next__
-
-        def public() -> None:
-            step(next_chunk())
-
-        bound = self.timed.bound
-        self._calls = {
-            "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(public, _do_nothing, evict),
-        }
-
-    def timed_call(self, path: LatencyPath) -> TimedCall:
-        return self._calls[path.entry]
-
-    def copy_state(self) -> None:
-        """The state's round trip through NumPy, there and back again."""
-        self._session.set_state(self._session.get_state())
+Result = TypeVar("Result")
 
 
 class TrialWorker:
@@ -80,6 +59,7 @@ class TrialWorker:
         self._programs: dict[str, Program] = {}
         self._prepared: dict[str, PreparedProgram] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
@@ -145,8 +125,9 @@ class TrialWorker:
             program = self._loaded(command.trial)
             load_s = time.perf_counter() - start - imports.seconds
             self._check_program(command.trial)
-            session = program.open()
-            bound = session.bind(self._reference(command.trial).ring)
+            ring = self._reference(command.trial).ring
+            session, open_s = _timed(program.open, imports)
+            bound, bind_s = _timed(lambda: session.bind(ring), imports)
             start = time.perf_counter() - imports.seconds
             bound()
             bound.sync()
@@ -156,11 +137,15 @@ class TrialWorker:
         bound.sync()
         run_peak, steady = memory.peak(), memory.resident()
         metrics = read_metrics("loaded")
+        start = time.perf_counter()
         session.close()
         return LoadFigures(
             load_s=load_s if program.cached else None,
             import_s=imports.seconds,
+            open_s=open_s,
+            bind_s=bind_s,
             first_call_s=first_call_s,
+            close_s=time.perf_counter() - start,
             run_peak=run_peak,
             steady=steady,
             artifact=program.artifact,
@@ -187,12 +172,17 @@ class TrialWorker:
             self._evictor = Evictor()
         self._growth.begin()
         if path.entry == "public":
-            block = path.sample(call, command.plan)
+            sample = partial(path.sample, call, command.plan)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
         else:
-            prepared.timed.start()
-            with self._threads[trial.id].watched():
-                block = path.sample(call, command.plan)
+
+            def watched() -> Block:
+                with self._threads[trial.id].watched():
+                    return path.sample(call, command.plan)
+
+            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
             prepared.timed.called(block.calls)
+        self._surroundings[trial.id, path.name].append(around)
         # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
         if path.watch_memory and block.warm_calls:
             self._growth.called((trial.id, path.name), block.calls)
@@ -209,13 +199,26 @@ class TrialWorker:
         growth = {
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
+        timed = self._prepared[trial.id].timed.verify()
+        self._find_moved_work(trial)
         return commands.Verified(
-            timed=self._prepared[trial.id].timed.verify(),
+            timed=timed,
             state=_worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
             metrics=read_metrics("sampled"),
         )
+
+    def _find_moved_work(self, trial: Trial) -> None:
+        """Note what the blocks of a trial show that a timed call does not."""
+        blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
+        call_s = min((block.median for block in blocks["bound"]), default=None)
+        found = [replaced_clocks(), *self._prepared[trial.id].moved_work(call_s)]
+        for path, of_path in blocks.items():
+            found += deferred_work(path, of_path, trial.threads)
+        self._findings += [
+            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
+        ]
 
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
         return commands.ImportedModules(self._imported_by_builds)
@@ -245,7 +248,14 @@ class TrialWorker:
 
 
 def _do_nothing() -> None:
-    """The public path is complete when it returns."""
+    """The public path needs no preparation, and the state's copy is complete when it returns."""
+
+
+def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
+    """What it returns, and its seconds without imports."""
+    start = time.perf_counter() - imports.seconds
+    result = work()
+    return result, time.perf_counter() - start - imports.seconds
 
 
 def _worker_state() -> WorkerState:
