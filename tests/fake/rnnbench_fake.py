@@ -9,9 +9,11 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib
+import itertools
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,8 @@ ROUTES = (
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
+    "sample-slows-the-clock",
+    "sample-turns-the-clock-back",
     "support-exits",
     "support-is-none",
     "support-is-odd",
@@ -57,6 +61,12 @@ WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-is-negative": {"nbytes": -1},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
+CLOCKS: dict[str, Callable[[int, int], int]] = {
+    "sample-slows-the-clock": lambda reading, passed: passed // 20,
+    "sample-turns-the-clock-back": lambda reading, passed: passed - 5_000_000 * (reading % 2),
+}
+"""What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
+passed."""
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
 _opened_in = 0
@@ -139,6 +149,13 @@ def _compile(route: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def _replace_clock(shown: Callable[[int, int], int]) -> None:
+    real, readings = time.perf_counter_ns, itertools.count()
+    if real.__module__ == "time":
+        since = real()
+        time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
+
+
 class FakeProgram(HonestProgram):
     def open(self) -> FakeSession:
         global _opened_in
@@ -205,6 +222,8 @@ class FakeBound(HonestBound):
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
+        if self.timed and route in CLOCKS:
+            _replace_clock(CLOCKS[route])
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
         super().__call__()

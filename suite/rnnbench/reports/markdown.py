@@ -91,7 +91,9 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
 def _outcomes(view: View) -> str:
     counts = findings.outcome_counts(view)
     listed = ", ".join(f"{number} {outcome}" for outcome, number in counts)
-    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}."
+    not_believed = findings.not_believed_count(view)
+    marked = f"; {not_believed} not believed, see *Findings*" if not_believed else ""
+    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}{marked}."
 
 
 def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
@@ -191,6 +193,8 @@ def _findings(view: View) -> Iterator[str]:
     yield Markdown("## Findings")
     for content in (
         expected_failures_table(view),
+        findings.not_believed_table(view),
+        findings.findings_table(view),
         findings.not_run_table(view),
         lowered.lowered_table(view),
         lowered.kept_loops_table(view),
