@@ -314,22 +314,6 @@ class ResultThatIsNoPlainArray(HonestSession):
         return super()._advance(x).view(Lazy)
 
 
-@lies("changed after it was returned", path="public")
-class ResultIsFilledLater(HonestSession):
-    """Once it is timed: its first hundred calls, which are checked, wait."""
-
-    made = 0
-
-    def _advance(self, x):
-        right = super()._advance(x)
-        self.made += 1
-        if self.made < 20:
-            return right
-        y = np.zeros_like(right)
-        threading.Timer(0.002, lambda: np.copyto(y, right)).start()
-        return y
-
-
 # Clocks.
 
 

@@ -41,6 +41,8 @@ ROUTES = (
     "sample-exits",
     "sample-slows-the-clock",
     "sample-turns-the-clock-back",
+    "sample-grows",
+    "holds-much",
     "support-exits",
     "support-is-none",
     "support-is-odd",
@@ -51,6 +53,7 @@ ROUTES = (
     "build-is-negative",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
+    "check-exits",
     "check-closes-its-descriptors",
 )
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
@@ -67,6 +70,12 @@ CLOCKS: dict[str, Callable[[int, int], int]] = {
 }
 """What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
 passed."""
+HELD = 8 << 20
+"""Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
+
+A program of `sample-grows` adds twice as many in a call."""
+GROWING_CHUNK = 4
+"""On the route `sample-grows`, programs of other chunks do not grow."""
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
 _opened_in = 0
@@ -157,9 +166,13 @@ def _replace_clock(shown: Callable[[int, int], int]) -> None:
 
 
 class FakeProgram(HonestProgram):
+    _held: np.ndarray | None = None
+
     def open(self) -> FakeSession:
         global _opened_in
         _opened_in = os.getpid()
+        if self.request.route == "holds-much" and self.request.strategy.chunk > 1 and self._held is None:
+            self._held = np.ones(HELD)
         return FakeSession(self)
 
 
@@ -179,6 +192,8 @@ class FakeSession(HonestSession):
             raise RuntimeError("the fake runtime lost its device")
         if route == "check-ends-the-process" and self._steps > 0:
             os._exit(0)
+        if route == "check-exits" and self._steps > 0:
+            raise SystemExit("enough")
         if route == "check-closes-its-descriptors" and self._steps > 0:
             os.closerange(3, 256)
         if route == "check-grows":
@@ -214,6 +229,7 @@ class FakeBound(HonestBound):
     """
 
     timed = False
+    grown: tuple[np.ndarray, ...] = ()
 
     def __call__(self) -> None:
         route = self.session.request.route
@@ -226,6 +242,8 @@ class FakeBound(HonestBound):
             _replace_clock(CLOCKS[route])
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
+        if self.timed and route == "sample-grows" and self.session.request.strategy.chunk == GROWING_CHUNK:
+            self.grown += (np.ones(2 * HELD),)
         super().__call__()
         if route == "wrong-bound" or (self.timed and route == "wrong-once-timed"):
             self.y = self.y * np.float32(1.001)

@@ -11,7 +11,7 @@ from harness_trials import make_trial
 from moved_work import HONEST, LIARS, program_of
 
 from rnnbench.measure import PATHS, Block, BlockPlan
-from rnnbench.measure.deferred import CLOCKS, now, sleep
+from rnnbench.measure.deferred import CLOCKS
 from rnnbench.plan import request_of
 from rnnbench.results import Finding
 from rnnbench.worker import commands, trial_worker
@@ -19,6 +19,7 @@ from rnnbench.worker.trial_worker import TrialWorker
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
+now, sleep = time.perf_counter, time.sleep
 PROCESSES = 6
 """In how many processes at most a liar is looked for: a machine that is very busy may hide it in one."""
 

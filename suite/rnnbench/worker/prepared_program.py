@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle
 
 from rnnbench.backends import Arrays, Program
-from rnnbench.conformance import RING, ReferenceTrajectories, TimedPath
-from rnnbench.measure import LatencyPath, TimedCall, bound_beforehand, changes_later, remembered_work
+from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
+from rnnbench.measure import LatencyPath, TimedCall, bound_beforehand, lazy_result, remembered_work
+from rnnbench.results import CheckResult
 from rnnbench.worker.new_arrays import NewArrays
 
 
 class PreparedProgram:
-    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
+    """A program ready to be sampled: its bound path, and the public path on a session of its own."""
 
     def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
         self.timed = TimedPath(program.open(), reference)
         self._program = program
-        self._session = program.open()
+        self.public = PublicPath(program.open(), reference)
         self._reference = reference
         self._new = NewArrays(reference.trial.seed)
-        step, next_chunk = self._session.step, cycle(reference.ring).__next__
-
-        def public() -> None:
-            step(next_chunk())
-
         bound = self.timed.bound
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(public, _do_nothing, evict),
+            "public": TimedCall(self.public.timed_call, _do_nothing, evict),
         }
+
+    def verify(self) -> CheckResult:
+        """Check what the timed calls of both paths came to."""
+        return worst(self.timed.verify(), self.public.verify())
 
     def timed_call(self, path: LatencyPath) -> TimedCall:
         return self._calls[path.entry]
 
     def copy_state(self) -> None:
         """The state's round trip through NumPy, there and back again."""
-        self._session.set_state(self._session.get_state())
+        session = self.public.session
+        session.set_state(session.get_state())
 
     def look_at_bound(self) -> None:
         """Read what the bound calls led to."""
@@ -45,7 +45,7 @@ class PreparedProgram:
 
     def look_at_public(self) -> None:
         """Read what the public calls led to."""
-        self._session.get_state()
+        self.public.session.get_state()
 
     def moved_work(self, call_s: float | None) -> Iterator[str]:
         """What shows that the work of calls is done at another time, a sentence each.
@@ -62,7 +62,9 @@ class PreparedProgram:
         yield remembered_work(
             "public", self._public_calls, (start, ring), lambda: (new.like(start), [new.like(chunk) for chunk in ring])
         )
-        yield changes_later(lambda: self._session.step(ring[0])["y"])
+        yield lazy_result(self.public.session.step(ring[0])["y"])
+        self.timed.start()
+        self.public.start()
 
     def _bound_calls(self, state: Arrays) -> None:
         """A pass over the ring, from wherever the bound calls have got to."""
@@ -75,9 +77,9 @@ class PreparedProgram:
     def _public_calls(self, start: tuple[Arrays, Sequence[Arrays]]) -> None:
         state, chunks = start
         if self._reference.is_stream:
-            self._session.set_state(state)
+            self.public.session.set_state(state)
         for chunk in chunks:
-            self._session.step(chunk)
+            self.public.session.step(chunk)
 
     def _binding(self, chunks: int) -> Callable[[], object]:
         """What binds a ring of so many new chunks, in a session of its own."""

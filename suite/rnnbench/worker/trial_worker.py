@@ -161,7 +161,7 @@ class TrialWorker:
         program, reference = self._program(command.trial), self._reference(command.trial)
         prepared = PreparedProgram(program, reference, self._evict)
         self._prepared[command.trial.id] = prepared
-        return prepared.timed.verify()
+        return prepared.verify()
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -174,6 +174,7 @@ class TrialWorker:
         if path.entry == "public":
             sample = partial(path.sample, call, command.plan)
             block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
+            prepared.public.called(block.calls)
         else:
 
             def watched() -> Block:
@@ -199,7 +200,7 @@ class TrialWorker:
         growth = {
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
-        timed = self._prepared[trial.id].timed.verify()
+        timed = self._prepared[trial.id].verify()
         self._find_moved_work(trial)
         return commands.Verified(
             timed=timed,
