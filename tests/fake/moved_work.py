@@ -450,5 +450,21 @@ class EveryCallDoesALittleMoreNowAndThen(HonestBound):
             burn(4 * WORK_S)
 
 
+class Preparing(HonestSession):
+    """Works while it is opened, bound, called for the first time and closed."""
+
+    def __init__(self, program):
+        burn(LONG_S)
+        super().__init__(program)
+
+    def _bind(self, ring):
+        burn(2 * LONG_S)
+        return SlowFirstCall(self, ring)
+
+    def close(self):
+        burn(3 * LONG_S)
+        super().close()
+
+
 def program_of(session: type[HonestSession]) -> type[HonestProgram]:
     return type("Program", (HonestProgram,), {"open": lambda self: session(self)})

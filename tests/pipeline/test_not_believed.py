@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from harness_trials import make_trial, run_trials
+from harness_trials import context_in, make_trial, run_trials
 
-from rnnbench.results import rank, read_run, view_runs
+from rnnbench.pipeline import build_and_check_trial
+from rnnbench.plan import examine
+from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
+from rnnbench.sampling.dispatch_floor import DispatchFloor
+from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
+from rnnbench.worker import Build
 
 ROUTES = ("honest", "sample-slows-the-clock", "sample-turns-the-clock-back")
 
@@ -37,3 +42,42 @@ def test_what_is_not_believed_is_in_no_ranking(run):
 def test_opening_binding_and_closing_are_in_the_record(run):
     timing = run.records[0].timing
     assert min(timing.open_s, timing.bind_s, timing.close_s) > 0
+
+
+class LyingWorker:
+    """One whose clock is an hour ahead of the suite's, in its build or in its load."""
+
+    def __init__(self, build_s, bind_s):
+        self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
+        self.loaded = LoadFigures(0.0, 0.0, 0.0, 0, 0, artifact=None, bind_s=bind_s)
+
+    def ready(self):
+        return ImportFigures(0, 0, 0.0)
+
+    def ask(self, command, timeout, memory=None):
+        return self.built if isinstance(command, Build) else self.loaded
+
+    def take_findings(self):
+        return ()
+
+    def close(self):
+        """It is no process."""
+
+
+@pytest.mark.parametrize(
+    ("stage", "build_s", "bind_s"),
+    [("build", 3600.0, 0.0), ("build", -1.0, 0.0), ("load", 0.0, 3600.0), ("load", 0.0, float("nan"))],
+)
+def test_a_build_or_load_that_took_longer_than_the_suite_waited_is_a_failure(stage, build_s, bind_s, tmp_path):
+    worker = LyingWorker(build_s, bind_s)
+    failure = build_and_check_trial(examine(make_trial()), worker, context_in(tmp_path)).failure
+    assert (failure.stage, failure.outcome) == (stage, "run-failed")
+    assert failure.reason.startswith("times that cannot be: ")
+
+
+def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
+    examined = examine(make_trial())
+    floor = DispatchFloor([examined])
+    (smallest,) = floor._smallest.values()
+    smallest.note_findings([Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)])
+    assert floor.samples_of(examined).unmeasured == "not believed: a thread did its work"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness_trials import make_trial
-from moved_work import HONEST, LIARS, program_of
+from moved_work import HONEST, LIARS, LONG_S, Preparing, program_of
 
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
@@ -54,14 +54,19 @@ def counted(path):
     return replace(path, sample=sample)
 
 
-def sampled(moved, folder):
-    """The findings of a worker that samples the program in this process, and what its checks say."""
-    given = dict(moved.trial)
-    trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
+def worker_with(trial, session, folder):
+    """A worker in this process, which has loaded a program that opens such sessions."""
     worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
     request = request_of(trial, worker._reference(trial).weights)
-    program_type = program_of(moved.session)
-    worker._programs[trial.id] = program_type(request, "digest", True, lambda: None)
+    worker._programs[trial.id] = program_of(session)(request, "digest", True, lambda: None)
+    return worker
+
+
+def sampled(moved, folder):
+    """The findings of a worker that samples the program, and what its checks say."""
+    given = dict(moved.trial)
+    trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
+    worker = worker_with(trial, moved.session, folder)
     worker._evictor = lambda: None
     checked = [worker.prepare(commands.Prepare(trial))]
     for _ in range(BLOCKS):
@@ -86,6 +91,15 @@ def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, t
 @pytest.mark.parametrize("honest", HONEST, ids=lambda moved: moved.name)
 def test_an_honest_program_is_not_accused(honest, tmp_path):
     assert sampled(honest, tmp_path) == ((), ["pass", "pass"])
+
+
+def test_work_while_opening_binding_and_closing_is_in_the_figures_of_the_load(tmp_path):
+    trial = make_trial()
+    loaded = worker_with(trial, Preparing, tmp_path).load(commands.Load(trial))
+    assert loaded.open_s >= LONG_S
+    assert loaded.bind_s >= 2 * LONG_S
+    assert loaded.first_call_s >= 0.02
+    assert loaded.close_s >= 3 * LONG_S
 
 
 def test_there_are_programs_of_every_kind():
