@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from harness_trials import context_in, make_trial, run_trials
 
-from rnnbench.pipeline import build_and_check_trial
+from rnnbench.pipeline import build_and_check_trial, not_checked, not_sampled
+from rnnbench.pipeline.ab import _without_disbelieved
 from rnnbench.plan import examine
 from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
+from rnnbench.results.verdict import judge_pairs
+from rnnbench.sampling import JudgedTrial
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
 from rnnbench.worker import Build
@@ -81,3 +86,13 @@ def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
     (smallest,) = floor._smallest.values()
     smallest.note_findings([Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)])
     assert floor.samples_of(examined).unmeasured == "not believed: a thread did its work"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_comparison_of_two_sides_gives_no_verdict_on_what_is_not_believed(side):
+    sides = [not_sampled(not_checked(examine(make_trial())))] * 2
+    judged = JudgedTrial(tuple(sides), {"bound": judge_pairs([1.0, 1.0, 1.0])}, {"bound": [1.0]}, 1.0)
+    assert _without_disbelieved(judged) == judged
+    doubtful = Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)
+    sides[side] = replace(sides[side], findings=(doubtful,))
+    assert _without_disbelieved(replace(judged, sides=tuple(sides))).judgements == {}
