@@ -13,6 +13,7 @@ import itertools
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ ROUTES = (
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
+    "sample-slows-the-clock",
+    "sample-turns-the-clock-back",
     "sample-grows",
     "holds-much",
     "support-exits",
@@ -74,6 +77,12 @@ WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-is-of-no-form": {"lowered": "vectorised 4"},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
+CLOCKS: dict[str, Callable[[int, int], int]] = {
+    "sample-slows-the-clock": lambda reading, passed: passed // 20,
+    "sample-turns-the-clock-back": lambda reading, passed: passed - 5_000_000 * (reading % 2),
+}
+"""What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
+passed."""
 HELD = 8 << 20
 """Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
 
@@ -189,6 +198,13 @@ def _compile(route: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def _replace_clock(shown: Callable[[int, int], int]) -> None:
+    real, readings = time.perf_counter_ns, itertools.count()
+    if real.__module__ == "time":
+        since = real()
+        time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
+
+
 class FakeProgram(HonestProgram):
     _held: np.ndarray | None = None
 
@@ -272,6 +288,8 @@ class FakeBound(HonestBound):
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
+        if self.timed and route in CLOCKS:
+            _replace_clock(CLOCKS[route])
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
         if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:

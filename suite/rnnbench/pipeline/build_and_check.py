@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from rnnbench.cases import Trial
 from rnnbench.disk import read_cached, write_bytes
+from rnnbench.measure import exceeds_wait
 from rnnbench.results import Finding
 from rnnbench.sampling import Context
 from rnnbench.stages import (
@@ -73,6 +74,8 @@ def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
     except WorkerError as error:
         return Built(examined, imports, findings=worker.take_findings(), failure=_failure("build", error))
     worker_s = time.monotonic() - started
+    if problem := exceeds_wait({"the build": figures.build_s, "its imports": figures.import_s}, worker_s):
+        return Built(examined, imports, findings=worker.take_findings(), failure=_impossible("build", problem))
     kept = _remember_cold_build(figures, trial, context.folders)
     return Built(examined, imports, kept, worker_s, worker.take_findings())
 
@@ -91,10 +94,13 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
         return (*built.findings, *worker.take_findings())
 
     context.on_stage(trial, "load")
+    started = time.monotonic()
     try:
         loaded = ask(Load(trial))
     except WorkerError as error:
         return Checked(built, findings=found(), failure=_failure("load", error))
+    if problem := exceeds_wait(loaded.seconds, time.monotonic() - started):
+        return Checked(built, findings=found(), failure=_impossible("load", problem))
     context.on_stage(trial, "check")
     try:
         figures = ask(RunChecks(trial))
@@ -153,6 +159,10 @@ def not_sampled(checked: Checked) -> Sampled:
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:
     return Failure(stage, error.outcome, error.reason)
+
+
+def _impossible(stage: Stage, problem: str) -> Failure:
+    return Failure(stage, "run-failed", f"times that cannot be: {problem}")
 
 
 def _nonconforming(figures: CheckResults) -> Failure | None:

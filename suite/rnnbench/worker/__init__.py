@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RunChecks,
         SamplePath,
         SampleStateCopy,
+        SentBlock,
         Verified,
         Verify,
     )
@@ -52,6 +53,7 @@ _NAMES = {
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
+        "SentBlock",
         "Verified",
         "Verify",
     ),
@@ -108,6 +110,7 @@ __all__ = [
     "RunFolders",
     "SamplePath",
     "SampleStateCopy",
+    "SentBlock",
     "Verified",
     "Verify",
     "WorkerError",

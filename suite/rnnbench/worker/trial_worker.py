@@ -9,35 +9,38 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import psutil
 
 from rnnbench.backends import Backend, Program, ProgramStore, Request, find
 from rnnbench.cases import Trial
-from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath, run_checks, worst
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.measure import (
     PATHS,
     Block,
+    BlockSurroundings,
     Evictor,
     GrowthLog,
     ImportClock,
-    LatencyPath,
     ThreadTimes,
-    TimedCall,
+    deferred_work,
     memory,
     read_metrics,
+    replaced_clocks,
     sample_block,
+    surrounded,
 )
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult, Finding
+from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.prepared_program import PreparedProgram
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
@@ -47,31 +50,7 @@ COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
 """Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
-
-
-class PreparedProgram:
-    """A program ready to be sampled: its bound path, and the public path on a session of its own."""
-
-    def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
-        self.timed = TimedPath(program.open(), reference)
-        self.public = PublicPath(program.open(), reference)
-        bound = self.timed.bound
-        self._calls = {
-            "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(self.public.timed_call, _do_nothing, evict),
-        }
-
-    def verify(self) -> CheckResult:
-        """Check what the timed calls of both paths came to."""
-        return worst(self.timed.verify(), self.public.verify())
-
-    def timed_call(self, path: LatencyPath) -> TimedCall:
-        return self._calls[path.entry]
-
-    def copy_state(self) -> None:
-        """The state's round trip through NumPy, there and back again."""
-        session = self.public.session
-        session.set_state(session.get_state())
+Result = TypeVar("Result")
 
 
 class TrialWorker:
@@ -84,6 +63,7 @@ class TrialWorker:
         self._references: dict[str, ReferenceTrajectories] = {}
         self._prepared: dict[str, PreparedProgram] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
@@ -180,8 +160,9 @@ class TrialWorker:
             program = self._programs.load(trial, request)
             load_s = time.perf_counter() - start - imports.seconds
             artifact = self._programs.described(trial, request)
-            session = program.open()
-            bound = session.bind(self._reference(trial).ring)
+            ring = self._reference(trial).ring
+            session, open_s = _timed(program.open, imports)
+            bound, bind_s = _timed(lambda: session.bind(ring), imports)
             start = time.perf_counter() - imports.seconds
             bound()
             bound.sync()
@@ -191,11 +172,15 @@ class TrialWorker:
         bound.sync()
         run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
+        start = time.perf_counter()
         session.close()
         return LoadFigures(
             load_s=load_s if program.cached else None,
             import_s=imports.seconds,
+            open_s=open_s,
+            bind_s=bind_s,
             first_call_s=first_call_s,
+            close_s=time.perf_counter() - start,
             run_peak=run_peak,
             steady=steady,
             artifact=artifact,
@@ -241,13 +226,18 @@ class TrialWorker:
             self._evictor = Evictor()
         self._growth.begin()
         if path.entry == "public":
-            block = path.sample(call, command.plan)
+            sample = partial(path.sample, call, command.plan)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
             prepared.public.called(block.calls)
         else:
-            prepared.timed.start()
-            with self._threads[trial.id].watched():
-                block = path.sample(call, command.plan)
+
+            def watched() -> Block:
+                with self._threads[trial.id].watched():
+                    return path.sample(call, command.plan)
+
+            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
             prepared.timed.called(block.calls)
+        self._surroundings[trial.id, path.name].append(around)
         # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
         if path.watch_memory and block.warm_calls:
             self._growth.called((trial.id, path.name), block.calls)
@@ -264,13 +254,26 @@ class TrialWorker:
         growth = {
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
+        timed = self._prepared[trial.id].verify()
+        self._find_moved_work(trial)
         return commands.Verified(
-            timed=self._prepared[trial.id].verify(),
+            timed=timed,
             state=_worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
             metrics=read_metrics("sampled"),
         )
+
+    def _find_moved_work(self, trial: Trial) -> None:
+        """Note what the blocks of a trial show that a timed call does not."""
+        blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
+        call_s = min((block.median for block in blocks["bound"]), default=None)
+        found = [replaced_clocks(), *self._prepared[trial.id].moved_work(call_s)]
+        for path, of_path in blocks.items():
+            found += deferred_work(path, of_path, trial.threads)
+        self._findings += [
+            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
+        ]
 
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
         return commands.ImportedModules(self._imported_by_builds)
@@ -293,7 +296,14 @@ class TrialWorker:
 
 
 def _do_nothing() -> None:
-    """The public path is complete when it returns."""
+    """The public path needs no preparation, and the state's copy is complete when it returns."""
+
+
+def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
+    """What it returns, and its seconds without imports."""
+    start = time.perf_counter() - imports.seconds
+    result = work()
+    return result, time.perf_counter() - start - imports.seconds
 
 
 def _worker_state() -> WorkerState:
