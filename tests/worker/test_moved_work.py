@@ -10,6 +10,7 @@ import pytest
 from harness_trials import make_trial
 from moved_work import HONEST, LIARS, LONG_S, Preparing, program_of
 
+from rnnbench.backends.base import ProgramFiles
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
 from rnnbench.plan import request_of
@@ -58,7 +59,12 @@ def worker_with(trial, session, folder):
     """A worker in this process, which has loaded a program that opens such sessions."""
     worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
     request = request_of(trial, worker._reference(trial).weights)
-    worker._programs[trial.id] = program_of(session)(request, "digest", True, lambda: None)
+    program = program_of(session)(request, "digest", True, lambda: None)
+    file = folder / "cache" / "programs" / "program"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("program")
+    program.files = ProgramFiles((file,))
+    worker._programs._loaded[trial.id] = program
     return worker
 
 
