@@ -8,6 +8,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -52,13 +53,24 @@ def serve(channel: Channel, handlers: Handlers, last: type[Command[Any]] | None 
         reply = attempt(partial(handlers[type(command)], command), "run-failed")
         if reply is not None:
             channel.send(encode_reply(reply))
-        sys.stdout.flush()
+        _flush()
         if last is not None and isinstance(command, last):
             return
 
 
 def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
-    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log."""
+    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log.
+
+    A child that `work` forked, and that returns too, ends here: there is one worker at the channel.
+    """
+    worker = os.getpid()
+    reply = _attempted(work, outcome)
+    if os.getpid() != worker:
+        os._exit(0)
+    return reply
+
+
+def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     try:
         return work()
     except MemoryError as error:
@@ -68,8 +80,20 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     except AdapterError as error:
         return Failed("run-failed", str(error))
     except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
-        traceback.print_exc()
+        _log_traceback()
         return Failed(outcome, describe_error(error))
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
-        traceback.print_exc()
+        _log_traceback()
         return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}")
+
+
+def _log_traceback() -> None:
+    """A program may have closed or replaced the stream that it is written to."""
+    with suppress(BaseException):
+        traceback.print_exc()
+
+
+def _flush() -> None:
+    """As `_log_traceback`."""
+    with suppress(BaseException):
+        sys.stdout.flush()

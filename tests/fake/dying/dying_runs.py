@@ -1,0 +1,150 @@
+"""Runs in which trials die, with healthy ones among them: each has the right outcome, and harms no other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness_trials import make_trial, run_trials
+from killed_runs import LATER_S, MARK, left_of
+from ways_of_dying import WAYS, Kind
+
+from rnnbench.backends import find, registry
+from rnnbench.cases import Limits, Measure, Trial
+from rnnbench.plan import examination
+from rnnbench.results import FAILURES, Record
+from rnnbench.worker import WorkerError, WorkerProcess
+
+FOLDER = Path(__file__).parent
+HEALTHY = ("dying:honest", "numpy:eager")
+"""One is in the workers of the dying while they are sampled, the other has its own."""
+HANGING = Limits(build=2.0, trial=2.0)
+"""For ways that hang."""
+GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)
+"""For ways that take memory."""
+PATIENT = Limits(build=120.0, trial=120.0)
+"""For all other ways, and for healthy trials: on a slow machine, too, they come to their own end."""
+START_S = 4.0
+"""Longest start of a worker whose import hangs."""
+MEASURE = Measure(budget=0.4, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
+IGNORED = ("import", "bound", "public", "cold", "paced")
+"""Stages in which nobody looks at what a call returns."""
+
+
+def outcomes(way: str, stage: str) -> frozenset[str]:
+    """With which outcomes a trial may end that goes this way in this stage."""
+    kind = WAYS[way].kind
+    any_failure = frozenset(FAILURES | {"nonconforming"})
+    if stage in ("probe", "support"):
+        return frozenset({"ok"}) if kind is Kind.SURVIVES else frozenset({"run-failed"})
+    by_kind = {
+        Kind.RAISES: frozenset({"build-failed" if stage == "build" else "run-failed"}),
+        Kind.NO_MEMORY: frozenset({"out-of-memory"}),
+        Kind.EXITS: frozenset({"crashed"}),
+        Kind.DIES: frozenset({"crashed"}),
+        Kind.BREAKS_CHANNEL: frozenset({"crashed"}),
+        Kind.HANGS: frozenset({"timed-out"}),
+        Kind.SURVIVES: frozenset({"ok"}),
+        Kind.HARMS_ITSELF: any_failure | {"ok"},
+        Kind.LIES: any_failure | ({"ok"} if stage in IGNORED else frozenset()),
+    }
+    return by_kind[kind]
+
+
+@dataclass
+class Ended:
+    """How a run with dying trials went."""
+
+    records: dict[str, Record]
+    """By target."""
+    asks: list[tuple[str, float, float]] = field(default_factory=list)
+    """Each command that a worker failed to answer: its name, its limit, and how long that took, in seconds."""
+    left: list[str] = field(default_factory=list)
+    """Processes that were left."""
+
+    def mistakes(self, stage: str, ways: Iterable[str]) -> list[str]:
+        """What is not as it should be, a line each."""
+        lines = [
+            f"{target}: harmed: {_told(self.records.get(target))}" for target in HEALTHY if not self._is_ok(target)
+        ]
+        for way in ways:
+            record = self.records.get(f"dying:{stage}.{way}")
+            expected = outcomes(way, stage)
+            if record is None or record.outcome not in expected:
+                lines.append(f"{stage}.{way}: expected {', '.join(sorted(expected))}: {_told(record)}")
+        lines += [f"{name} took {took:.1f} s, its limit is {limit:g} s" for name, limit, took in self.asks]
+        return lines + [f"left: {process}" for process in self.left]
+
+    def _is_ok(self, target: str) -> bool:
+        return target in self.records and self.records[target].outcome == "ok"
+
+
+def _told(record: Record | None) -> str:
+    return "no record" if record is None else f"{record.outcome} in {record.stage!r}: {record.reason[:300]}"
+
+
+def die_together(stage: str, ways: Sequence[str], folder: Path) -> Ended:
+    """One run with a trial for each way and the healthy ones. Its folder is removed."""
+    trials = [_trial(target, PATIENT) for target in HEALTHY]
+    trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for way in ways]
+    with _enlisted(folder), _watched() as late:
+        _, records = run_trials(trials, folder)
+    deadline = time.monotonic() + LATER_S
+    while (left := left_of(folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+    by_target = {record.target: record for record in records.values()}
+    return Ended(by_target, late, [str(process) for process in left])
+
+
+def _limits(way: str) -> Limits:
+    return {Kind.HANGS: HANGING, Kind.NO_MEMORY: GROWING}.get(WAYS[way].kind, PATIENT)
+
+
+def _trial(target: str, limits: Limits) -> Trial:
+    return make_trial(target, measure=MEASURE, limits=limits)
+
+
+@contextmanager
+def _enlisted(folder: Path) -> Iterator[None]:
+    """The dying backend is installed, and every process of the run has a mark."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv(MARK, str(folder))
+        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S,))
+        try:
+            yield
+        finally:
+            for kept in (find, registry._devices, examination._probe):
+                kept.cache_clear()
+
+
+@contextmanager
+def _watched() -> Iterator[list[tuple[str, float, float]]]:
+    """Collects the commands that failed later than their limit and LATER_S."""
+    late: list[tuple[str, float, float]] = []
+    ask = WorkerProcess.ask
+
+    @wraps(ask)
+    def watched(self: Any, command: Any, timeout: float, *rest: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return ask(self, command, timeout, *rest)
+        except WorkerError:
+            took = time.monotonic() - began
+            if took > timeout + LATER_S:
+                late.append((type(command).__name__, timeout, took))
+            raise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkerProcess, "ask", watched)
+        yield late
