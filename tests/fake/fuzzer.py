@@ -66,7 +66,7 @@ TOKENS = tuple(
         ),
     )
 )
-ODD_BYTES = (b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x1b", b"\x85", b"\xe2\x80\xa8")
+ODD_BYTES = (b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x1b", b"\x85", b"\xef\xbb\xbf", b"\xe2\x80\xa8")
 
 
 @dataclass(frozen=True)

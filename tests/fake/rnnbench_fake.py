@@ -37,6 +37,8 @@ ROUTES = (
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
+    "sample-grows",
+    "holds-much",
     "support-exits",
     "support-is-none",
     "support-is-odd",
@@ -47,6 +49,7 @@ ROUTES = (
     "build-is-negative",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
+    "check-exits",
     "check-closes-its-descriptors",
 )
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
@@ -57,6 +60,12 @@ WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-is-negative": {"nbytes": -1},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
+HELD = 8 << 20
+"""Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
+
+A program of `sample-grows` adds twice as many in a call."""
+GROWING_CHUNK = 4
+"""On the route `sample-grows`, programs of other chunks do not grow."""
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
 _opened_in = 0
@@ -140,9 +149,13 @@ def _compile(route: str) -> None:
 
 
 class FakeProgram(HonestProgram):
+    _held: np.ndarray | None = None
+
     def open(self) -> FakeSession:
         global _opened_in
         _opened_in = os.getpid()
+        if self.request.route == "holds-much" and self.request.strategy.chunk > 1 and self._held is None:
+            self._held = np.ones(HELD)
         return FakeSession(self)
 
 
@@ -162,6 +175,8 @@ class FakeSession(HonestSession):
             raise RuntimeError("the fake runtime lost its device")
         if route == "check-ends-the-process" and self._steps > 0:
             os._exit(0)
+        if route == "check-exits" and self._steps > 0:
+            raise SystemExit("enough")
         if route == "check-closes-its-descriptors" and self._steps > 0:
             os.closerange(3, 256)
         if route == "check-grows":
@@ -197,6 +212,7 @@ class FakeBound(HonestBound):
     """
 
     timed = False
+    grown: tuple[np.ndarray, ...] = ()
 
     def __call__(self) -> None:
         route = self.session.request.route
@@ -207,6 +223,8 @@ class FakeBound(HonestBound):
             raise SystemExit("enough")
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
+        if self.timed and route == "sample-grows" and self.session.request.strategy.chunk == GROWING_CHUNK:
+            self.grown += (np.ones(2 * HELD),)
         super().__call__()
         if route == "wrong-bound" or (self.timed and route == "wrong-once-timed"):
             self.y = self.y * np.float32(1.001)

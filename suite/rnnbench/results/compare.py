@@ -119,7 +119,12 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
         base=base.name,
         new=new.name,
         threshold=threshold,
-        warnings=(*_machine_warning(base, new, timed=timed), *damaged, *_differences(base, new, pairs)),
+        warnings=(
+            *_machine_warning(base, new, timed=timed),
+            *(warning for run in (base, new) for warning in run.warnings),
+            *damaged,
+            *_differences(base, new, pairs),
+        ),
         latencies=tuple(_latencies(base, new, pairs, threshold)) if timed else (),
         outcomes=tuple(
             OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)

@@ -1,8 +1,14 @@
-"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped."""
+"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped.
+
+A trial's limits hold for each of its commands. The limit of memory is on what the process has resident, without what
+the commands of its other trials have added to it. So a trial has as much here as in a worker of its own.
+"""
 
 from __future__ import annotations
 
-from rnnbench.measure import Block, BlockPlan, WarmUp
+from collections import defaultdict
+
+from rnnbench.measure import Block, BlockPlan, WarmUp, eviction_bytes, requested
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -29,6 +35,11 @@ class SamplingWorker:
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
+        evicts = any(path.evicts for one in trials for path in requested(one.trial.measure.settings))
+        self._buffer = eviction_bytes() if evicts else 0
+        """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
+        self._added: defaultdict[str, int] = defaultdict(int)
+        """Bytes that each trial's commands have made resident in the process, by the trial's id."""
 
     def start(self) -> None:
         """Start a process, without waiting for it."""
@@ -96,6 +107,7 @@ class SamplingWorker:
         if self._process is not None:
             self._process.close()
             self._process = None
+        self._added.clear()
 
     def _sample(self, sampling: TrialSampling, command: Command[Reply]) -> Reply | None:
         return self._ask_or_restart(sampling, command, "sample")
@@ -114,7 +126,7 @@ class SamplingWorker:
         try:
             self._process.resume()
             with self._context.wall_time.spent_on(purpose):
-                reply = self._process.ask(command, sampling.trial.limits.trial)
+                reply = self._ask_within_limits(self._process, sampling, command)
             self._process.pause()
         except WorkerError as error:
             sampling.fail(error)
@@ -123,3 +135,21 @@ class SamplingWorker:
                 self.close()
             return None
         return reply
+
+    def _ask_within_limits(
+        self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]
+    ) -> Reply:
+        """Raises WorkerError. A block is not worth a look for new children of the process after it."""
+        limits, name = sampling.trial.limits, sampling.trial.id
+        looks = not isinstance(command, SamplePath | SampleStateCopy)
+        before = process.resident(look=looks)
+        others = sum(self._added.values()) - self._added[name]
+        try:
+            return process.ask(command, limits.trial, limits.memory + others + self._buffer)
+        except WorkerError as error:
+            if error.outcome == "out-of-memory" and others:
+                reason = f"{error.reason}; {others >> 20} MiB of both are of other trials in its process"
+                raise WorkerError(error.outcome, reason, error.alive) from error
+            raise
+        finally:
+            self._added[name] = max(0, self._added[name] + process.resident(look=looks) - before)

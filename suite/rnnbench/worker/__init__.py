@@ -7,6 +7,8 @@
     commands       the commands of a trial's worker; `trial_worker` carries them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
+    memory         what a worker has resident, seen from outside
+    supervisor     a process that ends what is left where the suite itself is killed
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from rnnbench.worker.channel import MAX_LINE
@@ -40,9 +41,11 @@ def run_forked(command: Command[Reply], work: Callable[[], Reply | Failed]) -> R
     if not line:
         return Failed("crashed", f"exited with status {os.waitstatus_to_exitcode(status)}")
     try:
-        return decode_reply(line, command)
+        reply = decode_reply(line, command)
     except BAD_MESSAGE as error:
         return Failed("crashed", f"its forked child sent something that is no reply: {error}")
+    # What harmed the child is gone with it.
+    return replace(reply, harmed=False) if isinstance(reply, Failed) else reply
 
 
 def _answer(pipe: int, work: Callable[[], object]) -> NoReturn:

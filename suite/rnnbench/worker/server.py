@@ -71,6 +71,7 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
 
 
 def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
+    """A program that asks the interpreter to exit has harmed the process: it has ended what it thinks it owns."""
     try:
         return work()
     except MemoryError as error:
@@ -84,7 +85,7 @@ def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
         return Failed(outcome, describe_error(error))
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
         _log_traceback()
-        return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}")
+        return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}", harmed=True)
 
 
 def _log_traceback() -> None:

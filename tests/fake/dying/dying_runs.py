@@ -98,11 +98,17 @@ def die_together(stage: str, ways: Sequence[str], folder: Path) -> Ended:
     with _enlisted(folder), _watched() as late:
         _, records = run_trials(trials, folder)
     deadline = time.monotonic() + LATER_S
-    while (left := left_of(folder)) and time.monotonic() < deadline:
+    while (left := _left_of(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
     shutil.rmtree(folder, ignore_errors=True)
     by_target = {record.target: record for record in records.values()}
-    return Ended(by_target, late, [str(process) for process in left])
+    return Ended(by_target, late, left)
+
+
+def _left_of(folder: Path) -> list[str]:
+    """Command lines of the processes that are left of a run, without the one that waits for this process to end."""
+    commands = [" ".join(process.cmdline()) for process in left_of(folder)]
+    return [command for command in commands if "supervisor" not in command]
 
 
 def _limits(way: str) -> Limits:

@@ -23,6 +23,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NoReturn
@@ -291,26 +292,10 @@ def dies_while_a_child_holds_the_channel() -> Any:
     os._exit(5)
 
 
-FATAL = [
-    "SEGV",
-    "BUS",
-    "FPE",
-    "ILL",
-    "KILL",
-    "TERM",
-    "HUP",
-    "QUIT",
-    "TRAP",
-    "SYS",
-    "USR1",
-    "USR2",
-    "VTALRM",
-    "PROF",
-    "XCPU",
-    "POLL",
-    "STKFLT",
-    "PWR",
-]
+FATAL = (
+    *("SEGV", "BUS", "FPE", "ILL", "KILL", "TERM", "HUP", "QUIT", "TRAP", "SYS", "USR1", "USR2", "VTALRM", "PROF"),
+    *("XCPU", "POLL", "STKFLT", "PWR"),
+)
 
 
 def _signalled(number: int) -> Way:
@@ -437,10 +422,8 @@ def waits_for_a_child() -> Any:
 @way(Kind.HANGS)
 def catches_everything() -> Any:
     while True:
-        try:
+        with suppress(BaseException):
             time.sleep(FOREVER_S)
-        except BaseException:  # noqa: BLE001, S110 that is the way
-            pass
 
 
 @way(Kind.HANGS)
