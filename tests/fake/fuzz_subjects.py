@@ -187,63 +187,14 @@ COMMANDS = (
     "--version",
     "check -h",
 )
-WORDS = (
-    *(
-        "--set",
-        "--set=",
-        "--filter",
-        "--filter=",
-        "--only=",
-        "--backend=",
-        "--backend",
-        "--results",
-        "--reports=",
-        "-o",
-    ),
-    *(
-        "--resume=latest",
-        "--max-trials=",
-        "--jobs=",
-        "--processes=0",
-        "--endurance=nan",
-        "--threshold=inf",
-        "--budget=",
-    ),
-    *("model", "model.hidden=", "model.hidden=[1,2,3]", "workload.chunk=all", "matrix.exclude=[{chunk: 2}]", "name=x"),
-    *("model..x=1", ".=1", "=", "a=b=c", "schema=2", "limits.trial=-1s", "measure.period=1ms", "model.hidden={a: [}"),
-    *(
-        "--budget=",
-        "-o",
-        "tiny.yaml",
-        "run",
-        "broken",
-        "missing.yaml",
-        "latest",
-        ".",
-        "",
-        "-",
-        "--",
-        "-x",
-        "é",
-        "\udcff",
-        "\n",
-    ),
-    *(
-        "\x1b[2J",
-        "numpy:",
-        ":",
-        "numpy:nope",
-        "nope",
-        "fake:*",
-        "absent",
-        "fake,,numpy",
-        "chunk=1|",
-        "time",
-        "hidden=a",
-        "=1",
-    ),
-    *("1e999", "-1", "0", "99999999999999999999", "nan", "10 s", "1h", "[red]x[/]", "x" * 300),
-)
+_WORDS = """
+--set --set= --filter --filter= --only= --backend= --backend --results --reports= --budget= -o --resume=latest
+--max-trials= --jobs= --processes=0 --endurance=nan --threshold=inf - -- -x model model.hidden= model.hidden=[1,2,3]
+workload.chunk=all matrix.exclude=[{chunk:2}] name=x model..x=1 .=1 = a=b=c schema=2 limits.trial=-1s measure.period=1ms
+model.hidden={a:[} hidden=a =1 time chunk=1| tiny.yaml run broken missing.yaml latest . numpy: : numpy:nope nope fake:*
+absent fake,,numpy 1e999 -1 0 99999999999999999999 nan 10s 1h [red]x[/]
+"""
+WORDS = (*_WORDS.split(), "", "é", "\udcff", "\n", "\x1b[2J", "x" * 300)
 
 
 def command_lines(folder: Path) -> Subject:

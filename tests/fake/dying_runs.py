@@ -7,23 +7,26 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness_trials import make_trial, run_trials
+from harness_trials import SilentObserver, make_trial
 from killed_runs import LATER_S, MARK, left_of
 from ways_of_dying import WAYS, Kind
 
 from rnnbench.backends import find, registry
 from rnnbench.cases import Limits, Measure, Trial
-from rnnbench.plan import examination
-from rnnbench.results import FAILURES, Record
+from rnnbench.pipeline import check_trials, run_trials
+from rnnbench.plan import begin_run, examination
+from rnnbench.results import FAILURES, Record, Store
 from rnnbench.worker import WorkerError, WorkerProcess
 
-FOLDER = Path(__file__).parent
+Death = tuple[str, str]
+"""A stage and a way."""
+FOLDER = Path(__file__).parent / "dying"
 HEALTHY = ("dying:honest", "numpy:eager")
 """One is in the workers of the dying while they are sampled, the other has its own."""
 HANGING = Limits(build=2.0, trial=2.0)
@@ -65,22 +68,21 @@ class Ended:
 
     records: dict[str, Record]
     """By target."""
-    asks: list[tuple[str, float, float]] = field(default_factory=list)
-    """Each command that a worker failed to answer: its name, its limit, and how long that took, in seconds."""
+    late: list[tuple[str, float, float]] = field(default_factory=list)
+    """Commands that failed later than their limit and LATER_S: name, limit, and how long that took, in seconds."""
     left: list[str] = field(default_factory=list)
-    """Processes that were left."""
+    """Processes and files that were left."""
 
-    def mistakes(self, stage: str, ways: Iterable[str]) -> list[str]:
+    def mistakes(self, dying: Iterable[Death]) -> list[str]:
         """What is not as it should be, a line each."""
-        lines = [
-            f"{target}: harmed: {_told(self.records.get(target))}" for target in HEALTHY if not self._is_ok(target)
-        ]
-        for way in ways:
+        harmed = [target for target in HEALTHY if not self._is_ok(target)]
+        lines = [f"{target}: harmed: {_told(self.records.get(target))}" for target in harmed]
+        for stage, way in dying:
             record = self.records.get(f"dying:{stage}.{way}")
             expected = outcomes(way, stage)
             if record is None or record.outcome not in expected:
                 lines.append(f"{stage}.{way}: expected {', '.join(sorted(expected))}: {_told(record)}")
-        lines += [f"{name} took {took:.1f} s, its limit is {limit:g} s" for name, limit, took in self.asks]
+        lines += [f"{name} took {took:.1f} s, its limit is {limit:g} s" for name, limit, took in self.late]
         return lines + [f"left: {process}" for process in self.left]
 
     def _is_ok(self, target: str) -> bool:
@@ -91,18 +93,37 @@ def _told(record: Record | None) -> str:
     return "no record" if record is None else f"{record.outcome} in {record.stage!r}: {record.reason[:300]}"
 
 
-def die_together(stage: str, ways: Sequence[str], folder: Path) -> Ended:
-    """One run with a trial for each way and the healthy ones. Its folder is removed."""
+def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) -> Ended:
+    """One run with a trial for each death and the healthy ones; a check, side by side, where it is not `timed`.
+
+    Its folder is removed.
+    """
     trials = [_trial(target, PATIENT) for target in HEALTHY]
-    trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for way in ways]
+    trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for stage, way in dying]
+    observer = SilentObserver()
     with _enlisted(folder), _watched() as late:
-        _, records = run_trials(trials, folder)
+        plan = replace(begin_run(trials, Store(folder / "results")), seed=0)
+        if timed:
+            run_trials(plan, observer)
+        else:
+            check_trials(plan, observer, jobs=2, shrinks=False)
+    files = _files_left(folder, plan.folder)
     deadline = time.monotonic() + LATER_S
     while (left := _left_of(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
     shutil.rmtree(folder, ignore_errors=True)
-    by_target = {record.target: record for record in records.values()}
-    return Ended(by_target, late, left)
+    return Ended({record.target: record for record in observer.records}, late, [*left, *files])
+
+
+OF_A_RUN = {"run.json", "records.jsonl", "trials.json", "expected_failures.json", "run.lock", "logs", "samples"}
+"""What a run that has ended keeps in its folder."""
+TEMPORARY = "temporary"
+
+
+def _files_left(folder: Path, run: Path) -> list[str]:
+    """Files that are none of a finished run's, and all temporary files."""
+    parts = [path.name for path in run.rglob(".*")]
+    return [*sorted({path.name for path in run.iterdir()} - OF_A_RUN), *parts, *os.listdir(folder / TEMPORARY)]
 
 
 def _left_of(folder: Path) -> list[str]:
@@ -126,6 +147,9 @@ def _enlisted(folder: Path) -> Iterator[None]:
         patch.syspath_prepend(FOLDER)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))
         patch.setenv(MARK, str(folder))
+        (folder / TEMPORARY).mkdir(parents=True)
+        patch.setenv("TMPDIR", str(folder / TEMPORARY))
+        patch.setattr("tempfile.tempdir", None)
         patch.setattr(WorkerProcess.ready, "__defaults__", (START_S,))
         try:
             yield

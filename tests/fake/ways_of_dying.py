@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 FOREVER_S = 3600
-TEXT_BYTES = 8 << 20
+TEXT_BYTES = 2 << 20
 """Of a message that is far too long. The log of its worker gets all of it."""
 
 
@@ -140,7 +140,7 @@ _raises("str-exits", StrExits)
 _raises("surrogates", lambda: RuntimeError("\udcff\ud800 lost"))
 _raises("control-characters", lambda: RuntimeError("a\0b\x1b[2J\x1b]0;title\x07\u202e\r"))
 _raises("long-text", lambda: RuntimeError("x" * TEXT_BYTES))
-_raises("many-lines", lambda: RuntimeError("\n" * (TEXT_BYTES >> 4)))
+_raises("many-lines", lambda: RuntimeError("\n" * (TEXT_BYTES >> 3)))
 _raises("markup", lambda: RuntimeError("[red]|</td><script>`![](x)"))
 _raises("not-picklable", NotPicklable)
 _raises("group", lambda: ExceptionGroup("many", [ValueError(number) for number in range(100)]))
@@ -533,7 +533,7 @@ def handles_signals() -> Any:
 
 @way(Kind.SURVIVES)
 def dumps_its_stack() -> Any:
-    faulthandler.dump_traceback_later(0.01, repeat=True)
+    faulthandler.dump_traceback_later(0.01, repeat=True, file=2)
     return go_on
 
 
