@@ -14,7 +14,7 @@ from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, GrowthStep, Roof
-from rnnbench.results import Anchor, Artifact, CheckResult, Outcome, Warmup
+from rnnbench.results import Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
 
 StoppedBy = Literal["precision", "budget"]
 Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]
@@ -73,6 +73,8 @@ class Built:
     figures: BuildFigures | None = None
     worker_s: float = 0.0
     """Seconds that its worker has had, counted against the trial's limit."""
+    findings: tuple[Finding, ...] = ()
+    """What was found while the worker imported and built."""
     failure: Failure | None = None
 
     @property
@@ -124,6 +126,8 @@ class Checked:
     built: Built
     loaded: LoadFigures | None = None
     figures: CheckResults | None = None
+    findings: tuple[Finding, ...] = ()
+    """What was found up to here, with that of the build."""
     failure: Failure | None = None
 
     @property
@@ -200,6 +204,8 @@ class Sampled:
     dispatch_floor: DispatchFloorSamples | None = None
     roof: RoofReadings = RoofReadings()
     anchor: Anchor | None = None
+    findings: tuple[Finding, ...] = ()
+    """All that was found, with that of the stages before."""
     failure: Failure | None = None
 
     @property

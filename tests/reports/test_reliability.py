@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import fake_records as fake
 
-from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
+from rnnbench.reports.reliability import (
+    disturbance_warning,
+    measurement_warnings,
+    reliability_sentences,
+    slow_bound_warning,
+)
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.results.record import Anchor, Record
 from rnnbench.results.run_info import Conditions
@@ -54,6 +59,21 @@ def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
 def test_a_record_of_an_earlier_version_says_nothing_of_what_it_took_no_notice_of(tmp_path):
     assert reliability_sentences(shown(tmp_path, fake.record())) == ()
     assert disturbance_warning(shown(tmp_path, fake.record())) is None
+
+
+def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_named(tmp_path):
+    slow = fake.with_latencies(fake.record(chunk=1), bound=fake.latency(1.9e-3), public=fake.latency(1.2e-3))
+    warning = slow_bound_warning(shown(tmp_path, slow))
+    assert f"{slow.target} {slow.strategy} at chunk 1 (+5" in warning
+    assert warning in measurement_warnings(shown(tmp_path, slow))
+
+
+def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_path):
+    record = fake.record(chunk=1)
+    near = fake.with_latencies(record, bound=fake.latency(1.02e-3), public=fake.latency(1e-3, seed=1))
+    alone = fake.with_latencies(record, bound=fake.latency(2e-3, processes=1), public=fake.latency(1e-3, processes=1))
+    assert slow_bound_warning(shown(tmp_path, near)) is None
+    assert slow_bound_warning(shown(tmp_path, alone)) is None
 
 
 def test_many_disturbed_blocks_are_a_warning_and_a_few_are_none(tmp_path):

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from rnnbench import optional
 from rnnbench.reports import ReportError, print_summary, write_report
+from rnnbench.reports.conformance_summary import how_far
 from rnnbench.reports.markdown import page
 from rnnbench.reports.tables import legend
-from rnnbench.results import StoreError
-from rnnbench.results.record import LatencyFloor, Record
+from rnnbench.results import COLUMNS, StoreError
+from rnnbench.results.record import CheckResult, LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
 from rnnbench.results.views import short_names, view_runs
@@ -125,6 +126,19 @@ def test_a_check_without_meaning_or_not_reached_is_no_pass() -> None:
     text = section(markdown(plain.model_copy(update={"conformance": checks}), other), "Conformance")
     first = dict(zip(("program", "strategy", "trials", *fake.CHECKS), rows(text)[0], strict=True))
     assert (first["state"], first["timed"]) == ("n/a", "—")
+
+
+def test_a_check_that_was_too_short_is_no_pass_and_the_terminal_says_how_far_it_came() -> None:
+    plain = fake.record()
+    figures = {"done": 40.0, "planned": 10_000.0, "least": 200.0}
+    short = CheckResult(verdict="too-short", figures=figures)
+    cut = plain.model_copy(update={"conformance": {**plain.conformance, "drift": short}})
+    assert rows(section(markdown(cut), "Conformance"))[0][-1] == "too short"
+    (sentence,) = how_far([cut, plain])
+    assert "drift: its time ended it in 1 of 1 trial, the first after 40 of 10,000" in sentence
+    assert "in 1 of them it was too short to mean anything (below 200)" in sentence
+    ran = {column.name: column.value for column in COLUMNS}["checks"]
+    assert ran(cut, fake.info()) == ran(plain, fake.info())
 
 
 def test_compile_time_stands_by_chunk_and_its_growth_apart_with_an_interval() -> None:

@@ -136,3 +136,14 @@ def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
     assert {anchor.trial for anchor in anchors} == {trials[0].id}
     assert all(anchor.bound > 0 for anchor in anchors)
     assert anchors[0].bound == records[trials[0].id].latency("bound").median
+
+
+def test_no_path_always_comes_first(everything):
+    run, record = everything
+    process, block, end = (SAMPLE_COLUMNS.index(name) for name in ("process", "block", "end"))
+    begun = {
+        path: {(row[process], row[block]): row[end] for row in read_samples(run, record.trial, path)[::-1]}
+        for path in ("bound", "public")
+    }
+    rounds = begun["bound"].keys() & begun["public"].keys()
+    assert {begun["bound"][one] < begun["public"][one] for one in rounds} == {True, False}

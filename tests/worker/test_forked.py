@@ -27,26 +27,26 @@ class Work(Command[Reply]):
 
 def test_the_reply_comes_back_and_the_work_leaves_nothing():
     done = []
-    assert run_forked(Work(), lambda: Reply(done.append(1) or os.getpid())).pid != os.getpid()
+    assert run_forked(Work(), lambda: Reply(done.append(1) or os.getpid())).reply.pid != os.getpid()
     assert done == []
 
 
 def test_a_failure_comes_back_as_it_is():
-    assert run_forked(Work(), lambda: Failed("build-failed", "refused")) == Failed("build-failed", "refused")
+    assert run_forked(Work(), lambda: Failed("build-failed", "refused")).reply == Failed("build-failed", "refused")
 
 
 def test_a_signal_is_a_crash_that_names_it():
-    failed = run_forked(Work(), lambda: os.kill(os.getpid(), signal.SIGKILL))
+    failed = run_forked(Work(), lambda: os.kill(os.getpid(), signal.SIGKILL)).reply
     assert failed == Failed("crashed", "died of SIGKILL")
 
 
 def test_an_exit_is_a_crash_that_names_its_status():
-    failed = run_forked(Work(), lambda: os._exit(7))
+    failed = run_forked(Work(), lambda: os._exit(7)).reply
     assert failed == Failed("crashed", "exited with status 7")
 
 
 def test_a_reply_larger_than_a_pipe_comes_back_whole():
-    assert len(run_forked(Work(), lambda: Reply(text="x" * 1_000_000)).text) == 1_000_000
+    assert len(run_forked(Work(), lambda: Reply(text="x" * 1_000_000)).reply.text) == 1_000_000
 
 
 def test_the_child_dies_with_the_process_that_waits_for_it():
@@ -66,8 +66,8 @@ def test_the_child_dies_with_the_process_that_waits_for_it():
 
 def test_a_child_that_raises_or_answers_nonsense_is_a_crash_and_never_goes_on_as_its_parent():
     before = os.getpid()
-    assert run_forked(Work(), lambda: sys.exit(0)) == Failed("crashed", "exited with status 1")
-    nonsense = run_forked(Work(), lambda: Failed("odd", ""))
+    assert run_forked(Work(), lambda: sys.exit(0)).reply == Failed("crashed", "exited with status 1")
+    nonsense = run_forked(Work(), lambda: Failed("odd", "")).reply
     assert nonsense.outcome == "crashed"
     assert "is no reply" in nonsense.reason or "exited with status" in nonsense.reason
     assert os.getpid() == before
@@ -83,7 +83,7 @@ def test_what_a_child_leaves_running_is_not_waited_for():
         return Reply(1)
 
     began = time.monotonic()
-    assert run_forked(Work(), answer_and_leave) == Reply(1)
+    assert run_forked(Work(), answer_and_leave).reply == Reply(1)
     assert time.monotonic() - began < 4
 
 
@@ -91,5 +91,5 @@ def test_a_child_that_the_kernel_killed_for_want_of_memory_is_told_so(monkeypatc
     events = tmp_path / "memory.events"
     events.write_text("oom_kill 0")
     monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
-    failed = run_forked(Work(), lambda: events.write_text("oom_kill 1") and os.kill(os.getpid(), signal.SIGKILL))
+    failed = run_forked(Work(), lambda: events.write_text("oom_kill 1") and os.kill(os.getpid(), signal.SIGKILL)).reply
     assert failed.outcome == "out-of-memory"

@@ -19,6 +19,7 @@ from rnnbench.measure.disturbance import Disturbance
 from rnnbench.measure.paths import BlockPlan
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts
 from rnnbench.plan import examine
+from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.record import CheckResult
 from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
@@ -97,7 +98,7 @@ def test_a_command_is_read_as_it_was_sent(command):
 
 @pytest.mark.parametrize(("command", "reply"), EXCHANGES, ids=lambda message: type(message).__name__)
 def test_a_reply_is_read_as_it_was_sent(command, reply):
-    read = decode_reply(encode_reply(reply), command)
+    read = decode_reply(encode_reply(reply), command).reply
     assert type(read) is type(reply)
     assert same(read, reply)
 
@@ -116,7 +117,7 @@ def test_a_message_is_one_line():
 def test_any_block_can_be_sent():
     block = Block(12.5, 3, np.array([1e-6, 2.5e-6, 3e-9]))
     command = commands.SampleStateCopy(TRIAL, 0.004)
-    read = decode_reply(encode_reply(commands.SentBlock.of(block)), command)
+    read = decode_reply(encode_reply(commands.SentBlock.of(block)), command).reply
     assert same(read, commands.SentBlock.of(block))
     assert read.seconds.tobytes() == block.seconds.tobytes()
     assert read.calls == block.calls == 6
@@ -125,7 +126,7 @@ def test_any_block_can_be_sent():
 @pytest.mark.parametrize("command", [command for command, _ in EXCHANGES], ids=lambda command: type(command).__name__)
 def test_any_command_may_be_answered_with_a_failure(command):
     failed = Failed("crashed", "died of SIGSEGV")
-    assert decode_reply(encode_reply(failed), command) == failed
+    assert decode_reply(encode_reply(failed), command).reply == failed
 
 
 @pytest.mark.parametrize(
@@ -157,3 +158,9 @@ def test_a_failure_with_an_unknown_outcome_is_refused():
     line = json.dumps({"failed": {"outcome": "odd", "reason": ""}}).encode()
     with pytest.raises(ValidationError):
         decode_reply(line, commands.Load(TRIAL))
+
+
+def test_findings_travel_with_a_reply_and_with_a_failure():
+    finding = Finding(kind=FindingKind.PROCESS, detail="left its working folder")
+    for reply in (Failed("crashed", "odd"), commands.ImportedModules(())):
+        assert decode_reply(encode_reply(reply, [finding]), commands.EndFork()).findings == (finding,)

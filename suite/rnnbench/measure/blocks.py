@@ -17,10 +17,18 @@ import numpy as np
 from rnnbench.measure.disturbance import CoreCounters, Disturbance, disturbance_since, read_core_counters
 
 WARM_SHARE = 0.2
-"""Share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
-WARM_LIMIT_S = 0.005
-"""Longest such spell, in seconds: a cache is warm after that, however long the block."""
-MIN_WARM_CALLS = 1
+"""Least share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
+WARM_ENOUGH_S = 0.005
+"""Longest that such a spell must be, in seconds, where calls get no faster in it."""
+WARM_LIMIT_S = 0.03
+"""Longest that it may be. After other programs ran, an unrolled program of 7 MB gets faster for 7 calls and 13 ms, and
+one with calls of 4 ms for 25 ms (docs/measurement.md)."""
+WARM_WINDOW_S = 0.0003
+"""Seconds of calls that are compared as one while calls get faster. A longer call is compared alone."""
+FASTER = 0.02
+"""Relative change by which a window must be faster than all before it to show that calls still get faster."""
+SETTLED_WINDOWS = 2
+"""Windows in a row that are no faster, after which calls have settled: a single one may have been disturbed."""
 NEAR_CLOCK = 50
 """Calls shorter than so many times what the clock costs, or can tell apart, are timed several at once: what reading it
 adds stays within 2 % of what is read."""
@@ -74,13 +82,19 @@ def sample_block(
 ) -> Block:
     """Time calls, each completed by `sync`, for about `seconds`; at least one sample is taken.
 
-    Unless `rewarm` is false the first calls, MIN_WARM_CALLS or more, are not counted.
+    Unless `rewarm` is false the first calls are not counted, until calls get no faster: other programs ran before. The
+    counted calls then take no less time than these, so that a block that was long to warm is worth it.
     """
     with _undisturbed() as before:
         begun = time.perf_counter_ns()
-        warm_calls = _rewarm(call, sync, begun + int(min(seconds * WARM_SHARE, WARM_LIMIT_S) * 1e9)) if rewarm else 0
+        end = begun + int(seconds * 1e9)
+        warm_calls = 0
+        if rewarm:
+            warm_calls = _rewarm(call, sync, begun + int(min(seconds * WARM_SHARE, WARM_ENOUGH_S) * 1e9))
+            warmed = time.perf_counter_ns()
+            end = max(end, 2 * warmed - begun)
         start = time.time()
-        times, after = _time_calls(call, sync, begun + int(seconds * 1e9), calls_per_sample)
+        times, after = _time_calls(call, sync, end, calls_per_sample)
     return Block(
         start,
         warm_calls,
@@ -92,12 +106,25 @@ def sample_block(
 
 
 def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) -> int:
-    """Call until that time in nanoseconds, MIN_WARM_CALLS times or more. Returns the number of calls."""
-    calls = 0
-    while calls < MIN_WARM_CALLS or time.perf_counter_ns() < until:
-        call()
-        sync()
-        calls += 1
+    """Call until that time in nanoseconds, and on until calls get no faster, but no longer than WARM_LIMIT_S.
+
+    Returns the number of calls, which is one or more.
+    """
+    clock = time.perf_counter_ns
+    now = clock()
+    limit = max(until, now + int(WARM_LIMIT_S * 1e9))
+    calls, unchanged, fastest = 0, 0, math.inf
+    while now < until or (unchanged < SETTLED_WINDOWS and now < limit):
+        begun, made = now, 0
+        while not made or now - begun < WARM_WINDOW_S * 1e9:
+            call()
+            sync()
+            made += 1
+            now = clock()
+        calls += made
+        mean = (now - begun) / made
+        unchanged = 0 if mean < fastest * (1 - FASTER) else unchanged + 1
+        fastest = min(fastest, mean)
     return calls
 
 

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from rnnbench.cases import Trial
 from rnnbench.disk import read_cached, write_bytes
+from rnnbench.results import Finding
 from rnnbench.sampling import Context
 from rnnbench.stages import (
     BuildFigures,
@@ -45,6 +46,7 @@ class TrialWorker(Protocol):
 
     def ready(self) -> ImportFigures: ...
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
+    def take_findings(self) -> tuple[Finding, ...]: ...
     def close(self) -> None: ...
 
 
@@ -65,33 +67,37 @@ def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
         with context.wall_time.spent_on("build"):
             figures = worker.ask(Build(trial), min(trial.limits.build, trial.limits.trial), trial.limits.memory)
     except WorkerError as error:
-        return Built(examined, imports, failure=_failure("build", error))
+        return Built(examined, imports, findings=worker.take_findings(), failure=_failure("build", error))
     worker_s = time.monotonic() - started
-    return Built(examined, imports, _remember_cold_build(figures, trial, context.folders), worker_s)
+    kept = _remember_cold_build(figures, trial, context.folders)
+    return Built(examined, imports, kept, worker_s, worker.take_findings())
 
 
 def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
     """Load the program and run the conformance checks, within what its build left of the trial's limit."""
     if built.failure is not None:
-        return Checked(built, failure=built.failure)
+        return Checked(built, findings=built.findings, failure=built.failure)
     trial, deadline = built.trial, time.monotonic() + built.trial.limits.trial - built.worker_s
 
     def ask(command: Command[Reply]) -> Reply:
         with context.wall_time.spent_on("check"):
             return worker.ask(command, deadline - time.monotonic(), trial.limits.memory)
 
+    def found() -> tuple[Finding, ...]:
+        return (*built.findings, *worker.take_findings())
+
     context.on_stage(trial, "load")
     try:
         loaded = ask(Load(trial))
     except WorkerError as error:
-        return Checked(built, failure=_failure("load", error))
+        return Checked(built, findings=found(), failure=_failure("load", error))
     context.on_stage(trial, "check")
     try:
         figures = ask(RunChecks(trial))
     except WorkerError as error:
-        return Checked(built, loaded, failure=_failure("check", error))
+        return Checked(built, loaded, findings=found(), failure=_failure("check", error))
     context.wall_time.add("reference", figures.reference_s)
-    return Checked(built, loaded, figures, _nonconforming(figures))
+    return Checked(built, loaded, figures, found(), _nonconforming(figures))
 
 
 def build_and_check_trial(
@@ -132,7 +138,7 @@ def not_checked(examined: Examined) -> Checked:
 
 def not_sampled(checked: Checked) -> Sampled:
     """The value of a trial that is not sampled: it failed, or was only checked."""
-    return Sampled(checked, failure=checked.failure)
+    return Sampled(checked, findings=checked.findings, failure=checked.failure)
 
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:

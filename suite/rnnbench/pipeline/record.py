@@ -108,6 +108,7 @@ def record_of(
         metrics=_metrics(sampled),
         floor=_floor(sampled, measured, timing.latency.get("bound")),
         artifact=checked.artifact,
+        findings=tuple(dict.fromkeys((*sampled.findings, *measured.findings))),
         environment=_environment(sampled, measured),
     )
 

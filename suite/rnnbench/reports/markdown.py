@@ -14,7 +14,7 @@ from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
-from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
+from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
@@ -54,9 +54,8 @@ def table(content: Table) -> Markdown:
 def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> Iterator[str]:
     cases = ", ".join(dict.fromkeys(entry.record.case for entry in view.entries))
     yield Markdown("# {}").format(cases or "No trials")
-    for warning in (*view.warnings, disturbance_warning(view)):
-        if warning:
-            yield Markdown("> **Warning:** {}").format(warning)
+    for warning in (*view.warnings, *measurement_warnings(view)):
+        yield Markdown("> **Warning:** {}").format(warning)
     yield Markdown("## The answer")
     yield _outcomes(view)
     for workload, entries in view.workloads.items():

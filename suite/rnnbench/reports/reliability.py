@@ -7,10 +7,14 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
-from rnnbench.results import Entry, Latency, View
+from rnnbench.results import LAYOUT, Entry, Latency, View
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which a report warns: fewer hardly move a median over blocks."""
+PAIRS = 2
+"""Least number of processes that must agree that the bound path is slower than the public one."""
+NAMED = 3
+"""Programs that a warning names."""
 TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
@@ -22,6 +26,39 @@ def reliability_sentences(view: View) -> tuple[str, ...]:
     if lines:
         lines.append(f"{'; '.join(_circumstances(view, latencies))}.")
     return tuple(lines)
+
+
+def measurement_warnings(view: View) -> tuple[str, ...]:
+    """What a reader must know before relying on a run's latencies."""
+    return tuple(warning for warning in (disturbance_warning(view), slow_bound_warning(view)) if warning)
+
+
+def slow_bound_warning(view: View) -> str | None:
+    """A warning where the bound path, which does less, is slower than the public one in every process."""
+    slower = sorted(
+        ((_excess(entry), entry) for entry in view.entries if entry.ranked and not entry.shares and _excess(entry) > 0),
+        key=lambda item: -item[0],
+    )
+    if not slower:
+        return None
+    named = ", ".join(
+        f"{e.target} {e.strategy} at chunk {e.chunk_label} (+{excess:.0%})" for excess, e in slower[:NAMED]
+    )
+    more = f" and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
+    return (
+        f"the bound path is slower than the public path in every process of {named}{more}. It does less, so one of the "
+        f"two is measured under other conditions: do not rely on the difference between them"
+    )
+
+
+def _excess(entry: Entry) -> float:
+    """By how much the slowest public process is faster than the fastest bound one, relatively; 0 where it is not."""
+    if entry.bound is None or entry.public is None:
+        return 0.0
+    bound, public = entry.bound.process_medians, entry.public.process_medians
+    if min(len(bound), len(public)) < PAIRS:
+        return 0.0
+    return float(max(0.0, min(bound) / max(public) - 1 - LAYOUT))
 
 
 def disturbance_warning(view: View) -> str | None:

@@ -12,7 +12,7 @@ from rnnbench.reports import findings, units
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
-from rnnbench.reports.reliability import disturbance_warning, reliability_sentences
+from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
@@ -38,9 +38,8 @@ def print_summary(run: Run, console: Console) -> None:
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
         show(console, sentence)
-    for warning in (*shown.warnings, disturbance_warning(shown)):
-        if warning:
-            show(console, f"warning: {warning}", style="yellow")
+    for warning in (*shown.warnings, *measurement_warnings(shown)):
+        show(console, f"warning: {warning}", style="yellow")
 
 
 def _legend(shown: View, wide: bool) -> str:

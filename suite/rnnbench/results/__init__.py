@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.finding import Finding, FindingKind
     from rnnbench.results.fits import (
         LEAST_POINTS,
         TELLING_POINTS,
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.ranking import RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
+    from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
+        NO_ANSWER,
         SCHEMA,
         Anchor,
         CheckResult,
@@ -94,6 +96,10 @@ _NAMES = {
         "OutcomeChange",
         "compare_runs",
     ),
+    "finding": (
+        "Finding",
+        "FindingKind",
+    ),
     "fits": (
         "CallCost",
         "Estimate",
@@ -118,6 +124,7 @@ _NAMES = {
     ),
     "model": ("FrozenModel",),
     "ranking": (
+        "LAYOUT",
         "Place",
         "RATIO_CONFIDENCE",
         "Ranking",
@@ -133,6 +140,7 @@ _NAMES = {
         "Environment",
         "ExpectedFailureResult",
         "FAILURES",
+        "NO_ANSWER",
         "LatencyFloor",
         "MemoryUse",
         "Outcome",
@@ -203,8 +211,10 @@ __all__ = [
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
+    "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
+    "NO_ANSWER",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
@@ -229,6 +239,8 @@ __all__ = [
     "Estimate",
     "ExpectedFailureResult",
     "Family",
+    "Finding",
+    "FindingKind",
     "FrozenModel",
     "Growth",
     "Judgement",

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from rnnbench.results.identity import fingerprint
-from rnnbench.results.record import Record
+from rnnbench.results.record import NO_ANSWER, Record
 from rnnbench.results.run_info import RunInfo
 
 Value = str | float | int | bool | None
@@ -159,7 +159,7 @@ def _anchor(name: str, record: Record, info: RunInfo) -> Value:
 
 
 def _checks(record: Record) -> list[str]:
-    return [name for name, check in record.conformance.items() if check.verdict != "not-applicable"]
+    return [name for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
 
 
 def _failed(record: Record) -> list[str]:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
+from rnnbench.results.finding import Finding
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
 
@@ -58,8 +59,11 @@ class SupportResult(FrozenModel):
     upstream: str = ""
 
 
-CheckVerdict = Literal["pass", "fail", "chaotic", "not-applicable"]
-"""`chaotic`: passed up to the step from which the reference itself diverges."""
+CheckVerdict = Literal["pass", "fail", "chaotic", "not-applicable", "too-short"]
+"""`chaotic`: passed up to the step from which the reference itself diverges. `too-short`: nothing was wrong until the
+check's time was over, and that was too soon to mean anything: it has neither passed nor failed."""
+NO_ANSWER: frozenset[CheckVerdict] = frozenset({"not-applicable", "too-short"})
+"""Verdicts of checks that did not answer their question."""
 
 
 class CheckResult(FrozenModel):
@@ -196,6 +200,8 @@ class Record(FrozenModel):
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further figures, under the names that `measure/metrics.py` declares."""
     artifact: Artifact | None = None
+    findings: tuple[Finding, ...] = ()
+    """What the suite saw that contradicts the adapter or the program."""
     environment: Environment
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -211,6 +217,11 @@ class Record(FrozenModel):
     def latency(self, path: str) -> Latency | None:
         """Of the path with this name; None where it was not sampled."""
         return self.timing.latency.get(path)
+
+    @property
+    def not_believed(self) -> str:
+        """Why its figures are not believed; empty where they are."""
+        return "; ".join(finding.detail for finding in self.findings if finding.disbelieved)
 
     @property
     def fails_as_expected(self) -> bool:

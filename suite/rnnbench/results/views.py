@@ -82,8 +82,13 @@ class Entry:
 
     @property
     def ranked(self) -> bool:
-        """Whether its latency may be ranked: it was measured, and the program passed its checks."""
-        return self.conforming and self.bound is not None
+        """Whether its latency may be ranked: it was measured and is believed, and the program passed its checks."""
+        return self.conforming and self.bound is not None and not self.not_believed
+
+    @property
+    def not_believed(self) -> str:
+        """Why its figures are not believed; empty where they are."""
+        return self.record.not_believed or (self.measured.not_believed if self.measured else "")
 
     @property
     def conforming(self) -> bool:

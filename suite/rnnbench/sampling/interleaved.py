@@ -116,7 +116,7 @@ class InterleavedSampling:
                 self._floor.sample(workers)
                 for turn in turns:
                     self._context.on_stage(turn.sampling.trial, doing)
-                    for path in turn.running():
+                    for path in shuffled.sample(running := turn.running(), len(running)):
                         _take_turn(turn, path)
             for worker in workers:
                 for sampling in worker.trials:

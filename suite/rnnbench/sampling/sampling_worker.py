@@ -128,7 +128,9 @@ class SamplingWorker:
             with self._context.wall_time.spent_on(purpose):
                 reply = self._ask_within_limits(self._process, sampling, command)
             self._process.pause()
+            sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
+            sampling.note_findings(self._process.take_findings())
             sampling.fail(error)
             self.trials.remove(sampling)
             if not error.alive:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, GrowthStep
-from rnnbench.results import CheckResult
+from rnnbench.results import CheckResult, Finding
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
     Checked,
@@ -35,6 +35,7 @@ class TrialSampling:
         self.state_copies: list[Block] = []
         self._timed: CheckResult | None = None
         self._state: SampledState | None = None
+        self._findings: list[Finding] = []
         self._growth: dict[str, list[tuple[GrowthStep, ...]]] = {}
 
     @property
@@ -47,6 +48,10 @@ class TrialSampling:
 
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
+
+    def note_findings(self, findings: Iterable[Finding]) -> None:
+        """What was found while its worker carried out a command for it."""
+        self._findings += findings
 
     def note_timed(self, result: CheckResult) -> None:
         """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial."""
@@ -75,6 +80,7 @@ class TrialSampling:
             state_copies=tuple(self.state_copies),
             dispatch_floor=floor,
             roof=roof,
+            findings=(*checked.findings, *self._findings),
             failure=self.failure,
         )
 

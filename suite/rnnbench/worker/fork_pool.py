@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from rnnbench.results import Finding
 from rnnbench.stages import ImportFigures
 from rnnbench.worker.commands import EndFork, Fork
 from rnnbench.worker.launcher import START_LIMIT_S, WorkerError, WorkerProcess
@@ -68,6 +69,10 @@ class ForkedWorker:
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """As `WorkerProcess.ask`. Raises WorkerError."""
         return self._guarded(lambda: self._parent.process.ask(command, timeout, memory))
+
+    def take_findings(self) -> tuple[Finding, ...]:
+        """As `WorkerProcess.take_findings`."""
+        return self._parent.process.take_findings()
 
     def close(self) -> None:
         """End the child, and the parent too where it died with the child."""

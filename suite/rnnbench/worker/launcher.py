@@ -19,7 +19,7 @@ from typing import Generic, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from rnnbench.outside_text import describe_error, read_tail, safe_text
-from rnnbench.results import Outcome
+from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
@@ -94,6 +94,7 @@ class WorkerProcess(Generic[Ready]):
         self._start = start
         self._mark = f"{SUITE}-{uuid.uuid4().hex}"
         self._oom_kills = OomKills()
+        self._findings: list[Finding] = []
         supervise()
         with theirs, self._log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -132,6 +133,11 @@ class WorkerProcess(Generic[Ready]):
             self._fail("timed-out", f"it read no command within {timeout:.4g} s; killed")
         return self._reply(command, deadline, timeout, memory)
 
+    def take_findings(self) -> tuple[Finding, ...]:
+        """What was found since the last call of this method."""
+        taken, self._findings = tuple(self._findings), []
+        return taken
+
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
         self._signal(signal.SIGSTOP)
@@ -158,12 +164,13 @@ class WorkerProcess(Generic[Ready]):
         except LineTooLongError:
             self._fail("crashed", "its reply is longer than any reply may be; killed")
         try:
-            reply = decode_reply(line, command)
+            answer = decode_reply(line, command)
         except BAD_MESSAGE as error:
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
-        if isinstance(reply, Failed):
-            self._raise_failed(reply)
-        return reply
+        self._findings += answer.findings
+        if isinstance(answer.reply, Failed):
+            self._raise_failed(answer.reply)
+        return answer.reply
 
     def _raise_failed(self, failed: Failed) -> NoReturn:
         """A failure that the worker told of. Where a process of a compiler was killed for memory, that is its cause."""

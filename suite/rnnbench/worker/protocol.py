@@ -7,13 +7,14 @@ command with one reply, or with `Failed`. To add a command, write its dataclass 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
 from rnnbench.outside_text import safe_text
-from rnnbench.results import Outcome
+from rnnbench.results import Finding, Outcome
 
 Reply = TypeVar("Reply")
 BAD_MESSAGE = (ValueError, KeyError, TypeError, RecursionError)
@@ -55,22 +56,30 @@ def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Comm
     return command
 
 
-def encode_reply(reply: object) -> bytes:
-    """One line of JSON: {"reply": …}, or {"failed": …}."""
+@dataclass(frozen=True)
+class Answer(Generic[Reply]):
+    """What a worker answers to a command: its reply, and what was found while it carried the command out."""
+
+    reply: Reply | Failed
+    findings: tuple[Finding, ...] = ()
+
+
+def encode_reply(reply: object, findings: Sequence[Finding] = ()) -> bytes:
+    """One line of JSON: {"reply": …, "findings": […]}, or {"failed": …, "findings": […]}."""
     kind = "failed" if isinstance(reply, Failed) else "reply"
-    return json.dumps({kind: _adapter(type(reply)).dump_python(reply, mode="json")}).encode()
+    message = {kind: _adapter(type(reply)).dump_python(reply, mode="json")}
+    return json.dumps({**message, "findings": [finding.model_dump(mode="json") for finding in findings]}).encode()
 
 
-def decode_reply(line: bytes, command: Command[Reply]) -> Reply | Failed:
+def decode_reply(line: bytes, command: Command[Reply]) -> Answer[Reply]:
     """Raises one of `BAD_MESSAGE`; pydantic's ValidationError where the reply is not of the command's type."""
     message = json.loads(line)
     if not isinstance(message, dict):
         raise TypeError(f"{type(message).__name__} instead of an object")
+    findings = _adapter(tuple[Finding, ...]).validate_python(message.get("findings", ()))
     if "failed" in message:
-        failed: Failed = _adapter(Failed).validate_python(message["failed"])
-        return failed
-    reply: Reply = _adapter(_reply_type(type(command))).validate_python(message["reply"])
-    return reply
+        return Answer(_adapter(Failed).validate_python(message["failed"]), findings)
+    return Answer(_adapter(_reply_type(type(command))).validate_python(message["reply"]), findings)
 
 
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}

@@ -7,14 +7,14 @@ import select
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from rnnbench.backends import AdapterError, BuildError
 from rnnbench.outside_text import describe_error
-from rnnbench.results import Outcome
+from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
 
@@ -43,16 +43,21 @@ def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], obje
     return decode_command(line, {command.__name__: command for command in commands})
 
 
-def serve(channel: Channel, handlers: Handlers, last: type[Command[Any]] | None = None) -> None:
+def serve(
+    channel: Channel,
+    handlers: Handlers,
+    last: type[Command[Any]] | None = None,
+    take_findings: Callable[[], Sequence[Finding]] = tuple,
+) -> None:
     """Carry out commands until the channel closes, or until one of type `last` is done.
 
-    Raises ChannelClosedError.
+    `take_findings` gives what was found during the command, and is called once after each. Raises ChannelClosedError.
     """
     while True:
         command = receive_command(channel, handlers)
         reply = attempt(partial(handlers[type(command)], command), "run-failed")
         if reply is not None:
-            channel.send(encode_reply(reply))
+            channel.send(encode_reply(reply, take_findings()))
         _flush()
         if last is not None and isinstance(command, last):
             return

@@ -8,14 +8,13 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import cycle
 from typing import NoReturn
 
 import psutil
 
 from rnnbench.backends import Backend, Program, check_program, find
 from rnnbench.cases import Trial
-from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
+from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath, run_checks, worst
 from rnnbench.measure import (
     PATHS,
     Block,
@@ -30,7 +29,7 @@ from rnnbench.measure import (
     sample_block,
 )
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult
+from rnnbench.results import CheckResult, Finding
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
@@ -45,28 +44,28 @@ FIRST_CALLS = 16
 
 
 class PreparedProgram:
-    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
+    """A program ready to be sampled: its bound path, and the public path on a session of its own."""
 
     def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
         self.timed = TimedPath(program.open(), reference)
-        self._session = program.open()
-        step, next_chunk = self._session.step, cycle(reference.ring).__next__
-
-        def public() -> None:
-            step(next_chunk())
-
+        self.public = PublicPath(program.open(), reference)
         bound = self.timed.bound
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(public, _do_nothing, evict),
+            "public": TimedCall(self.public.timed_call, _do_nothing, evict),
         }
+
+    def verify(self) -> CheckResult:
+        """Check what the timed calls of both paths came to."""
+        return worst(self.timed.verify(), self.public.verify())
 
     def timed_call(self, path: LatencyPath) -> TimedCall:
         return self._calls[path.entry]
 
     def copy_state(self) -> None:
         """The state's round trip through NumPy, there and back again."""
-        self._session.set_state(self._session.get_state())
+        session = self.public.session
+        session.set_state(session.get_state())
 
 
 class TrialWorker:
@@ -83,6 +82,12 @@ class TrialWorker:
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
+        self._findings: list[Finding] = []
+
+    def take_findings(self) -> tuple[Finding, ...]:
+        """What was found since the last call of this method."""
+        taken, self._findings = tuple(self._findings), []
+        return taken
 
     @property
     def handlers(self) -> Handlers:
@@ -126,7 +131,9 @@ class TrialWorker:
             check_program(self._backend.name, program, request)
             return BuildFigures("cached") if program.cached else figures
 
-        figures = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"))
+        answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
+        self._findings += answer.findings
+        figures = answer.reply
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
         return figures
 
@@ -168,7 +175,7 @@ class TrialWorker:
         program, reference = self._program(command.trial), self._reference(command.trial)
         prepared = PreparedProgram(program, reference, self._evict)
         self._prepared[command.trial.id] = prepared
-        return prepared.timed.verify()
+        return prepared.verify()
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -180,6 +187,7 @@ class TrialWorker:
         self._growth.begin()
         if path.entry == "public":
             block = path.sample(call, command.plan)
+            prepared.public.called(block.calls)
         else:
             prepared.timed.start()
             with self._threads[trial.id].watched():
@@ -202,7 +210,7 @@ class TrialWorker:
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
         return commands.Verified(
-            timed=self._prepared[trial.id].timed.verify(),
+            timed=self._prepared[trial.id].verify(),
             state=_worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
@@ -260,9 +268,10 @@ def main() -> None:
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
     _hold_to(start.affinity)
-    channel.send(encode_reply(imports))
+    channel.send(encode_reply(imports, worker.take_findings()))
     with suppress(ChannelClosedError):
-        serve(channel, {**worker.handlers, commands.Fork: _Forking(channel, worker)})
+        handlers: Handlers = {**worker.handlers, commands.Fork: _Forking(channel, worker)}
+        serve(channel, handlers, take_findings=worker.take_findings)
 
 
 class _Forking:
@@ -300,7 +309,7 @@ class _Forking:
         status = 0
         try:
             self._channel.send(encode_reply(Done()))
-            serve(self._channel, self._worker.handlers, last=commands.EndFork)
+            serve(self._channel, self._worker.handlers, commands.EndFork, self._worker.take_findings)
             os.write(tell_served, b".")
         except ChannelClosedError:
             pass
