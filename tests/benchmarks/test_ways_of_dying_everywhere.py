@@ -44,7 +44,9 @@ def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, timed, tmp_pat
     dying, mistakes, began = deaths(stage), [], time.monotonic()
     for first in range(0, len(dying), TOGETHER):
         together = dying[first : first + TOGETHER]
-        mistakes += die_together(together, tmp_path / str(first), timed=timed).mistakes(together)
+        wrong = die_together(together, tmp_path / str(first), timed=timed).mistakes(together)
+        print("".join(f"\n  {line}" for line in wrong), end="", flush=True)
+        mistakes += wrong
     how = "run" if timed else "check"
     print(f"\n{how}, {stage}: {len(dying)} ways, {len(mistakes)} mistakes, {time.monotonic() - began:.0f} s")
-    assert not mistakes, "\n".join(mistakes)
+    assert not mistakes

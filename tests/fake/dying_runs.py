@@ -35,9 +35,9 @@ GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)
 """For ways that take memory."""
 PATIENT = Limits(build=120.0, trial=120.0)
 """For all other ways, and for healthy trials: on a slow machine, too, they come to their own end."""
-START_S = 4.0
+START_S = 20.0
 """Longest start of a worker whose import hangs."""
-MEASURE = Measure(budget=0.4, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
+MEASURE = Measure(budget=0.2, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
 IGNORED = ("import", "bound", "public", "cold", "paced")
 """Stages in which nobody looks at what a call returns."""
 
