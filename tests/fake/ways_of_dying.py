@@ -300,6 +300,8 @@ FATAL = (
 
 def _signalled(number: int) -> Way:
     def does() -> None:
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)  # A process that `nohup` started ignores SIGHUP.
         os.kill(os.getpid(), number)
         time.sleep(FOREVER_S)
 
@@ -532,8 +534,8 @@ def handles_signals() -> Any:
 
 
 @way(Kind.SURVIVES)
-def dumps_its_stack() -> Any:
-    faulthandler.dump_traceback_later(0.01, repeat=True, file=2)
+def leaves_a_watchdog() -> Any:
+    faulthandler.dump_traceback_later(FOREVER_S, exit=True, file=2)
     return go_on
 
 

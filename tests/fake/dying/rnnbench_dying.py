@@ -5,18 +5,17 @@ A route is a stage and one of the ways in `ways_of_dying`. The route `honest` do
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from honest_adapter import HonestBound, HonestProgram, HonestSession
+from honest_adapter import HonestBound, HonestSession
+from rnnbench_fake import FakeBackend
 from ways_of_dying import WAYS, GoOn, go_on
 
 from rnnbench.backends.base import Arrays, Probe, Request, Support
-from rnnbench.backends.shared import of_one_step
 
 WORKER_STAGES = {
     "build": "Build",
@@ -68,7 +67,7 @@ class _Dying:
         return WAYS[self._way].does()
 
 
-class DyingBackend:
+class DyingBackend(FakeBackend):
     name = "dying"
 
     def probe(self) -> Probe:
@@ -92,27 +91,19 @@ class DyingBackend:
             WAYS[way].does()
 
     def build(self, request: Request, cache: Path) -> Any:
-        digest = hashlib.sha256(repr((request.route, request.model, request.strategy)).encode()).hexdigest()
-        artifact = cache / f"dying-{digest[:16]}"
-        cached = artifact.exists()
-        if not cached:
-            cache.mkdir(parents=True, exist_ok=True)
-            artifact.write_text("compiled")
         dying = _Dying(request.route)
         odd = dying("build")
         if not isinstance(odd, GoOn):
             return odd
-        return DyingProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache), dying)
+        program = super().build(request, cache)
+        program.dying = dying
+        program.open = lambda: _open(program)
+        return program
 
 
-class DyingProgram(HonestProgram):
-    def __init__(self, *arguments: Any) -> None:
-        *arguments, self.dying = arguments
-        super().__init__(*arguments)
-
-    def open(self) -> Any:
-        odd = self.dying("load")
-        return DyingSession(self) if isinstance(odd, GoOn) else odd
+def _open(program: Any) -> Any:
+    odd = program.dying("load")
+    return DyingSession(program) if isinstance(odd, GoOn) else odd
 
 
 class DyingSession(HonestSession):
