@@ -26,7 +26,7 @@ SOONEST_S = 0.3
 
 def start(folder: Path, *arguments: str, code: str = "", **options: Any) -> subprocess.Popen[str]:
     """The command in a process of its own, after `code`."""
-    program = f"{code}\nfrom rnnbench.cli import main\nmain()"
+    program = f"{code}\nfrom rnnbench.__main__ import main\nmain()"
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         cwd=folder,

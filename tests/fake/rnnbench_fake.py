@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib
+import itertools
 import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from honest_adapter import HonestBound, HonestProgram, HonestSession
@@ -52,6 +54,11 @@ ROUTES = (
     "check-exits",
     "check-closes-its-descriptors",
 )
+HANGS_IN = "hangs-in-"
+"""Routes whose worker hangs in one of its commands, or in one latency path."""
+HANGING_COMMANDS = ("import_framework", "load", "prepare", "sample_state_copy", "verify")
+HANGING_PATHS = ("bound", "public", "cold", "paced")
+ROUTES += tuple(HANGS_IN + where for where in (*HANGING_COMMANDS, *HANGING_PATHS))
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
 """Variables that make one environment differ from another."""
 CONVERTER = "tabnanny"
@@ -92,7 +99,10 @@ class FakeBackend:
         return Support("native", environment={"RNNBENCH_FAKE": request.route})
 
     def load(self) -> None:
-        assert os.environ["RNNBENCH_FAKE"], "the environment that `support` asks for is there before the worker starts"
+        route = os.environ["RNNBENCH_FAKE"]
+        assert route, "the environment that `support` asks for is there before the worker starts"
+        if route.startswith(HANGS_IN):
+            _hang_in(route.removeprefix(HANGS_IN))
 
     def build(self, request: Request, cache: Path) -> FakeProgram:
         digest = hashlib.sha256(
@@ -112,6 +122,29 @@ class FakeBackend:
         if wrong := WRONG_ARTIFACTS.get(request.route):
             program.artifact = program.artifact.model_copy(update=wrong)
         return program
+
+
+def _hang_in(where: str) -> None:
+    """From here on, the worker hangs there. Only a worker has its module."""
+    from rnnbench.worker.trial_worker import TrialWorker
+
+    if where == "import_framework":
+        _hang()
+    method = where if where in HANGING_COMMANDS else "sample_path"
+    carried_out = getattr(TrialWorker, method)
+
+    def hangs(worker: TrialWorker, command: Any) -> object:
+        if getattr(command, "path", where) == where:
+            _hang()
+        return carried_out(worker, command)
+
+    setattr(TrialWorker, method, hangs)
+
+
+def _hang() -> None:
+    """Ask for no signal, and never let go of the interpreter's lock."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sum(itertools.repeat(0))
 
 
 class AbsentBackend(FakeBackend):

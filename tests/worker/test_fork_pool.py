@@ -61,9 +61,11 @@ def test_a_child_whose_program_asked_to_exit_is_not_used_again(start):
     worker = ForkedWorker(parent)
     worker.ready()
     worker.ask(Build(trial), LIMIT_S)
+    process = psutil.Process(parent.process._process.pid)
     with pytest.raises(WorkerError, match="asked the interpreter to exit: SystemExit: enough") as raised:
         worker.ask(RunChecks(trial), LIMIT_S)
     assert (raised.value.outcome, raised.value.alive) == ("crashed", False)
+    assert ended([process])
     worker.close()
     assert parent.is_closed
 

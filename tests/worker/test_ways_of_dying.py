@@ -90,7 +90,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, 
     worker = start(ANSWER_ONCE + "while True: line.sendall(b'x' * 65536)")
     worker._channel._max_line = 8 << 20
     before = psutil.Process().memory_info().rss
-    error = failure(worker)
+    error = failure(worker, 10)
     assert (error.outcome, error.reason) == ("crashed", "its reply is longer than any reply may be; killed")
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
@@ -137,15 +137,26 @@ DAEMON = (
 )
 
 
-@pytest.mark.parametrize("end", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSEGV)"], ids=["killed", "dies"])
-def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, end):
-    """A daemon: in a session of its own, and a child of nobody's that the worker could tell of."""
+ORPHAN = "from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("", "time.sleep(60)"), ("", "os.kill(os.getpid(), signal.SIGSEGV)"), (ORPHAN, "time.sleep(60)")],
+    ids=["killed", "dies", "killed, adopted without a mark"],
+)
+def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin, end):
+    """A daemon: in a session of its own, and a child of nobody's. It has the worker's mark, or the worker adopts it.
+
+    A daemon without a mark whose worker has died is out of reach.
+    """
     number = tmp_path / "daemon.pid"
+    environment = "env={'PATH': '/bin'}" if begin else ""
     script = (
-        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}])\n"
+        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}], {environment})\n"
         f"while not os.path.exists({str(number)!r}) or not open({str(number)!r}).read(): time.sleep(0.01)\n"
     )
-    failure(start(ANSWER_ONCE + script + end), 5)
+    failure(start(ANSWER_ONCE + begin + script + end), 2)
     daemon = int(number.read_text())
     assert not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)])
 
@@ -217,12 +228,16 @@ def test_a_log_is_read_at_its_end_only(start):
 
 @pytest.mark.parametrize("module", ["rnnbench.worker", "rnnbench.sampling.roof_worker"])
 def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, module):
-    """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it."""
+    """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it.
+
+    Nothing else ends the worker: this suite has no supervisor.
+    """
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from rnnbench.worker import Host, WorkerProcess\n"
+        "from rnnbench.worker import Host, WorkerProcess, launcher\n"
         "from rnnbench.worker.commands import EndFork\n"
+        "launcher.supervise = lambda: None\n"
         f"worker = WorkerProcess({module!r}, EndFork(), Host(Path(sys.argv[1]), dict()))\n"
         "print(worker._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
