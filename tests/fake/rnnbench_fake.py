@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faulty_leavings import flush_denormals
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
 from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
@@ -53,6 +54,9 @@ ROUTES = (
     "check-ends-the-process",
     "check-exits",
     "check-closes-its-descriptors",
+    "leaves-denormals-flushed",
+    "leaves-errors-raised",
+    "sample-leaks-descriptors",
 )
 HANGS_IN = "hangs-in-"
 """Routes whose worker hangs in one of its commands, or in one latency path."""
@@ -198,6 +202,7 @@ class FakeSession(HonestSession):
     def __init__(self, program: HonestProgram) -> None:
         self._steps = 0
         self._grown: list[np.ndarray] = []
+        self.leaked: list[int] = []
         super().__init__(program)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -214,6 +219,10 @@ class FakeSession(HonestSession):
             os.closerange(3, 256)
         if route == "check-grows":
             self._grown.append(np.ones(16 << 20))
+        if route == "leaves-denormals-flushed":
+            flush_denormals()
+        if route == "leaves-errors-raised":
+            np.seterr(over="raise", invalid="raise", divide="raise", under="raise")
         y = super()._advance(x)
         if route == "wrong-third-step" and self._steps >= 2:
             y = y + np.float32(1e-3)
@@ -256,6 +265,8 @@ class FakeBound(HonestBound):
             raise SystemExit("enough")
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
+        if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:
+            self.session.leaked = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
         if self.timed and route == "sample-grows" and self.session.request.strategy.chunk == GROWING_CHUNK:
             self.grown += (np.ones(2 * HELD),)
         super().__call__()

@@ -16,6 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
+    from rnnbench.measure.descendants import SharedSegments, children_of_this_process, read_holdings
     from rnnbench.measure.disturbance import Disturbance
     from rnnbench.measure.fitness import Fitness, examine_machine
     from rnnbench.measure.imports import ImportClock
@@ -42,6 +43,11 @@ _NAMES = {
         "Evictor",
         "cache_sizes",
         "eviction_bytes",
+    ),
+    "descendants": (
+        "SharedSegments",
+        "children_of_this_process",
+        "read_holdings",
     ),
     "disturbance": ("Disturbance",),
     "fitness": (
@@ -115,11 +121,13 @@ __all__ = [
     "Roof",
     "RoofProbe",
     "Setting",
+    "SharedSegments",
     "ThreadTimes",
     "TimedCall",
     "WallTime",
     "WarmUp",
     "cache_sizes",
+    "children_of_this_process",
     "describe_machine",
     "describe_seconds",
     "drift_of",
@@ -130,6 +138,7 @@ __all__ = [
     "interval_of",
     "overall_median",
     "process_medians",
+    "read_holdings",
     "read_metrics",
     "requested",
     "resident_in_use",

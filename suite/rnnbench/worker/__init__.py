@@ -8,6 +8,7 @@
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     memory         what a worker has resident, seen from outside
+    process_state  what a command leaves changed in its process: named, put back, or the process is not used again
     supervisor     a process that ends what is left where the suite itself is killed
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 

@@ -8,7 +8,8 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 import psutil
 
@@ -36,6 +37,7 @@ from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
 
@@ -83,26 +85,34 @@ class TrialWorker:
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
         self._findings: list[Finding] = []
+        self._watch = ProcessWatch()
 
     def take_findings(self) -> tuple[Finding, ...]:
         """What was found since the last call of this method."""
-        taken, self._findings = tuple(self._findings), []
+        taken, self._findings = (*self._findings, *self._watch.take_findings()), []
         return taken
 
     @property
     def handlers(self) -> Handlers:
         return {
             commands.Build: self.build,
-            commands.Load: self.load,
-            commands.RunChecks: self.check,
-            commands.Prepare: self.prepare,
-            commands.SamplePath: self.sample_path,
-            commands.SampleStateCopy: self.sample_state_copy,
-            commands.Verify: self.verify,
+            commands.Load: self._watched(WatchedWork.LOAD, self.load),
+            commands.RunChecks: self._watched(WatchedWork.CHECK, self.check),
+            commands.Prepare: self._watched(WatchedWork.PREPARE, self.prepare),
+            commands.SamplePath: self._watched(WatchedWork.SAMPLE, self.sample_path),
+            commands.SampleStateCopy: self._watched(WatchedWork.SAMPLE, self.sample_state_copy),
+            commands.Verify: self._watched(WatchedWork.VERIFY, self.verify),
             commands.EndFork: self.end_fork,
         }
 
-    def import_framework(self) -> ImportFigures:
+    def _watched(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
+        """The handler, with the process compared before and after it. A build's process ends with the build."""
+        return lambda command: self._watch.around(work, command.trial.id, partial(handler, command))
+
+    def import_framework(self) -> ImportFigures | Failed:
+        return self._watch.around(WatchedWork.IMPORT, "", self._import_framework)
+
+    def _import_framework(self) -> ImportFigures:
         harness, start = memory.resident(), time.perf_counter()
         self._backend.load()
         return ImportFigures(harness, memory.resident(), time.perf_counter() - start)
@@ -139,6 +149,7 @@ class TrialWorker:
 
     def load(self, command: commands.Load) -> LoadFigures:
         memory.reset_peak()
+        finished = memory.children_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
             program = self._loaded(command.trial)
@@ -153,7 +164,7 @@ class TrialWorker:
         for _ in range(FIRST_CALLS - 1):
             bound()
         bound.sync()
-        run_peak, steady = memory.peak(), memory.resident()
+        run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
         session.close()
         return LoadFigures(
@@ -168,7 +179,7 @@ class TrialWorker:
 
     def check(self, command: commands.RunChecks) -> CheckResults:
         program, reference = self._program(command.trial), self._reference(command.trial)
-        results = dict(run_checks(program, reference))
+        results = dict(self._watch.explained(command.trial.id, run_checks(program, reference)))
         return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
