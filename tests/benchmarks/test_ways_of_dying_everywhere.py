@@ -9,14 +9,13 @@ import os
 import time
 
 import pytest
-from dying_runs import Death, die_together
+from dying_runs import SHARED, Death, die_together
 from ways_of_dying import WAYS, Kind
 
 TOGETHER = 20
 """Trials that die in one run. Those that die while they are sampled begin each other's worker anew."""
 CHECKED = ("import", "build", "load", "check")
 """Stages of `check` too. There, trials are forked children of one worker; in a run each has its own."""
-SAMPLED = ("prepare", "state-copy", "bound", "public", "cold", "paced", "verify")
 OF_THE_PROCESS = {"keyboard-interrupt", "address-space-limit"}
 """In the process of the suite: the user's own signal, and a limit of all that is in it."""
 IN_THE_SUITE = (Kind.RAISES, Kind.EXITS, Kind.NO_MEMORY, Kind.LIES)
@@ -37,9 +36,9 @@ def test_there_are_sixty_ways_or_more():
 
 
 @pytest.mark.parametrize("timed", [True, False], ids=["run", "check"])
-@pytest.mark.parametrize("stage", ["support", *CHECKED, *SAMPLED])
+@pytest.mark.parametrize("stage", ["support", *CHECKED, *SHARED])
 def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, timed, tmp_path):
-    if (SELECTED and stage not in SELECTED) or (stage in SAMPLED and not timed):
+    if (SELECTED and stage not in SELECTED) or (stage in SHARED and not timed):
         pytest.skip("not selected, or no stage of a check")
     dying, mistakes, began = deaths(stage), [], time.monotonic()
     for first in range(0, len(dying), TOGETHER):

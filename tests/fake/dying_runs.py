@@ -38,6 +38,8 @@ PATIENT = Limits(build=120.0, trial=120.0)
 START_S = 20.0
 """Longest start of a worker whose import hangs."""
 MEASURE = Measure(budget=0.2, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
+SHARED = ("prepare", "state-copy", "bound", "public", "cold", "paced", "verify")
+"""Stages in a process that holds other trials too. What leaves it unfit for them fails."""
 IGNORED = ("import", "bound", "public", "cold", "paced")
 """Stages in which nobody looks at what a call returns."""
 
@@ -55,7 +57,7 @@ def outcomes(way: str, stage: str) -> frozenset[str]:
         Kind.DIES: frozenset({"crashed"}),
         Kind.BREAKS_CHANNEL: frozenset({"crashed"}),
         Kind.HANGS: frozenset({"timed-out"}),
-        Kind.SURVIVES: frozenset({"ok"}),
+        Kind.SURVIVES: frozenset({"ok", "run-failed"} if stage in SHARED else {"ok"}),
         Kind.HARMS_ITSELF: any_failure | {"ok"},
         Kind.LIES: any_failure | ({"ok"} if stage in IGNORED else frozenset()),
     }

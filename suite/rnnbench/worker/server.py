@@ -58,7 +58,7 @@ def serve(
         reply = attempt(partial(handlers[type(command)], command), "run-failed")
         if reply is not None:
             channel.send(encode_reply(reply, take_findings()))
-        _flush()
+        flush_output()
         if last is not None and isinstance(command, last):
             return
 
@@ -99,7 +99,7 @@ def _log_traceback() -> None:
         traceback.print_exc()
 
 
-def _flush() -> None:
-    """As `_log_traceback`."""
+def flush_output() -> None:
+    """Write out what was printed, where the program has left the stream that it was printed to."""
     with suppress(BaseException):
         sys.stdout.flush()
