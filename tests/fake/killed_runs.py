@@ -55,11 +55,18 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
 
 
+def written(folder: Path) -> int:
+    """How many records are on the disk, also while more are written."""
+    return sum(path.read_bytes().count(b"\n") for path in _files(folder))
+
+
 @dataclass
 class Killed:
     """What a series of kills led to."""
 
     kills: int = 0
+    at_risk: int = 0
+    """Kills of a run that had records already."""
     runs: int = 0
     records: int = 0
     lost: int = 0
@@ -84,7 +91,9 @@ def kill_and_resume(
     while done.kills < kills:
         process = start(folder, *(("run", "--resume", "latest") if _unfinished(folder) else first))
         time.sleep(draw.uniform(SOONEST_S, latest_s))
-        done.kills += process.poll() is None
+        if process.poll() is None:
+            done.kills += 1
+            done.at_risk += _unfinished(folder) and written(folder) > 0
         process.kill()
         process.communicate()
         _count_what_outlived(folder, done)
