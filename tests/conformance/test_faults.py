@@ -49,4 +49,4 @@ def test_every_check_has_two_faults_that_it_is_there_for():
     found_by = Counter(fault.found_by for fault in FAULTS)
     assert {check.name for check in CHECKS} == set(found_by)
     assert min(found_by.values()) >= 2
-    assert len(FAULTS) >= 40
+    assert len(FAULTS) >= 180

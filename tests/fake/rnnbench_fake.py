@@ -37,6 +37,7 @@ ROUTES = (
     "wrong-third-step",
     "wrong-bound",
     "wrong-once-timed",
+    "wrong-public-once-timed",
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
@@ -199,6 +200,8 @@ class FakeProgram(HonestProgram):
 class FakeSession(HonestSession):
     """Does what its route is named for, in the public path."""
 
+    timed = False
+
     def __init__(self, program: HonestProgram) -> None:
         self._steps = 0
         self._grown: list[np.ndarray] = []
@@ -226,6 +229,9 @@ class FakeSession(HonestSession):
         y = super()._advance(x)
         if route == "wrong-third-step" and self._steps >= 2:
             y = y + np.float32(1e-3)
+        self.timed = self.timed or not gc.isenabled()
+        if self.timed and route == "wrong-public-once-timed":
+            y = y * np.float32(1.001)
         self._steps += len(x)
         return y
 

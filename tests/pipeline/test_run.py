@@ -42,6 +42,7 @@ def mixed(tmp_path_factory):
         "wrong-third-step": "nonconforming",
         "wrong-bound": "nonconforming",
         "wrong-once-timed": "nonconforming",
+        "wrong-public-once-timed": "nonconforming",
         "sample-segfaults": "crashed",
         "sample-raises": "run-failed",
     }
@@ -100,9 +101,11 @@ def test_a_wrong_number_is_found_at_any_step_on_either_path_and_in_timed_calls(m
     _, records, _ = mixed
     assert records["wrong-third-step", "looped"].conformance["values"].verdict == "fail"
     assert records["wrong-bound", "looped"].conformance["bound"].verdict == "fail"
-    late = records["wrong-once-timed", "looped"]
-    assert late.conformance["bound"].verdict == "pass"
-    assert late.conformance["timed"].verdict == "fail"
+    for route, where in (("wrong-once-timed", "calls: off"), ("wrong-public-once-timed", "on the public path")):
+        late = records[route, "looped"].conformance
+        assert late["values"].verdict == late["bound"].verdict == "pass"
+        assert late["timed"].verdict == "fail"
+        assert where in late["timed"].detail
 
 
 def test_no_figures_come_from_a_trial_that_died(mixed):
