@@ -13,6 +13,7 @@ import itertools
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from faulty_leavings import flush_denormals
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
-from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
+from rnnbench.backends.base import Arrays, BuildError, Probe, ProgramFiles, Request, Support
 from rnnbench.backends.shared import of_one_step
 
 ROUTES = (
@@ -41,6 +42,8 @@ ROUTES = (
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
+    "sample-slows-the-clock",
+    "sample-turns-the-clock-back",
     "sample-grows",
     "holds-much",
     "support-exits",
@@ -51,6 +54,7 @@ ROUTES = (
     "build-returns-none",
     "build-hoists-too-much",
     "build-is-negative",
+    "build-is-of-no-form",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
     "check-exits",
@@ -70,8 +74,15 @@ CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-hoists-too-much": {"hoisted": 5},
     "build-is-negative": {"nbytes": -1},
+    "build-is-of-no-form": {"lowered": "vectorised 4"},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
+CLOCKS: dict[str, Callable[[int, int], int]] = {
+    "sample-slows-the-clock": lambda reading, passed: passed // 20,
+    "sample-turns-the-clock-back": lambda reading, passed: passed - 5_000_000 * (reading % 2),
+}
+"""What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
+passed."""
 HELD = 8 << 20
 """Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
 
@@ -118,10 +129,11 @@ class FakeBackend:
         if not cached:
             _compile(request.route)
             cache.mkdir(parents=True, exist_ok=True)
-            artifact.write_text("compiled")
+            artifact.write_text(digest)
         elif request.route == "load-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
         program = FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+        program.files = ProgramFiles((artifact,))
         if request.route == "build-returns-none":
             return None  # type: ignore[return-value]
         if wrong := WRONG_ARTIFACTS.get(request.route):
@@ -184,6 +196,13 @@ def _compile(route: str) -> None:
         os._exit(0)
     if route == "build-segfaults":
         os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _replace_clock(shown: Callable[[int, int], int]) -> None:
+    real, readings = time.perf_counter_ns, itertools.count()
+    if real.__module__ == "time":
+        since = real()
+        time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
 
 
 class FakeProgram(HonestProgram):
@@ -269,6 +288,8 @@ class FakeBound(HonestBound):
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
+        if self.timed and route in CLOCKS:
+            _replace_clock(CLOCKS[route])
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
         if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:

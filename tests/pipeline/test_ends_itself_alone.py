@@ -24,6 +24,7 @@ WAYS = {
     ),
     "build-hoists-too-much": ("run-failed", "hoisted 5, which is not in 1..4"),
     "build-is-negative": ("run-failed", "its artifact has -1 bytes"),
+    "build-is-of-no-form": ("run-failed", "its artifact is lowered 'vectorised 4'"),
     "build-is-of-unknown-origin": ("run-failed", "returned no valid answer from build: origin: Input should be"),
     "check-exits": ("crashed", "asked the interpreter to exit: SystemExit: enough"),
     "check-ends-the-process": ("crashed", "exited with status 0"),

@@ -53,6 +53,7 @@ def properties(record: Record) -> list[tuple[str, object]]:
         "origin": record.artifact.origin if record.artifact else "",
         "rnnbench": record.rnnbench,
     }
+    texts["not_believed"] = record.not_believed
     texts |= {f"version.{name}": version for name, version in record.version.items()}
     for name, figure in record.conformance.items():
         texts[f"check.{name}"] = figure.verdict

@@ -16,6 +16,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
+    from rnnbench.results.claims import Claim, Contradiction, contradictions
     from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import (
         COMPARED_PATHS,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
+    from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
@@ -84,6 +86,11 @@ _NAMES = {
         "OperationStage",
         "Origin",
     ),
+    "claims": (
+        "Claim",
+        "Contradiction",
+        "contradictions",
+    ),
     "columns": (
         "Column",
         "Value",
@@ -121,6 +128,11 @@ _NAMES = {
         "append_record",
         "unwritable",
         "write_info",
+    ),
+    "lowered_form": (
+        "LoweredForm",
+        "is_lowered_form",
+        "parse_lowered",
     ),
     "model": ("FrozenModel",),
     "ranking": (
@@ -230,9 +242,11 @@ __all__ = [
     "CallCost",
     "CheckResult",
     "CheckVerdict",
+    "Claim",
     "Column",
     "Comparison",
     "Conditions",
+    "Contradiction",
     "DispatchFloor",
     "Entry",
     "Environment",
@@ -247,6 +261,7 @@ __all__ = [
     "Latency",
     "LatencyChange",
     "LatencyFloor",
+    "LoweredForm",
     "Math",
     "MemoryUse",
     "OperationStage",
@@ -278,15 +293,18 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "contradictions",
     "differences",
     "file_name",
     "fingerprint",
     "fit_call",
     "fit_growth",
     "growth_word",
+    "is_lowered_form",
     "judge_pairs",
     "machine_identity",
     "pair_ratio",
+    "parse_lowered",
     "rank",
     "read_run",
     "read_samples",

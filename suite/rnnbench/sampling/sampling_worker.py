@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rnnbench.measure import Block, BlockPlan, WarmUp, eviction_bytes, requested
+from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -18,8 +19,10 @@ from rnnbench.worker import (
     Command,
     Prepare,
     Reply,
+    Restore,
     SamplePath,
     SampleStateCopy,
+    SentBlock,
     Verify,
     WorkerError,
     WorkerProcess,
@@ -35,6 +38,7 @@ class SamplingWorker:
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
+        self._watch: CommandWatch | None = None
         evicts = any(path.evicts for one in trials for path in requested(one.trial.measure.settings))
         self._buffer = eviction_bytes() if evicts else 0
         """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
@@ -61,6 +65,8 @@ class SamplingWorker:
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
                 sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
             for sampling in list(self.trials):
+                self._ask(sampling, Restore(sampling.trial), "build")
+            for sampling in list(self.trials):
                 result = self._ask(sampling, Prepare(sampling.trial), "check")
                 if result is not None:
                     sampling.note_timed(result)
@@ -78,11 +84,12 @@ class SamplingWorker:
             self.trials = []
             return False
         self._process.pause()
+        self._watch = CommandWatch(self._process.pid)
         return True
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
         """One block of a latency path; None where the trial has failed, or had failed before."""
-        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan))
+        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan), plan.calls_per_sample)
 
     def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
         """One block of the state's round trip through NumPy."""
@@ -102,6 +109,8 @@ class SamplingWorker:
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
                 sampling.note_verified(verified)
+                assert self._watch is not None, "the process has answered"
+                sampling.note_findings(self._watch.findings(sampling.trial.id, sampling.trial.threads))
 
     def close(self) -> None:
         if self._process is not None:
@@ -109,8 +118,19 @@ class SamplingWorker:
             self._process = None
         self._added.clear()
 
-    def _sample(self, sampling: TrialSampling, command: Command[Reply]) -> Reply | None:
-        return self._ask_or_restart(sampling, command, "sample")
+    def _sample(
+        self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
+    ) -> SentBlock | None:
+        """One block. A block whose times cannot be is a failure of its trial, and no figure."""
+        block = self._ask_or_restart(sampling, command, "sample")
+        if block is None:
+            return None
+        assert self._watch is not None, "the process has answered"
+        problem = self._watch.contradiction(sampling.trial.id, block, calls_per_sample)
+        if problem:
+            self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
+            return None
+        return block
 
     def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
         """As `_ask`. Where the process died of it, another one takes over the trials that are left."""
@@ -121,22 +141,27 @@ class SamplingWorker:
 
     def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
         """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
-        if self._process is None or sampling not in self.trials:
+        if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         try:
+            self._watch.begin()
             self._process.resume()
             with self._context.wall_time.spent_on(purpose):
                 reply = self._ask_within_limits(self._process, sampling, command)
             self._process.pause()
+            self._watch.end()
             sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
             sampling.note_findings(self._process.take_findings())
-            sampling.fail(error)
-            self.trials.remove(sampling)
-            if not error.alive:
-                self.close()
+            self._drop(sampling, error)
             return None
         return reply
+
+    def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
+        sampling.fail(error)
+        self.trials.remove(sampling)
+        if not error.alive:
+            self.close()
 
     def _ask_within_limits(
         self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]

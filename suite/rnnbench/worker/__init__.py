@@ -22,7 +22,19 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
-    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
+    from rnnbench.worker.commands import (
+        Build,
+        Compare,
+        Load,
+        Prepare,
+        Restore,
+        RunChecks,
+        SamplePath,
+        SampleStateCopy,
+        SentBlock,
+        Verified,
+        Verify,
+    )
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -34,11 +46,14 @@ _NAMES = {
     "channel": ("ChannelClosedError",),
     "commands": (
         "Build",
+        "Compare",
         "Load",
         "Prepare",
+        "Restore",
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
+        "SentBlock",
         "Verified",
         "Verify",
     ),
@@ -81,6 +96,7 @@ __all__ = [
     "Build",
     "ChannelClosedError",
     "Command",
+    "Compare",
     "Done",
     "Failed",
     "ForkedWorker",
@@ -89,10 +105,12 @@ __all__ = [
     "Load",
     "Prepare",
     "Reply",
+    "Restore",
     "RunChecks",
     "RunFolders",
     "SamplePath",
     "SampleStateCopy",
+    "SentBlock",
     "Verified",
     "Verify",
     "WorkerError",

@@ -138,6 +138,10 @@ class WorkerProcess(Generic[Ready]):
         taken, self._findings = tuple(self._findings), []
         return taken
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
         self._signal(signal.SIGSTOP)
