@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,12 +41,13 @@ def test_a_long_text_keeps_both_ends_and_says_how_much_is_cut():
     assert safe_text(safe) == safe
 
 
-def test_an_exception_without_a_message_that_can_be_made_is_told_by_its_type():
+@pytest.mark.parametrize("raised", [RuntimeError, SystemExit, KeyboardInterrupt])
+def test_an_exception_without_a_message_that_can_be_made_is_told_by_its_type(raised):
     class Odd(Exception):
         def __str__(self):
-            raise RuntimeError
+            raise raised
 
-    assert describe_error(Odd()) == "Odd: its message cannot be shown: RuntimeError"
+    assert describe_error(Odd()) == f"Odd: its message cannot be shown: {raised.__name__}"
 
 
 def test_only_the_end_of_a_log_is_read(tmp_path):

@@ -40,7 +40,7 @@ def describe_error(error: BaseException) -> str:
     """Its type and message, made safe. An exception whose message cannot be made is told by its type."""
     try:
         message = str(error)
-    except Exception as another:  # noqa: BLE001 any exception may be raised by a class from outside
+    except BaseException as another:  # noqa: BLE001 anything may be raised by a class from outside
         message = f"its message cannot be shown: {type(another).__name__}"
     return safe_text(f"{type(error).__name__}: {message}")
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.cases import CaseError, case_files
+from rnnbench.cases import CaseError, case_files, load_case
 from rnnbench.cases.files import expected_failures_file
 
 
 def test_a_file_is_itself_whether_it_is_there_or_not(tmp_path):
     assert case_files(tmp_path / "missing.yaml") == [tmp_path / "missing.yaml"]
+
+
+def test_a_name_too_long_for_a_file_system_is_a_missing_file(tmp_path):
+    (path,) = case_files(tmp_path / ("x" * 300))
+    with pytest.raises(CaseError, match="cannot be read: File name too long"):
+        load_case(path)
 
 
 def test_a_folder_is_its_case_files_by_name_and_not_what_lies_below(tmp_path):

@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import signal
 import subprocess
-import sys
-import time
-from collections import Counter
 from functools import partial
-from pathlib import Path
 
-import psutil
 import pytest
+from killed_runs import kill_and_resume, left_of, records, start
 from waiting import PATIENCE_S, wait_until
 
 KILLS = 20
-
-
-def start(folder: Path, *arguments: str, code: str = "", **options: object) -> subprocess.Popen[str]:
-    """The command in a process of its own, after `code`."""
-    program = f"{code}\nfrom rnnbench.__main__ import main\nmain()"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "RNNBENCH_TEST_FOLDER": str(folder)},
-        **options,
-    )
-
-
-def left_of(folder: Path) -> list[psutil.Process]:
-    """Processes that were started for a run in this folder, and run."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            mine = process.environ().get("RNNBENCH_TEST_FOLDER") == str(folder)
-            if mine and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def records(folder: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
 
 
 RUN = ("run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
@@ -229,27 +193,10 @@ def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
 
 def test_killed_at_random_moments_a_run_loses_no_record_and_leaves_no_process(folder):
     """Each kill is of the parent alone, which can do nothing about it. The next one resumes what it left."""
-    draw = random.Random(0)
-    (folder / "tiny.yaml").write_text(
-        (folder / "tiny.yaml").read_text().replace("chunk: [2, 4]", "chunk: [1, 2, 4, 8]").replace("100ms", "400ms")
-    )
+    case = (folder / "tiny.yaml").read_text().replace("chunk: [2, 4]", "chunk: [1, 2, 4, 8]").replace("100ms", "400ms")
+    (folder / "tiny.yaml").write_text(case)
     first = ("run", "tiny.yaml", "--backend=fake:honest,fake:build-fails", "--no-baseline", "--processes=1")
-    before: list[dict[str, object]] = []
-    for _ in range(KILLS):
-        resumable = any(folder.glob("results/*/run.json"))
-        process = start(folder, *(("run", "--resume", "latest") if resumable else first))
-        time.sleep(draw.uniform(0.3, 2.2))
-        process.kill()
-        process.communicate()
-        killed = time.monotonic()
-        wait_until(lambda: not left_of(folder), "a worker outlived the suite")
-        assert time.monotonic() - killed < 2.0
-        whole = [path.read_bytes().rpartition(b"\n")[0] for path in folder.glob("results/*/records.jsonl")]
-        after = [json.loads(line) for content in whole for line in content.splitlines()]
-        assert after[: len(before)] == before, "no record is lost or changed"
-        before = after
-    _, errors = start(folder, "run", "--resume", "latest").communicate(timeout=PATIENCE_S)
-    assert "Traceback" not in errors
-    counts = Counter(record["trial"] for record in records(folder))
-    assert len(counts) == 16
-    assert set(counts.values()) == {1}, "none is doubled"
+    done = kill_and_resume(folder, first, KILLS, random.Random(0))
+    assert done.kills == KILLS
+    assert (done.lost, done.doubled, done.torn, done.outlived) == (0, 0, 0, 0)
+    assert done.records == 16 * done.runs

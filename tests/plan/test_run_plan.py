@@ -29,6 +29,12 @@ def test_a_new_run_has_all_of_its_trials_left(tmp_path):
     assert info.finished is None
 
 
+def test_arguments_that_are_no_utf_8_are_kept_as_far_as_a_file_can_hold_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["rnnbench", "run", os.fsdecode(b"b\xffse.yaml")])
+    plan = begin_run([make_trial()], Store(tmp_path))
+    assert read_run(plan.folder).info.command == ("rnnbench", "run", "b\N{REPLACEMENT CHARACTER}se.yaml")
+
+
 def test_a_resumed_run_leaves_out_trials_that_have_a_record(tmp_path):
     done, left = make_trial(chunk=1), make_trial(chunk=4)
     plan = begin_run([done, left], Store(tmp_path))

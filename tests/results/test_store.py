@@ -204,6 +204,8 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
         runs.resolve(run.name[:-2])
     with pytest.raises(StoreError, match="or 'latest'"):
         runs.resolve("zebra")
+    with pytest.raises(StoreError, match="or 'latest'"):
+        runs.resolve("x" * 300)  # longer than a file system allows
     with pytest.raises(StoreError, match="holds no run yet"):
         Store(run.parent / "none").resolve("latest")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from harness_trials import make_trial
 
@@ -11,6 +13,7 @@ from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.worker import RunFolders, start_trial_worker
 from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
+from rnnbench.worker.trial_worker import _hold_to
 
 LIMIT_S = 60.0
 TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.001}))
@@ -102,3 +105,17 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
     worker.close()
+
+
+def test_a_thread_of_an_import_that_ends_while_threads_are_held_to_their_cores_is_passed_over(monkeypatch):
+    held = []
+
+    def hold(thread, cores):
+        if thread == 2:
+            raise ProcessLookupError
+        held.append((thread, cores))
+
+    monkeypatch.setattr(os, "listdir", lambda folder: ["1", "2", "3"])
+    monkeypatch.setattr(os, "sched_setaffinity", hold)
+    _hold_to((1,))
+    assert held == [(1, (1,)), (3, (1,))]

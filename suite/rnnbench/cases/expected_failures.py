@@ -26,6 +26,7 @@ from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, ax
 from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
 from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
+from rnnbench.outside_text import safe_text
 
 MAX_ENTRIES = 1_000
 
@@ -255,7 +256,7 @@ def _problems(entry: EntrySection, path: KeyPath, source: Source, check_names: C
 def _expected_failure(entry: EntrySection, place: Place) -> ExpectedFailure:
     written = entry.where.model_dump(exclude_unset=True)  # type: ignore[attr-defined]
     return ExpectedFailure(
-        place=str(place),
+        place=safe_text(str(place)),
         backend=entry.backend,
         version=dict(entry.version),
         route=tuple(entry.route),

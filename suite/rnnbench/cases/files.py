@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rnnbench.cases.errors import CaseError, Place
@@ -13,7 +14,7 @@ EXPECTED_FAILURES = "expectations.yaml"
 
 def case_files(path: Path) -> list[Path]:
     """`path` itself, or the case files in that folder, by name. Raises CaseError where a folder has none."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # Unlike Path.is_dir, False for a name that is too long to be one.
         return [path]
     files = sorted(file for file in path.glob(f"*{SUFFIX}") if file.name != EXPECTED_FAILURES)
     if not files:
@@ -24,4 +25,4 @@ def case_files(path: Path) -> list[Path]:
 def expected_failures_file(case: Path) -> Path | None:
     """The file of expected failures that holds for a case file: beside it, or in the nearest folder above."""
     folders = case.resolve().parents
-    return next((file for folder in folders if (file := folder / EXPECTED_FAILURES).is_file()), None)
+    return next((file for folder in folders if os.path.isfile(file := folder / EXPECTED_FAILURES)), None)

@@ -14,6 +14,7 @@ from rnnbench import __version__
 from rnnbench.backends import BackendError, probe_or_stand_in
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
+from rnnbench.outside_text import safe_text
 from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
 from rnnbench.plan.run_lock import RunLock, hold_run
 from rnnbench.results import (
@@ -63,7 +64,7 @@ def begin_run(
         run=folder.name,
         started=started.isoformat(timespec="seconds"),
         rnnbench=__version__,
-        command=("rnnbench", *sys.argv[1:]),
+        command=("rnnbench", *map(safe_text, sys.argv[1:])),
         cases=cases,
         seed=seed,
         machine=describe_machine(),

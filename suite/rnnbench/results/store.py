@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,10 +122,10 @@ class Store:
             return runs[-1]
         candidates = [Path(run), self.root / run]
         for path in candidates:
-            if (path / INFO).is_file():
+            if os.path.isfile(path / INFO):  # Unlike Path.is_file, False for a name that is too long to be one.
                 return path
         for path in candidates:
-            if path.exists():
+            if os.path.exists(path):
                 raise _not_a_run(path)
         names = [path.name for path in self.runs()]
         close = difflib.get_close_matches(str(run), names, n=1, cutoff=0.5)

@@ -191,7 +191,12 @@ class WorkerProcess(Generic[Ready]):
             left = deadline - time.monotonic()
             if left <= 0:
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
-            line = self._channel.receive(left if memory is None else min(left, POLL_S))
+            line = self._channel.receive(min(left, POLL_S))
+            if line is None and self._has_ended():
+                # A child of it that holds its end keeps the channel open. Its last words may still be there.
+                line = self._channel.receive(EXIT_GRACE_S)
+                if line is None:
+                    raise ChannelClosedError
             if memory is not None and (used := self.resident()) > memory:
                 self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
             if line is not None:
@@ -222,13 +227,17 @@ class WorkerProcess(Generic[Ready]):
         """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
         now = time.monotonic()
         until = max(now, min(now + EXIT_LIMIT_S, deadline)) + EXIT_GRACE_S
-        while self._process.returncode is None:
-            if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
-                return True
+        while not self._has_ended():
             if time.monotonic() > until:
                 return False
             time.sleep(0.01)
         return True
+
+    def _has_ended(self) -> bool:
+        """It stays a zombie until it is waited for, so that its number is nobody else's."""
+        if self._process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def _kill_family(self) -> None:
         """Kill it, its descendants and its orphans, also those in a group or session of their own.

@@ -8,6 +8,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -57,7 +58,7 @@ def serve(
         reply = attempt(partial(handlers[type(command)], command), "run-failed")
         if reply is not None:
             channel.send(encode_reply(reply, take_findings()))
-        sys.stdout.flush()
+        flush_output()
         if last is not None and isinstance(command, last):
             return
 
@@ -65,8 +66,17 @@ def serve(
 def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log.
 
-    A program that asks the interpreter to exit has harmed the process: it has ended what it thinks it owns.
+    A child that `work` forked, and that returns too, ends here: there is one worker at the channel.
     """
+    worker = os.getpid()
+    reply = _attempted(work, outcome)
+    if os.getpid() != worker:
+        os._exit(0)
+    return reply
+
+
+def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
+    """A program that asks the interpreter to exit has harmed the process: it has ended what it thinks it owns."""
     try:
         return work()
     except MemoryError as error:
@@ -76,8 +86,20 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     except AdapterError as error:
         return Failed("run-failed", str(error))
     except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
-        traceback.print_exc()
+        _log_traceback()
         return Failed(outcome, describe_error(error))
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
-        traceback.print_exc()
+        _log_traceback()
         return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}", harmed=True)
+
+
+def _log_traceback() -> None:
+    """A program may have closed or replaced the stream that it is written to."""
+    with suppress(BaseException):
+        traceback.print_exc()
+
+
+def flush_output() -> None:
+    """Write out what was printed, where the program has left the stream that it was printed to."""
+    with suppress(BaseException):
+        sys.stdout.flush()

@@ -313,7 +313,8 @@ def _worker_state() -> WorkerState:
 def _hold_to(cores: tuple[int, ...]) -> None:
     """Hold every thread to these cores. Threads that the runtime starts later inherit them."""
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cores)
+        with suppress(ProcessLookupError):  # A thread of the framework's import may end meanwhile.
+            os.sched_setaffinity(int(thread), cores)
 
 
 def main() -> None:

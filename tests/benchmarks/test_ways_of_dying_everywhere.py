@@ -1,0 +1,51 @@
+"""Every way of dying in every stage: the right outcome, in time, and the other trials of the run unharmed.
+
+RNNBENCH_DYING=bound,verify takes only these stages.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from dying_runs import SHARED, Death, die_together
+from ways_of_dying import WAYS, Kind
+
+TOGETHER = 20
+"""Trials that die in one run. Those that die while they are sampled begin each other's worker anew."""
+CHECKED = ("import", "build", "load", "check")
+"""Stages of `check` too. There, trials are forked children of one worker; in a run each has its own."""
+OF_THE_PROCESS = {"keyboard-interrupt", "address-space-limit"}
+"""In the process of the suite: the user's own signal, and a limit of all that is in it."""
+IN_THE_SUITE = (Kind.RAISES, Kind.EXITS, Kind.NO_MEMORY, Kind.LIES)
+"""Kinds of ways that `support` may go. It runs in the process of the suite, which cannot outlive the others."""
+NOT_LIMITED = {"grows", "grows-in-a-child"}
+"""An import has a limit of time only."""
+SELECTED = tuple(filter(None, os.environ.get("RNNBENCH_DYING", "").split(",")))
+
+
+def deaths(stage: str) -> list[Death]:
+    left_out = {"support": OF_THE_PROCESS | NOT_LIMITED, "import": NOT_LIMITED}.get(stage, set())
+    kinds = IN_THE_SUITE if stage == "support" else tuple(Kind)
+    return [(stage, way) for way in WAYS if WAYS[way].kind in kinds and way not in left_out]
+
+
+def test_there_are_sixty_ways_or_more():
+    assert len(WAYS) >= 60
+
+
+@pytest.mark.parametrize("timed", [True, False], ids=["run", "check"])
+@pytest.mark.parametrize("stage", ["support", *CHECKED, *SHARED])
+def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, timed, tmp_path):
+    if (SELECTED and stage not in SELECTED) or (stage in SHARED and not timed):
+        pytest.skip("not selected, or no stage of a check")
+    dying, mistakes, began = deaths(stage), [], time.monotonic()
+    for first in range(0, len(dying), TOGETHER):
+        together = dying[first : first + TOGETHER]
+        wrong = die_together(together, tmp_path / str(first), timed=timed).mistakes(together)
+        print("".join(f"\n  {line}" for line in wrong), end="", flush=True)
+        mistakes += wrong
+    how = "run" if timed else "check"
+    print(f"\n{how}, {stage}: {len(dying)} ways, {len(mistakes)} mistakes, {time.monotonic() - began:.0f} s")
+    assert not mistakes

@@ -1,0 +1,182 @@
+"""Runs in which trials die, with healthy ones among them: each has the right outcome, and harms no other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness_trials import SilentObserver, make_trial
+from killed_runs import LATER_S, MARK, left_of
+from ways_of_dying import WAYS, Kind
+
+from rnnbench.backends import find, registry
+from rnnbench.cases import Limits, Measure, Trial
+from rnnbench.pipeline import check_trials, run_trials
+from rnnbench.plan import begin_run, examination
+from rnnbench.results import FAILURES, Record, Store
+from rnnbench.worker import WorkerError, WorkerProcess
+
+Death = tuple[str, str]
+"""A stage and a way."""
+FOLDER = Path(__file__).parent / "dying"
+HEALTHY = ("dying:honest", "numpy:eager")
+"""One is in the workers of the dying while they are sampled, the other has its own."""
+HANGING = Limits(build=2.0, trial=2.0)
+"""For ways that hang."""
+GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)
+"""For ways that take memory."""
+PATIENT = Limits(build=120.0, trial=120.0)
+"""For all other ways, and for healthy trials: on a slow machine, too, they come to their own end."""
+START_S = 20.0
+"""Longest start of a worker whose import hangs."""
+MEASURE = Measure(budget=0.2, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
+SHARED = ("prepare", "state-copy", "bound", "public", "cold", "paced", "verify")
+"""Stages in a process that holds other trials too. What leaves it unfit for them fails."""
+IGNORED = ("import", "bound", "public", "cold", "paced")
+"""Stages in which nobody looks at what a call returns."""
+
+
+def outcomes(way: str, stage: str) -> frozenset[str]:
+    """With which outcomes a trial may end that goes this way in this stage."""
+    kind = WAYS[way].kind
+    any_failure = frozenset(FAILURES | {"nonconforming"})
+    if stage in ("probe", "support"):
+        return frozenset({"ok"}) if kind is Kind.SURVIVES else frozenset({"run-failed"})
+    by_kind = {
+        Kind.RAISES: frozenset({"build-failed" if stage == "build" else "run-failed"}),
+        Kind.NO_MEMORY: frozenset({"out-of-memory"}),
+        Kind.EXITS: frozenset({"crashed"}),
+        Kind.DIES: frozenset({"crashed"}),
+        Kind.BREAKS_CHANNEL: frozenset({"crashed"}),
+        Kind.HANGS: frozenset({"timed-out"}),
+        Kind.SURVIVES: frozenset({"ok", "run-failed"} if stage in SHARED else {"ok"}),
+        Kind.HARMS_ITSELF: any_failure | {"ok"},
+        Kind.LIES: any_failure | ({"ok"} if stage in IGNORED else frozenset()),
+    }
+    return by_kind[kind]
+
+
+@dataclass
+class Ended:
+    """How a run with dying trials went."""
+
+    records: dict[str, Record]
+    """By target."""
+    late: list[tuple[str, float, float]] = field(default_factory=list)
+    """Commands that failed later than their limit and LATER_S: name, limit, and how long that took, in seconds."""
+    left: list[str] = field(default_factory=list)
+    """Processes and files that were left."""
+
+    def mistakes(self, dying: Iterable[Death]) -> list[str]:
+        """What is not as it should be, a line each."""
+        harmed = [target for target in HEALTHY if not self._is_ok(target)]
+        lines = [f"{target}: harmed: {_told(self.records.get(target))}" for target in harmed]
+        for stage, way in dying:
+            record = self.records.get(f"dying:{stage}.{way}")
+            expected = outcomes(way, stage)
+            if record is None or record.outcome not in expected:
+                lines.append(f"{stage}.{way}: expected {', '.join(sorted(expected))}: {_told(record)}")
+        lines += [f"{name} took {took:.1f} s, its limit is {limit:g} s" for name, limit, took in self.late]
+        return lines + [f"left: {process}" for process in self.left]
+
+    def _is_ok(self, target: str) -> bool:
+        return target in self.records and self.records[target].outcome == "ok"
+
+
+def _told(record: Record | None) -> str:
+    return "no record" if record is None else f"{record.outcome} in {record.stage!r}: {record.reason[:300]}"
+
+
+def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) -> Ended:
+    """One run with a trial for each death and the healthy ones; a check, side by side, where it is not `timed`.
+
+    Its folder is removed.
+    """
+    trials = [_trial(target, PATIENT) for target in HEALTHY]
+    trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for stage, way in dying]
+    observer = SilentObserver()
+    with _enlisted(folder), _watched() as late:
+        plan = replace(begin_run(trials, Store(folder / "results")), seed=0)
+        if timed:
+            run_trials(plan, observer)
+        else:
+            check_trials(plan, observer, jobs=2, shrinks=False)
+    files = _files_left(folder, plan.folder)
+    deadline = time.monotonic() + LATER_S
+    while (left := _left_of(folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+    return Ended({record.target: record for record in observer.records}, late, [*left, *files])
+
+
+OF_A_RUN = {"run.json", "records.jsonl", "trials.json", "expected_failures.json", "run.lock", "logs", "samples"}
+"""What a run that has ended keeps in its folder."""
+TEMPORARY = "temporary"
+
+
+def _files_left(folder: Path, run: Path) -> list[str]:
+    """Files that are none of a finished run's, and all temporary files."""
+    parts = [path.name for path in run.rglob(".*")]
+    return [*sorted({path.name for path in run.iterdir()} - OF_A_RUN), *parts, *os.listdir(folder / TEMPORARY)]
+
+
+def _left_of(folder: Path) -> list[str]:
+    """Command lines of the processes that are left of a run, without the one that waits for this process to end."""
+    commands = [" ".join(process.cmdline()) for process in left_of(folder)]
+    return [command for command in commands if "supervisor" not in command]
+
+
+def _limits(way: str) -> Limits:
+    return {Kind.HANGS: HANGING, Kind.NO_MEMORY: GROWING}.get(WAYS[way].kind, PATIENT)
+
+
+def _trial(target: str, limits: Limits) -> Trial:
+    return make_trial(target, measure=MEASURE, limits=limits)
+
+
+@contextmanager
+def _enlisted(folder: Path) -> Iterator[None]:
+    """The dying backend is installed, and every process of the run has a mark."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv(MARK, str(folder))
+        (folder / TEMPORARY).mkdir(parents=True)
+        patch.setenv("TMPDIR", str(folder / TEMPORARY))
+        patch.setattr("tempfile.tempdir", None)
+        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S,))
+        try:
+            yield
+        finally:
+            for kept in (find, registry._devices, examination._probe):
+                kept.cache_clear()
+
+
+@contextmanager
+def _watched() -> Iterator[list[tuple[str, float, float]]]:
+    """Collects the commands that failed later than their limit and LATER_S."""
+    late: list[tuple[str, float, float]] = []
+    ask = WorkerProcess.ask
+
+    @wraps(ask)
+    def watched(self: Any, command: Any, timeout: float, *rest: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return ask(self, command, timeout, *rest)
+        except WorkerError:
+            took = time.monotonic() - began
+            if took > timeout + LATER_S:
+                late.append((type(command).__name__, timeout, took))
+            raise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkerProcess, "ask", watched)
+        yield late

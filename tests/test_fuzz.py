@@ -1,0 +1,16 @@
+"""Fuzzed inputs are read, or refused with an error of the suite's own. tests/benchmarks reads a million of them."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz_subjects import SUBJECTS, unable_to_run
+from fuzzer import fuzz
+
+INPUTS = 60
+
+
+@pytest.mark.parametrize("make", SUBJECTS, ids=lambda make: make.__name__)
+def test_no_input_ends_in_a_traceback_or_takes_a_second(make, tmp_path):
+    with unable_to_run(tmp_path):
+        done = fuzz(make(tmp_path), INPUTS, seed=0)
+    assert done.faults == {}
