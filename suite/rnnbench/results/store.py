@@ -141,11 +141,11 @@ def run_name(cases: Sequence[str], started: datetime) -> str:
     return stamp + joined
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path, *, skip_damaged: bool = False) -> Run:
     """Read a run's folder; records of an older schema are upgraded.
 
     A last line torn by a kill becomes a warning, and so do fields that a newer rnnbench wrote. Raises StoreError for
-    any other line that cannot be read.
+    any other line that cannot be read; with `skip_damaged`, such a line becomes a warning too.
     """
     if not (path / INFO).is_file():
         raise _not_a_run(path)
@@ -158,32 +158,45 @@ def read_run(path: Path) -> Run:
     reader = Reader(str(file))
     try:
         with file.open("rb") as stream:
-            records, torn = _read_records(stream, reader)
+            records, damaged = _read_records(stream, reader, skip_damaged=skip_damaged)
     except OSError as error:
         raise _unreadable(file, error) from error
-    warnings = (*info_reader.warnings(), *reader.warnings(), *torn)
+    warnings = (*info_reader.warnings(), *reader.warnings(), *damaged)
     return Run(path, info, tuple(records.values()), warnings)
 
 
-def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_records(stream: BinaryIO, reader: Reader, *, skip_damaged: bool) -> tuple[dict[str, Record], tuple[str, ...]]:
     """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
     records: dict[str, Record] = {}
+    left_out: list[str] = []
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
-        if not line.endswith(b"\n") and not is_json(line):
-            length, ended = len(line), False
-            while not ended and (more := stream.readline(LONGEST_LINE)):
-                length, ended = length + len(more), more.endswith(b"\n")
-            if ended:
-                raise StoreError(
-                    f"{reader.file}:{number}: a line of {length} bytes is no record (they have up to {LONGEST_LINE}); "
-                    f"restore the file, or delete the line"
-                )
-            return records, (_torn(reader.file, number, length),)
-        record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
+        try:
+            if not line.endswith(b"\n") and not is_json(line):
+                left_out.append(_torn(reader.file, number, _rest_of_file(stream, line, f"{reader.file}:{number}")))
+                break
+            record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
+        except StoreError as error:
+            if not skip_damaged:
+                raise
+            left_out.append(f"{error}; the line was skipped")
+            continue
         records[record.trial] = record
-    return records, ()
+    return records, tuple(left_out)
+
+
+def _rest_of_file(stream: BinaryIO, line: bytes, where: str) -> int:
+    """Bytes of a line that the file ends in. Raises StoreError where the line ends before the file does."""
+    length = len(line)
+    while more := stream.readline(LONGEST_LINE):
+        length += len(more)
+        if more.endswith(b"\n"):
+            raise StoreError(
+                f"{where}: a line of {length} bytes is no record (they have up to {LONGEST_LINE}); "
+                f"restore the file, or delete the line"
+            )
+    return length
 
 
 def _torn(file: str, line: int, length: int) -> str:
