@@ -72,6 +72,21 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
         click.echo(line)
 
 
+@history.command(short_help="Say what changed.")
+@click.option("--screen", is_flag=True, help="Show candidates too, which a measurement has to confirm.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Look at the last N runs of each machine only.")
+@HISTORY
+def changes(screen: bool, last: int | None, root: Path) -> None:
+    """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
+    from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+
+    opened = _open(root)
+    for line in change_lines(find_changes(opened, SCREEN if screen else PUBLISH, last)):
+        click.echo(line)
+    for line in event_lines(find_events(opened)):
+        click.echo(line)
+
+
 def _open(root: Path) -> History:
     """The history in a folder. Its damaged files are named on standard error."""
     from rnnbench.history import History

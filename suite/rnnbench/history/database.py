@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rnnbench.optional import require
-from rnnbench.results import StoreError
+from rnnbench.results import StoreError, visible
 
 THREADS = 2
 """Of a query. The tables are small, and a machine that measures needs its other cores."""
 Rows = Sequence[Mapping[str, object]]
+Content = tuple[Mapping[str, str], Rows]
+"""The columns of a table with their types, and its rows."""
+Arrays = dict[str, Any]
+"""NumPy arrays by column; masked where a value is NULL."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,27 @@ def parquet(types: Mapping[str, str], rows: Rows) -> bytes:
         return file.read_bytes()
 
 
-def query(
-    sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, tuple[Mapping[str, str], Rows]]
-) -> Table:
+def query(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Table:
     """The result of one SELECT over the table `rows`, which is in Parquet files, and other tables, in memory.
 
     The statement can read nothing else and write nothing. `types` has the columns of `rows` that are there even where
     no file has them. Raises StoreError.
     """
+    with _selected(sql, files, types, tables) as result:
+        return Table(tuple(column[0] for column in result.description), tuple(result.fetchall()))
+
+
+def query_arrays(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Arrays:
+    """The same as an array for each column, for results of many rows."""
+    with _selected(sql, files, types, tables) as result:
+        arrays: Arrays = result.fetchnumpy()
+        return arrays
+
+
+@contextmanager
+def _selected(
+    sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]
+) -> Iterator[Any]:
     duckdb = require("duckdb", "history", "the history")
     with closing(_database()) as database:
         try:
@@ -53,9 +70,9 @@ def query(
             for name, (columns, rows) in tables.items():
                 _make_table(database, name, columns, rows)
             _lock(database, files)
-            return _selected(database, sql)
+            yield database.execute(_select(database, sql))
         except duckdb.Error as error:
-            raise StoreError(f"the query failed: {_first_lines(str(error))}") from error
+            raise StoreError(f"the query failed: {visible(' '.join(str(error).split()))}") from error
 
 
 def _database() -> Any:
@@ -71,20 +88,21 @@ def _lock(database: Any, files: Sequence[Path]) -> None:
     database.execute("SET lock_configuration = true")
 
 
-def _selected(database: Any, sql: str) -> Table:
+def _select(database: Any, sql: str) -> Any:
     statements = database.extract_statements(sql)
     kinds = [statement.type.name for statement in statements]
     if kinds != ["SELECT"]:
         got = ", ".join(kinds) if kinds else "nothing"
         raise StoreError(f"the history answers one SELECT, DESCRIBE or SUMMARIZE, and this is: {got}")
-    result = database.execute(statements[0])
-    return Table(tuple(column[0] for column in result.description), tuple(result.fetchall()))
+    return statements[0]
 
 
 def _make_view(database: Any, files: Sequence[Path], types: Mapping[str, str]) -> None:
     _make_table(database, "no_rows", types, ())
     stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(files)}, union_by_name = true)" if files else ""
-    database.execute(f"CREATE VIEW rows AS SELECT * FROM no_rows{stored}")
+    cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in types.items())
+    # An older rnnbench may have written a column with another type.
+    database.execute(f"CREATE VIEW rows AS SELECT * REPLACE ({cast}) FROM (SELECT * FROM no_rows{stored})")
 
 
 def _make_table(database: Any, name: str, types: Mapping[str, str], rows: Rows) -> None:
@@ -108,8 +126,3 @@ def _list(files: Sequence[Path]) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _first_lines(message: str) -> str:
-    """DuckDB's message without the blank lines, in one line."""
-    return " ".join(message.split())

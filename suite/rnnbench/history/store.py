@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from rnnbench.disk import read_cached, write_bytes, write_text
 from rnnbench.history.columns import ROW_TYPES, rows_of
-from rnnbench.history.database import Table, parquet, query
+from rnnbench.history.database import Arrays, Content, Table, parquet, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id
 from rnnbench.optional import MissingExtraError
 from rnnbench.results import read_run, sound, unwritable
@@ -93,8 +93,11 @@ class History:
 
     def sql(self, statement: str) -> Table:
         """The result of one SELECT over the tables `rows` and `runs`. Raises StoreError."""
-        files = [self._rows_file(entry.run_id) for entry in self.runs]
-        return query(statement, files, ROW_TYPES, {"runs": (RUN_TYPES, [e.model_dump() for e in self.runs])})
+        return query(statement, self._files, ROW_TYPES, self._tables)
+
+    def arrays(self, statement: str) -> Arrays:
+        """The same as an array for each column, for results of many rows. A NULL is masked."""
+        return query_arrays(statement, self._files, ROW_TYPES, self._tables)
 
     def frame(self, statement: str = "SELECT * FROM rows ORDER BY started") -> Any:
         """The result as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
@@ -104,6 +107,14 @@ class History:
             if find_spec(library) is not None:
                 return import_module(library).DataFrame(content)
         raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+
+    @property
+    def _files(self) -> list[Path]:
+        return [self._rows_file(entry.run_id) for entry in self.runs]
+
+    @property
+    def _tables(self) -> dict[str, Content]:
+        return {"runs": (RUN_TYPES, [entry.model_dump(include=set(RUN_TYPES)) for entry in self.runs])}
 
     def _rows_file(self, identity: str) -> Path:
         return self.root / "rows" / f"{identity}.parquet"
