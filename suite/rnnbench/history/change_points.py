@@ -148,7 +148,7 @@ def _kept(values: Array, cuts: Sequence[int], deviation: float, settings: Settin
     judged: dict[tuple[int, int, int], Step] = {}
     while cuts:
         steps = []
-        for piece in zip([0, *cuts], cuts, [*cuts[1:], len(values)], strict=True):
+        for piece in zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(values)], strict=True):
             if piece not in judged:
                 judged[piece] = _step(values, piece, deviation, settings.nights)
             steps.append(judged[piece])
