@@ -60,8 +60,8 @@ class History:
                 intact = before is not None and self._is_intact(before)
                 if before is not None and intact and before.completeness >= entry.completeness:
                     return Addition(before, "already there", (*run.warnings, *impossible))
-                write_bytes(self._rows_file(entry.run_id), rows, durable=True)
-                write_text(self._entry_file(entry.run_id), entry.model_dump_json(indent=2) + "\n", durable=True)
+                write_bytes(self._rows_file(entry.run_id), rows)
+                write_text(self._entry_file(entry.run_id), entry.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise unwritable(self.root, error) from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
