@@ -1,5 +1,24 @@
-"""`python -m rnnbench`."""
+"""`rnnbench` and `python -m rnnbench`. From its first line on, a signal ends the command with status 130."""
 
-from rnnbench.cli import main
+import os
+import signal
+from types import FrameType
 
-main()
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """No command has begun, or it has ended: there is nothing to clean up. An import may catch an exception."""
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)
+
+
+def main() -> None:
+    """The command's imports take longer than many a command. They come after the signals' handlers."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+    from rnnbench.cli import main as run_command
+
+    run_command()
+
+
+if __name__ == "__main__":
+    main()

@@ -97,6 +97,24 @@ class LoadFigures:
     """Resident bytes after some calls."""
     artifact: Artifact
     metrics: dict[str, float] = field(default_factory=dict)
+    open_s: float = 0.0
+    """Seconds to open a session, without imports."""
+    bind_s: float = 0.0
+    """Seconds to bind the ring, without imports."""
+    close_s: float = 0.0
+    """Seconds to close the session."""
+
+    @property
+    def seconds(self) -> Mapping[str, float | None]:
+        """All of its times, which came one after the other."""
+        return {
+            "the load": self.load_s,
+            "imports": self.import_s,
+            "open": self.open_s,
+            "bind": self.bind_s,
+            "the first call": self.first_call_s,
+            "close": self.close_s,
+        }
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from rnnbench.backends import registry
-from rnnbench.backends.base import Arrays, Backend, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
+from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.rnn.reference import Trajectory, run_reference
 from rnnbench.rnn.spec import Model
@@ -156,7 +157,16 @@ class Subject:
     plan: Plan
     request: Request
     program: Program
-    cache: Path
+    store: ProgramStore
+
+    @property
+    def cache(self) -> Path:
+        return self.store.programs
+
+    @property
+    def artifact(self) -> Artifact:
+        """With the suite's own digest and size."""
+        return self.store.described(self.program, self.request)
 
     @property
     def chunk(self) -> int:
@@ -196,8 +206,8 @@ class Workshop:
             backend = registry.find(target.backend)
             backend.load()
             request = plan.request(target.route, draw_weights(plan.model, seed=1))
-            cache = self.folder / str(len(self.built))
-            self.built[key] = Subject(backend, plan, request, backend.build(request, cache), cache)
+            store = ProgramStore(self.folder / str(len(self.built)))
+            self.built[key] = Subject(backend, plan, request, backend.build(request, store.programs), store)
         return self.built[key]
 
     def close(self) -> None:
@@ -248,6 +258,12 @@ def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject
     return [workshop.subject(request.param, plan) for plan in _plans(request.param) if not plan.ragged]
 
 
+@pytest.fixture
+def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+    """One program of a backend's default route."""
+    return workshop.subject(request.param, next(_plans(request.param)))
+
+
 CHOICES = {
     "stream": lambda plan: plan.strategy.state != "none",
     "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
@@ -292,9 +308,10 @@ def _backend_of(test: str) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(target, reason) for target, reason in _targets()])
-    if "default_target" in metafunc.fixturenames:
-        defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
-        metafunc.parametrize("default_target", [_param(*default) for default in defaults.values()])
+    defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
+    for name in {"default_target", "default_program"} & set(metafunc.fixturenames):
+        values = [_param(*default) for default in defaults.values()]
+        metafunc.parametrize(name, values, indirect=name == "default_program")
     if "programs" in metafunc.fixturenames:
         metafunc.parametrize("programs", [_param(target, reason) for target, reason in _targets()], indirect=True)
     for name in CHOICES.keys() & set(metafunc.fixturenames):

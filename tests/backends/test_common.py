@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnbench.backends.answers import check_program
 from rnnbench.backends.base import ArrayError, Session
+from rnnbench.results import is_lowered_form
 
 RING = 8
 """Distinct chunks in a ring."""
@@ -349,18 +351,19 @@ def test_the_signature_tells_every_array(program) -> None:
 
 
 def test_the_artifact_tells_what_it_is(program) -> None:
-    artifact = program.program.artifact
+    artifact = program.artifact
     assert re.fullmatch("[0-9a-f]{64}", artifact.source_digest)
     assert re.fullmatch("[0-9a-f]{64}", artifact.digest)
     assert artifact.nbytes > 0
     assert sum(sum(stage.values()) for stage in artifact.operations.values()) > 0
-    assert re.search(r"\b(fused|looped \d+|unrolled \d+)\b", artifact.lowered)
+    assert is_lowered_form(artifact.lowered)
+    check_program(program.backend.name, program.program, program.request, program.cache)
 
 
 def test_a_second_build_loads_the_first(program) -> None:
     again = program.backend.build(program.request, program.cache)
     assert (program.program.cached, again.cached) == (False, True)
-    assert again.artifact == program.program.artifact
+    assert (again.artifact, again.files) == (program.program.artifact, program.program.files)
     x = program.inputs(program.chunk)
     np.testing.assert_array_equal(again.open().step({"x": x})["y"], program.program.open().step({"x": x})["y"])
     again.close()
@@ -373,5 +376,5 @@ def test_different_programs_have_different_digests(programs) -> None:
         for subject in programs:
             plan = subject.plan
             what = (plan.model, plan.batch, plan.strategy.chunk, plan.strategy.state == "none")
-            assert seen.setdefault(getattr(subject.program.artifact, digest), what) == what
+            assert seen.setdefault(getattr(subject.artifact, digest), what) == what
         assert len(seen) > 1

@@ -27,7 +27,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_every_command_has_one_file_of_its_name():
-    shared = {"options", "ending", "exit_status"}
+    shared = {"options", "ending", "exit_status", "output"}
     assert {module.name for module in pkgutil.iter_modules(cli.__path__)} - shared == set(cli.cli.commands)
     for name, command in cli.cli.commands.items():
         assert command.callback.__module__ in (f"rnnbench.cli.{name}", "rnnbench.cli.options")
@@ -65,3 +65,14 @@ def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status
 def test_a_mistake_has_one_sentence_and_status_2(rnnbench, folder, arguments, says):
     assert says in rnnbench(*arguments, status=2).stderr
     assert not records_in(folder)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("report", "{}"), ("frob{}",), ("run", "{}.yaml"), ("run", "tiny.yaml", "--backend", "fake:{}"), ("list", "--{}")],
+)
+def test_a_mistake_shows_what_was_given_and_no_terminal_obeys_it(rnnbench, arguments):
+    """Of click's mistakes and of the suite's own."""
+    errors = rnnbench(*(word.format("\x1b[31mred\x07\u202e") for word in arguments), status=2).stderr
+    assert "\\x1b[31mred\\x07\\u202e" in errors
+    assert not {"\x1b", "\x07", "\u202e"} & set(errors)

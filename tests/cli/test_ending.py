@@ -23,7 +23,7 @@ KILLS = 20
 
 def start(folder: Path, *arguments: str, code: str = "", **options: object) -> subprocess.Popen[str]:
     """The command in a process of its own, after `code`."""
-    program = f"{code}\nfrom rnnbench.cli import main\nmain()"
+    program = f"{code}\nfrom rnnbench.__main__ import main\nmain()"
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         cwd=folder,
@@ -52,6 +52,8 @@ def records(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
 
 
+RUN = ("run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
+AB = ("ab", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched", "--budget=10ms")
 STOPPED_IN = {
     "the report": "import rnnbench.reports as room; name = 'write_report'",
     "the summary": "import rnnbench.reports as room; name = 'print_summary'",
@@ -70,9 +72,8 @@ setattr(room, name, stop)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("where", STOPPED_IN)
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
-    arguments = ("run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
     default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    process = start(folder, *arguments, code=STOPPED_IN[where] + STOP, preexec_fn=default)
+    process = start(folder, *RUN, code=STOPPED_IN[where] + STOP, preexec_fn=default)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -80,6 +81,59 @@ def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number
     assert len(errors.split("Interrupted.")) == 2
     assert len(errors.strip().splitlines()) == 1, errors
     assert ("has 2 finished trials" in errors) == (where != "the beginning")
+    wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+
+
+AT_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *arguments):
+        if name == os.environ["RNNBENCH_TEST_MODULE"]:
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module"),
+    [
+        (("report", "latest"), "click"),
+        (("report", "latest"), "rnnbench.reports"),
+        (("compare", "latest", "latest"), "rnnbench.results.compare"),
+        (("export", "latest"), "pydantic"),
+        (("list", "tiny.yaml"), "numpy"),
+    ],
+    ids=str,
+)
+def test_a_signal_while_a_command_imports_ends_it_with_130_and_one_line(folder, monkeypatch, arguments, module):
+    monkeypatch.setenv("RNNBENCH_TEST_MODULE", module)
+    process = start(folder, *arguments, code=AT_IMPORT)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, output, errors.strip()) == (130, "", "Interrupted.")
+
+
+def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
+    process = start(folder, *AB, code="import rnnbench.reports as room; name = 'write_comparison'" + STOP)
+    wait_until((folder / "reached").exists, "it never came there", process)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    (line,) = errors.strip().splitlines()
+    assert line.startswith("Interrupted. Finished trials are in ")
+    assert [record["outcome"] for record in records(folder)] == ["ok", "ok"]
+
+
+def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rnnbench):
+    process = start(folder, *AB[:2], "--backend=fake:build-hangs", "--budget=10ms")
+    try:
+        wait_until(lambda: len(list(folder.glob("results/*/logs/*.log"))) > 1, "no worker", process)
+        for run in folder.glob("results/*-[ab]"):
+            errors = rnnbench("run", "--resume", run.name, status=2).stderr
+            assert f"is in progress: process {process.pid} on " in errors
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
 
 
@@ -117,9 +171,11 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("command", ["run", "check", "ab"])
 def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_record(folder, small_disk, command):
     arguments = (command, "tiny.yaml", "--backend=fake:honest,fake:build-fails", f"--results={small_disk}")
+    if command == "ab":
+        arguments += ("--budget=10ms", "--filter=chunk=2,state=stitched")
     filled = small_disk / "filler"
     process = start(folder, *arguments)
     wait_until(lambda: any(small_disk.glob("*/records.jsonl")), "no record", process)
@@ -133,10 +189,10 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
     assert process.returncode == 2, errors
     assert "Traceback" not in errors
     assert "No space left on device" in errors
-    assert "finished trial" in errors
+    assert "finished trial" in errors.lower()
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
-    (run,) = small_disk.glob("*T*Z-*")
-    kept = [json.loads(line)["trial"] for line in (run / "records.jsonl").open()]
+    run, *_ = small_disk.glob("*T*Z-*")
+    kept = [json.loads(line)["trial"] for path in small_disk.glob("*/records.jsonl") for line in path.open()]
     assert kept, "whole lines only"
     if command == "run":
         filled.unlink()

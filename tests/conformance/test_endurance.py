@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from faulty_leavings import Leaks, session_that
 from harness_trials import make_trial
+from honest_adapter import HonestBound, HonestProgram, HonestSession
 from rnnbench_fake import FakeBackend
 
 from rnnbench.cases import Limits
 from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
+from rnnbench.conformance.suite import Opener
 from rnnbench.plan import request_of
 from rnnbench.rnn import Model, run_reference
 
@@ -31,8 +35,10 @@ def verdicts(tmp_path):
 
 
 @pytest.mark.parametrize("model", [make_trial().model, COUNTER, Model(cell="rnn", input=1, hidden=1)], ids=str)
-def test_an_honest_adapter_neither_drifts_nor_grows(verdicts, model):
-    found = verdicts(0.3, model=model)
+def test_an_honest_adapter_neither_drifts_nor_grows(verdicts, model, monkeypatch):
+    monkeypatch.setattr(endurance_module, "STEPS", 1_000)
+    monkeypatch.setattr(endurance_module, "CALLS", 400)
+    found = verdicts(3600.0, model=model)
     assert found["drift"].verdict == found["memory"].verdict == "pass", found
 
 
@@ -63,6 +69,99 @@ def test_what_is_expected_after_many_calls_is_what_the_reference_comes_to(tmp_pa
         np.testing.assert_allclose(expected[name], array, atol=1e-11)
 
 
+def check_alone(name, session, trial, tmp_path):
+    """The result of one check of a program with such sessions."""
+    reference = ReferenceTrajectories(trial, tmp_path)
+
+    class Program(HonestProgram):
+        def open(self):
+            return session(self)
+
+    program = Program(request_of(trial, reference.weights), "digest", True, lambda: program)
+    check = next(check for check in ENDURANCE if check.name == name)
+    with Opener(program) as open_session:
+        return check.run(open_session, reference)
+
+
+def test_a_single_wrong_step_of_ten_thousand_is_found_and_named(tmp_path):
+    class Bound(HonestBound):
+        def __call__(self):
+            super().__call__()
+            if self.calls == 5_000:
+                self.y = self.y + np.float32(1e-3)
+
+    session = type("Session", (HonestSession,), {"_bind": lambda self, ring: Bound(self, ring)})
+    trial = make_trial(chunk=1, limits=Limits(endurance=3600.0))
+    result = check_alone("drift", session, replace(trial, model=Model(cell="rnn", input=1, hidden=1)), tmp_path)
+    assert result.verdict == "fail"
+    assert re.match(r"y after 6,?66\d steps: off by 0.001", result.detail), result.detail
+    assert result.figures["compared"] > 0.9 * STEPS
+
+
+def test_drift_says_how_many_calls_were_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr(endurance_module, "STEPS", 400)
+    found = check_alone("drift", HonestSession, make_trial(limits=Limits(endurance=3600.0)), tmp_path)
+    assert found.verdict == "pass"
+    assert f"fed 400 steps in 100 calls, and compared {found.figures['compared']:,.0f} calls" in found.detail
+
+
+def test_without_time_neither_has_passed(verdicts):
+    found = verdicts(1e-9)
+    assert found["drift"].verdict == found["memory"].verdict == "too-short"
+    for name in ("drift", "memory"):
+        assert "a pass means nothing" in found[name].detail
+        assert found[name].figures["done"] < found[name].figures["least"]
+
+
+@pytest.mark.parametrize(
+    ("leak", "named", "place"),
+    [
+        *(("descriptor", "descriptors grow", place) for place in ("open", "bind", "step", "close")),
+        *(("thread", "threads grow", place) for place in ("open", "call", "get_state", "close")),
+        ("segment", "shared segments grow", "close"),
+    ],
+)
+def test_what_sessions_leave_behind_is_a_leak(leak, named, place, tmp_path, monkeypatch):
+    monkeypatch.setattr(endurance_module, "CALLS", 4 * WINDOWS)
+    leaks = Leaks()
+    try:
+        trial = make_trial(limits=Limits(endurance=3600.0))
+        result = check_alone("memory", session_that(getattr(leaks, leak), place), trial, tmp_path)
+    finally:
+        leaks.clean_up()
+    assert result.verdict == "fail"
+    assert f"{named} without end" in result.detail
+
+
+def test_children_that_sessions_leave_behind_are_a_leak(tmp_path, monkeypatch):
+    monkeypatch.setattr(endurance_module, "CALLS", 2 * WINDOWS)
+    monkeypatch.setattr(endurance_module, "SESSIONS", 1)
+    leaks = Leaks()
+    try:
+        trial = make_trial(limits=Limits(endurance=3600.0))
+        result = check_alone("memory", session_that(leaks.child, "close"), trial, tmp_path)
+    finally:
+        leaks.clean_up()
+    assert result.verdict == "fail"
+    assert "children grow without end" in result.detail
+
+
+def test_a_pool_that_the_first_calls_start_is_no_leak(tmp_path, monkeypatch):
+    monkeypatch.setattr(endurance_module, "CALLS", 4 * WINDOWS)
+    leaks, started = Leaks(), []
+
+    def start():
+        if len(started) < 6:
+            started.append(leaks.thread())
+            leaks.descriptor()
+
+    try:
+        trial = make_trial(limits=Limits(endurance=3600.0))
+        assert check_alone("memory", session_that(start, "step"), trial, tmp_path).verdict == "pass"
+    finally:
+        leaks.clean_up()
+
+
 @pytest.mark.parametrize(
     ("kib_by_window", "verdict"),
     [
@@ -80,9 +179,11 @@ def test_only_memory_that_grows_in_every_window_is_lost(monkeypatch, tmp_path, k
         levels.append(levels[-1] + (grown << 10))
     levels.insert(WINDOWS, levels[WINDOWS - 1])  # the second look begins where the first one ended
     measured = iter(levels)
-    monkeypatch.setattr(endurance_module, "resident_in_use", lambda: next(measured))
+    monkeypatch.setattr(endurance_module, "resident_in_use", lambda: next(measured, levels[-1]))
+    monkeypatch.setattr(endurance_module, "CALLS", 2 * WINDOWS)
     trial = make_trial(limits=Limits(endurance=0.01))
     reference = ReferenceTrajectories(trial, tmp_path)
     program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
     memory = next(check for check in ENDURANCE if check.name == "memory")
-    assert memory.run(program.open, reference).verdict == verdict
+    with Opener(program) as open_session:
+        assert memory.run(open_session, reference).verdict == verdict

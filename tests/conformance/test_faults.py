@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from faulty_adapters import FAULTS, Fault
+from few_turns import set_turns
 from harness_trials import make_trial
 from verdicts import failures
 
@@ -38,6 +39,7 @@ def trial_for(fault: Fault):
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)
+    set_turns(monkeypatch, fault.found_by)
     found = failures(trial_for(fault), fault.session, tmp_path)
     assert fault.found_by in found, f"{fault.name} was missed; found by {sorted(found) or 'nothing'}"
     assert all(found.values()), "a failure says what is wrong"
@@ -47,4 +49,4 @@ def test_every_check_has_two_faults_that_it_is_there_for():
     found_by = Counter(fault.found_by for fault in FAULTS)
     assert {check.name for check in CHECKS} == set(found_by)
     assert min(found_by.values()) >= 2
-    assert len(FAULTS) >= 40
+    assert len(FAULTS) >= 180

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from few_turns import set_turns
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
+from honest_variants import VARIANTS
 from hypothesis import given
 from hypothesis import strategies as st
 from random_models import models
@@ -28,8 +30,9 @@ from rnnbench.rnn import Arithmetic
     state=st.sampled_from(["none", "stitched"]),
 )
 def test_honest_adapters_are_not_accused(
-    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path
+    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path, monkeypatch
 ) -> None:
+    set_turns(monkeypatch)
     if model.direction != "forward":
         state = "none"
     steps = chunk * calls if state == "none" else chunk * calls + calls - 1
@@ -37,3 +40,9 @@ def test_honest_adapters_are_not_accused(
     trial = replace(make_trial(), model=model, dtype=dtype, batch=batch, strategy=strategy, steps=steps, seed=seed)
     session = type("Session", (HonestSession,), {"arithmetic": arithmetic})
     assert failures(trial, session, tmp_path) == {}
+
+
+@pytest.mark.parametrize("state", ["none", "stitched"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)
+def test_what_only_looks_like_a_fault_is_not_accused(variant, state, tmp_path) -> None:
+    assert failures(replace(make_trial(state=state), batch=3), variant, tmp_path) == {}

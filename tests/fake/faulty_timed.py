@@ -194,6 +194,50 @@ class StateIsLostEveryThreeHundredSteps(HonestBound):
         super().__call__()
 
 
+@timed("drift", chunk=1)
+class OneOutputInAThousandIsWrong(HonestBound):
+    """And the state is right, so that nothing later shows it."""
+
+    def __call__(self):
+        super().__call__()
+        if self.calls % 1_000 == 0:
+            self.y = self.y + np.float32(1e-3)
+
+
+@timed("drift", chunk=1)
+class EveryCallNumber777IsStale(HonestBound):
+    def __call__(self):
+        last = self.y
+        super().__call__()
+        if self.calls % 777 == 0:
+            self.y = last
+
+
+@timed("drift", chunk=1, state="none")
+class OneCallIn500IsWrongThoughNothingIsCarried(HonestBound):
+    def __call__(self):
+        super().__call__()
+        if self.calls % 500 == 0:
+            self.y = self.y * np.float32(1.01)
+
+
+@timed("drift", chunk=1)
+class OneOutputIsNotANumber(HonestBound):
+    def __call__(self):
+        super().__call__()
+        if self.calls == 901:
+            self.y = self.y * np.float32(np.nan)
+
+
+@fault("drift", chunk=1)
+class OnePublicStepIn300IsWrong(HonestSession):
+    steps = 0
+
+    def _advance(self, x):
+        self.steps += 1
+        return super()._advance(x) + np.float32(1e-3 * (self.steps % 300 == 0))
+
+
 @timed("drift", layers=2)
 class SecondLayersCellLeaksAway(HonestBound):
     """Ever more of it, so that the first calls do not show it."""

@@ -10,6 +10,7 @@ from rnnbench import pipeline
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline import build_and_check_trial
+from rnnbench.pipeline.build_and_check import Comparing
 from rnnbench.plan import begin_run, examine
 from rnnbench.results import Store, read_run
 from rnnbench.results.record import Record
@@ -45,10 +46,11 @@ def context_in(folder: Path) -> Context:
     return Context(RunFolders.of_run(folder), WallTime(), SilentObserver().stage)
 
 
-def check_trial(trial: Trial, context: Context) -> Checked:
+def check_trial(trial: Trial, context: Context, compare: Comparing = lambda checked, _: checked) -> Checked:
     """Build and check a trial in a worker of its own."""
     examined = examine(trial)
-    return build_and_check_trial(examined, start_trial_worker(examined, context.folders, log_name(trial)), context)
+    worker = start_trial_worker(examined, context.folders, log_name(trial))
+    return build_and_check_trial(examined, worker, context, compare=compare)
 
 
 def make_trial(

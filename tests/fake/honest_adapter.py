@@ -17,8 +17,6 @@ class HonestProgram(ChunkedProgram):
     def __init__(self, request: Request, digest: str, cached: bool, build_tail: Callable[[], Program]) -> None:
         artifact = Artifact(
             source_digest=digest,
-            digest=digest,
-            nbytes=8,
             operations={"input": {"step": 1}},
             lowered="looped 1",
             origin="authored",

@@ -9,15 +9,19 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib
+import itertools
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from faulty_leavings import flush_denormals
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
-from rnnbench.backends.base import Arrays, BuildError, Probe, Request, Support
+from rnnbench.backends.base import Arrays, BuildError, Probe, ProgramFiles, Request, Support
 from rnnbench.backends.shared import of_one_step
 
 ROUTES = (
@@ -34,9 +38,14 @@ ROUTES = (
     "wrong-third-step",
     "wrong-bound",
     "wrong-once-timed",
+    "wrong-public-once-timed",
     "sample-segfaults",
     "sample-raises",
     "sample-exits",
+    "sample-slows-the-clock",
+    "sample-turns-the-clock-back",
+    "sample-grows",
+    "holds-much",
     "support-exits",
     "support-is-none",
     "support-is-odd",
@@ -45,18 +54,41 @@ ROUTES = (
     "build-returns-none",
     "build-hoists-too-much",
     "build-is-negative",
+    "build-is-of-no-form",
     "build-is-of-unknown-origin",
     "check-ends-the-process",
+    "check-exits",
     "check-closes-its-descriptors",
+    "leaves-denormals-flushed",
+    "leaves-errors-raised",
+    "sample-leaks-descriptors",
 )
+HANGS_IN = "hangs-in-"
+"""Routes whose worker hangs in one of its commands, or in one latency path."""
+HANGING_COMMANDS = ("import_framework", "load", "prepare", "sample_state_copy", "verify")
+HANGING_PATHS = ("bound", "public", "cold", "paced")
+ROUTES += tuple(HANGS_IN + where for where in (*HANGING_COMMANDS, *HANGING_PATHS))
 SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
 """Variables that make one environment differ from another."""
 CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-hoists-too-much": {"hoisted": 5},
     "build-is-negative": {"nbytes": -1},
+    "build-is-of-no-form": {"lowered": "vectorised 4"},
     "build-is-of-unknown-origin": {"origin": "elsewhere"},
 }
+CLOCKS: dict[str, Callable[[int, int], int]] = {
+    "sample-slows-the-clock": lambda reading, passed: passed // 20,
+    "sample-turns-the-clock-back": lambda reading, passed: passed - 5_000_000 * (reading % 2),
+}
+"""What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
+passed."""
+HELD = 8 << 20
+"""Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
+
+A program of `sample-grows` adds twice as many in a call."""
+GROWING_CHUNK = 4
+"""On the route `sample-grows`, programs of other chunks do not grow."""
 HANGING = "the fake compiler hangs"
 """What it leaves in its worker's log."""
 _opened_in = 0
@@ -83,7 +115,10 @@ class FakeBackend:
         return Support("native", environment={"RNNBENCH_FAKE": request.route})
 
     def load(self) -> None:
-        assert os.environ["RNNBENCH_FAKE"], "the environment that `support` asks for is there before the worker starts"
+        route = os.environ["RNNBENCH_FAKE"]
+        assert route, "the environment that `support` asks for is there before the worker starts"
+        if route.startswith(HANGS_IN):
+            _hang_in(route.removeprefix(HANGS_IN))
 
     def build(self, request: Request, cache: Path) -> FakeProgram:
         digest = hashlib.sha256(
@@ -94,15 +129,39 @@ class FakeBackend:
         if not cached:
             _compile(request.route)
             cache.mkdir(parents=True, exist_ok=True)
-            artifact.write_text("compiled")
+            artifact.write_text(digest)
         elif request.route == "load-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
         program = FakeProgram(request, digest, cached, lambda: self.build(of_one_step(request), cache))
+        program.files = ProgramFiles((artifact,))
         if request.route == "build-returns-none":
             return None  # type: ignore[return-value]
         if wrong := WRONG_ARTIFACTS.get(request.route):
             program.artifact = program.artifact.model_copy(update=wrong)
         return program
+
+
+def _hang_in(where: str) -> None:
+    """From here on, the worker hangs there. Only a worker has its module."""
+    from rnnbench.worker.trial_worker import TrialWorker
+
+    if where == "import_framework":
+        _hang()
+    method = where if where in HANGING_COMMANDS else "sample_path"
+    carried_out = getattr(TrialWorker, method)
+
+    def hangs(worker: TrialWorker, command: Any) -> object:
+        if getattr(command, "path", where) == where:
+            _hang()
+        return carried_out(worker, command)
+
+    setattr(TrialWorker, method, hangs)
+
+
+def _hang() -> None:
+    """Ask for no signal, and never let go of the interpreter's lock."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sum(itertools.repeat(0))
 
 
 class AbsentBackend(FakeBackend):
@@ -139,19 +198,33 @@ def _compile(route: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def _replace_clock(shown: Callable[[int, int], int]) -> None:
+    real, readings = time.perf_counter_ns, itertools.count()
+    if real.__module__ == "time":
+        since = real()
+        time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
+
+
 class FakeProgram(HonestProgram):
+    _held: np.ndarray | None = None
+
     def open(self) -> FakeSession:
         global _opened_in
         _opened_in = os.getpid()
+        if self.request.route == "holds-much" and self.request.strategy.chunk > 1 and self._held is None:
+            self._held = np.ones(HELD)
         return FakeSession(self)
 
 
 class FakeSession(HonestSession):
     """Does what its route is named for, in the public path."""
 
+    timed = False
+
     def __init__(self, program: HonestProgram) -> None:
         self._steps = 0
         self._grown: list[np.ndarray] = []
+        self.leaked: list[int] = []
         super().__init__(program)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -162,13 +235,22 @@ class FakeSession(HonestSession):
             raise RuntimeError("the fake runtime lost its device")
         if route == "check-ends-the-process" and self._steps > 0:
             os._exit(0)
+        if route == "check-exits" and self._steps > 0:
+            raise SystemExit("enough")
         if route == "check-closes-its-descriptors" and self._steps > 0:
             os.closerange(3, 256)
         if route == "check-grows":
             self._grown.append(np.ones(16 << 20))
+        if route == "leaves-denormals-flushed":
+            flush_denormals()
+        if route == "leaves-errors-raised":
+            np.seterr(over="raise", invalid="raise", divide="raise", under="raise")
         y = super()._advance(x)
         if route == "wrong-third-step" and self._steps >= 2:
             y = y + np.float32(1e-3)
+        self.timed = self.timed or not gc.isenabled()
+        if self.timed and route == "wrong-public-once-timed":
+            y = y * np.float32(1.001)
         self._steps += len(x)
         return y
 
@@ -197,6 +279,7 @@ class FakeBound(HonestBound):
     """
 
     timed = False
+    grown: tuple[np.ndarray, ...] = ()
 
     def __call__(self) -> None:
         route = self.session.request.route
@@ -205,8 +288,14 @@ class FakeBound(HonestBound):
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
+        if self.timed and route in CLOCKS:
+            _replace_clock(CLOCKS[route])
         if self.timed and route == "sample-raises":
             raise RuntimeError("the fake runtime lost its device")
+        if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:
+            self.session.leaked = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+        if self.timed and route == "sample-grows" and self.session.request.strategy.chunk == GROWING_CHUNK:
+            self.grown += (np.ones(2 * HELD),)
         super().__call__()
         if route == "wrong-bound" or (self.timed and route == "wrong-once-timed"):
             self.y = self.y * np.float32(1.001)

@@ -96,7 +96,7 @@ def test_a_damaged_line_is_named_and_skipped(root: Path, run: Path) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([lines[0], b'{"schema": 2, "tri\n', *lines[2:]]))
     addition = History(root).add(run)
-    assert any("records.jsonl:2" in warning and "skipped" in warning for warning in addition.warnings)
+    assert any("records.jsonl:2" in warning and "left out" in warning for warning in addition.warnings)
     assert addition.entry.trials == 4
 
 

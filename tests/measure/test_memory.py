@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
+from faulty_leavings import Segment
 
-from rnnbench.measure import memory
+from rnnbench.measure import SharedSegments, memory
 
 SIZE = 64 << 20
 
@@ -51,3 +56,81 @@ def test_memory_that_is_kept_is_resident(swept):
     before = memory.resident()
     kept = np.ones(SIZE, np.uint8)
     assert memory.resident() - before >= 0.9 * kept.nbytes
+
+
+def test_a_process_without_children_and_segments_has_its_resident_bytes_and_no_more(swept):
+    before = psutil.Process().memory_info().rss
+    assert before <= memory.resident() <= psutil.Process().memory_info().rss
+    before = high_water_mark()
+    assert before <= memory.peak() <= high_water_mark()
+
+
+def high_water_mark():
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def test_what_a_living_child_computes_with_counts_and_what_it_shares_does_not_count_twice(swept):
+    kept = np.ones(SIZE, np.uint8)
+    before, peak = memory.resident(), memory.peak()
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = np.ones(SIZE, np.uint8)
+        os.write(tell, b".")
+        signal.pause()
+        os._exit(int(own[0] + kept[0]))
+    os.read(ready, 1)
+    try:
+        grown, peak_grown = memory.resident() - before, memory.peak() - peak
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(tell)
+    assert 0.9 * SIZE <= grown < 1.5 * SIZE
+    assert 0.9 * SIZE <= peak_grown < 1.5 * SIZE
+
+
+def test_shared_memory_counts_once_whether_it_is_mapped_or_not(swept):
+    before = memory.resident()
+    segment = Segment(SIZE)
+    try:
+        mapped = memory.resident() - before
+        segment.close()
+        unmapped = memory.resident() - before
+    finally:
+        segment.unlink()
+    assert 0.9 * SIZE <= mapped < 1.5 * SIZE
+    assert 0.9 * SIZE <= unmapped < 1.5 * SIZE
+
+
+FOREIGN = """
+from multiprocessing import shared_memory
+import os, sys
+if os.fork():
+    os._exit(0)
+segment = shared_memory.SharedMemory(create=True, size=1 << 20)
+segment.buf[:] = bytes(1 << 20)
+print(segment.name, flush=True)
+sys.stdin.read()
+segment.unlink()
+"""
+
+
+def test_a_segment_that_a_neighbour_made_is_not_counted(swept):
+    segments = SharedSegments()
+    with subprocess.Popen([sys.executable, "-c", FOREIGN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
+        assert neighbour.stdout is not None
+        name = neighbour.stdout.readline().decode().strip()
+        neighbour.wait()
+        assert Path("/dev/shm", name).exists()
+        assert segments.nbytes() == segments.held() == segments.unmapped() == 0
+
+
+def test_a_finished_child_counts_with_what_it_had_beyond_its_parent(monkeypatch):
+    before, rss = memory.children_peak(), psutil.Process().memory_info().rss
+    assert memory.finished_beyond(before) == 0, "none has finished"
+    monkeypatch.setattr(memory, "children_peak", lambda: max(before, rss) + 4 * SIZE)
+    assert memory.finished_beyond(before) >= 3 * SIZE
+    monkeypatch.setattr(memory, "children_peak", lambda: rss // 2)
+    assert memory.finished_beyond(0) == 0, "it had no more than its parent gave it"

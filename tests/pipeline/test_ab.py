@@ -73,6 +73,13 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 comparisons" in done.stdout
 
 
+def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
+    ab("--backend=fake:sample-segfaults", "--budget=10ms", status=3)
+    for path in (tmp_path / "results").iterdir():
+        ends = {record.route: (record.outcome, record.stage) for record in read_run(path).records}
+        assert ends == {"honest": ("ok", ""), "sample-segfaults": ("crashed", "sample")}
+
+
 def test_a_budget_that_is_spent_ends_undecided(ab):
     done = ab("--budget", "100ms", status=0)
     assert "2 UNDECIDED" in done.stdout

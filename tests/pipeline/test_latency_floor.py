@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rnnbench.measure import Roof
-from rnnbench.pipeline.latency_floor import cache_level, latency_floor, seconds_of
+from rnnbench.pipeline.latency_floor import below_floor, cache_level, latency_floor, seconds_of
+from rnnbench.results import read_run
 from rnnbench.rnn import Cost, Reading
 
 COST = Cost((Reading(1000, 1000, 1), Reading(400, 400, 5)), operations=600, weights=1000)
@@ -75,3 +78,21 @@ def test_the_level_is_the_smallest_cache_that_holds_the_weights() -> None:
     levels = [cache_level(nbytes, sizes) for nbytes in (32 << 10, (32 << 10) + 1, 2 << 20, 1 << 30)]
     assert levels == ["L1d", "L2", "L3", "memory"]
     assert cache_level(1, {}) == ""
+
+
+@pytest.mark.parametrize(("seconds", "believed"), [(6e-6, True), (1.8e-6, True), (1e-6, False)])
+def test_a_latency_far_below_its_floor_is_not_believed(seconds: float, believed: bool) -> None:
+    findings = below_floor(latency_floor(COST, 1, [seconds] * 3, [[SLOW]] * 3, ""))
+    assert [finding.disbelieved for finding in findings] == ([] if believed else [True])
+    assert all("0.5 of its latency floor" in finding.detail for finding in findings)
+
+
+def test_a_ratio_without_an_interval_accuses_nobody() -> None:
+    assert below_floor(latency_floor(COST, 1, [1e-6], [[SLOW]], "")) == []
+    assert below_floor(None) == []
+
+
+@pytest.mark.parametrize("run", ["reference", "realtime", "scaling"])
+def test_no_latency_of_a_committed_run_is_below_its_floor(run: str) -> None:
+    records = read_run(Path(__file__).parents[2] / "results" / run).records
+    assert [record.trial for record in records if below_floor(record.floor)] == []

@@ -20,7 +20,8 @@ from rnnbench import pipeline
 from rnnbench.cases import ExpectedFailure, Limits, Measure
 from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
 from rnnbench.pipeline.record import Journal
-from rnnbench.pipeline.run import group_by_workload, same_programs, workload_of
+from rnnbench.pipeline.run import group_by_workload, workload_of
+from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import begin_run, resume_run
 from rnnbench.results import Store, read_run
 
@@ -42,6 +43,7 @@ def mixed(tmp_path_factory):
         "wrong-third-step": "nonconforming",
         "wrong-bound": "nonconforming",
         "wrong-once-timed": "nonconforming",
+        "wrong-public-once-timed": "nonconforming",
         "sample-segfaults": "crashed",
         "sample-raises": "run-failed",
     }
@@ -100,9 +102,11 @@ def test_a_wrong_number_is_found_at_any_step_on_either_path_and_in_timed_calls(m
     _, records, _ = mixed
     assert records["wrong-third-step", "looped"].conformance["values"].verdict == "fail"
     assert records["wrong-bound", "looped"].conformance["bound"].verdict == "fail"
-    late = records["wrong-once-timed", "looped"]
-    assert late.conformance["bound"].verdict == "pass"
-    assert late.conformance["timed"].verdict == "fail"
+    for route, where in (("wrong-once-timed", "calls: off"), ("wrong-public-once-timed", "on the public path")):
+        late = records[route, "looped"].conformance
+        assert late["values"].verdict == late["bound"].verdict == "pass"
+        assert late["timed"].verdict == "fail"
+        assert where in late["timed"].detail
 
 
 def test_no_figures_come_from_a_trial_that_died(mixed):
@@ -266,5 +270,6 @@ def test_each_record_is_written_through_one_journal(tmp_path):
 def test_trials_without_a_failure_have_the_same_program_where_artifact_and_call_plan_are_the_same(tmp_path):
     first = make_trial()
     others = [dataclasses.replace(first, steps=16), make_trial(chunk=2)]
-    checked = [check_trial(trial, context_in(tmp_path)) for trial in (first, *others)]
-    assert same_programs(checked) == {others[0].id: checked[0]}
+    same = SamePrograms()
+    checked = [check_trial(trial, context_in(tmp_path), same.compare) for trial in (first, *others)]
+    assert same.same_as == {others[0].id: checked[0]}

@@ -14,7 +14,7 @@ from rnnbench.pipeline import not_checked, not_sampled, record_of
 from rnnbench.plan import begin_run, end_run, examine, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.results import Store, StoreError, read_run
-from rnnbench.results.journal import append_record, write_info
+from rnnbench.results.journal import RECORDS, append_record, write_info
 
 
 def test_a_new_run_has_all_of_its_trials_left(tmp_path):
@@ -34,6 +34,16 @@ def test_a_resumed_run_leaves_out_trials_that_have_a_record(tmp_path):
     plan = begin_run([done, left], Store(tmp_path))
     append_record(plan.folder, record_of(not_sampled(not_checked(examine(done)))))
     assert resume_run(plan.folder).trials == (left,)
+
+
+def test_a_trial_whose_record_is_damaged_is_run_again(tmp_path):
+    trials = [make_trial(chunk=chunk) for chunk in (1, 2, 4)]
+    folder = begin_run(trials, Store(tmp_path)).folder
+    for trial in trials:
+        append_record(folder, record_of(not_sampled(not_checked(examine(trial)))))
+    lines = (folder / RECORDS).read_bytes().split(b"\n")
+    (folder / RECORDS).write_bytes(b"\n".join([lines[0], lines[1].replace(b'"params"', b'"p\0rams"'), *lines[2:]]))
+    assert resume_run(folder).trials == (trials[1],)
 
 
 def test_expected_failures_are_part_of_the_plan(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from rnnbench.reports import comparison_markdown, print_comparison
+from rnnbench.results import Finding, FindingKind
 from rnnbench.results.compare import Comparison, compare_runs
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
@@ -77,3 +78,17 @@ def test_a_long_list_is_cut_in_the_terminal_and_whole_in_the_page(capsys: pytest
     print_comparison(comparison, Console(width=100, no_color=True))
     assert "… and 20 more" in capsys.readouterr().out
     assert comparison_markdown(comparison).count("base only") == 60
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_trial_that_is_not_believed_on_a_side_has_no_verdict(side: int, capsys: pytest.CaptureFixture[str]) -> None:
+    doubtful = Finding(kind=FindingKind.TIME, detail="work was done in a thread", disbelieved=True)
+    records = [fake.record(), fake.record()]
+    records[side] = fake.record(findings=(doubtful,))
+    compared = compare_runs(run(records[:1], "old"), run(records[1:], "new"))
+    assert compared.latencies == ()
+    assert [(one.run, one.reason) for one in compared.not_believed] == [(("old", "new")[side], doubtful.detail)]
+    assert "1 trial not believed, without verdict" in comparison_markdown(compared)
+    assert doubtful.detail in comparison_markdown(compared)
+    print_comparison(compared, Console(width=100, no_color=True))
+    assert "not believed" in capsys.readouterr().out

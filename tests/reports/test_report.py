@@ -13,10 +13,11 @@ from rich.console import Console
 
 from rnnbench import optional
 from rnnbench.reports import ReportError, print_summary, write_report
+from rnnbench.reports.conformance_summary import how_far
 from rnnbench.reports.markdown import page
 from rnnbench.reports.tables import legend
-from rnnbench.results import StoreError
-from rnnbench.results.record import LatencyFloor, Record
+from rnnbench.results import COLUMNS, Finding, FindingKind, StoreError
+from rnnbench.results.record import CheckResult, LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
 from rnnbench.results.views import short_names, view_runs
@@ -127,6 +128,19 @@ def test_a_check_without_meaning_or_not_reached_is_no_pass() -> None:
     assert (first["state"], first["timed"]) == ("n/a", "—")
 
 
+def test_a_check_that_was_too_short_is_no_pass_and_the_terminal_says_how_far_it_came() -> None:
+    plain = fake.record()
+    figures = {"done": 40.0, "planned": 10_000.0, "least": 200.0}
+    short = CheckResult(verdict="too-short", figures=figures)
+    cut = plain.model_copy(update={"conformance": {**plain.conformance, "drift": short}})
+    assert rows(section(markdown(cut), "Conformance"))[0][-1] == "too short"
+    (sentence,) = how_far([cut, plain])
+    assert "drift: its time ended it in 1 of 1 trial, the first after 40 of 10,000" in sentence
+    assert "in 1 of them it was too short to mean anything (below 200)" in sentence
+    ran = {column.name: column.value for column in COLUMNS}["checks"]
+    assert ran(cut, fake.info()) == ran(plain, fake.info())
+
+
 def test_compile_time_stands_by_chunk_and_its_growth_apart_with_an_interval() -> None:
     trials = []
     for chunk in (1, 4, 16):
@@ -203,6 +217,42 @@ def test_threads_that_nobody_asked_for_are_a_finding(busy: int | None, finding: 
     environment = entry.environment.model_copy(update={"threads_requested": 1, "threads_busy": busy})
     text = markdown(entry.model_copy(update={"environment": environment}))
     assert ("Threads that differ from the requested number" in text) is finding
+
+
+DISBELIEVED = Finding(kind=FindingKind.TIME, detail="work was done when somebody looked", disbelieved=True)
+NOTED = Finding(kind=FindingKind.PROCESS, detail="it changed the working folder")
+
+
+def test_what_is_not_believed_is_in_no_ranking_and_the_reason_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    believed = fake.record(bound=2e-4, findings=(NOTED,))
+    other = fake.record("fakec", "ir", bound=1e-4, findings=(DISBELIEVED,))
+    text = markdown(believed, other)
+    assert "1 not believed (see Findings)" in text
+    assert "fakec:ir" not in section(text, "Ranking")
+    assert rows(section(text, "Not believed, and in no ranking"))[0][1:] == [
+        *("fakec:ir", "looped-stitched", "hidden 128; chunk 16", "1", DISBELIEVED.detail),
+    ]
+    assert rows(section(text, "What the suite found"))[0][-1] == NOTED.detail
+    print_summary(run((believed, other)), Console(width=100, no_color=True))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"not believed fakec:ir looped-stitched, hidden 128; chunk 16: {DISBELIEVED.detail}" in shown
+    assert "2 trials: 2 ok; 1 not believed" in shown
+
+
+def test_opening_and_binding_are_shown_where_they_take_more_than_a_hundred_calls() -> None:
+    def prepared(bind_s: float) -> str:
+        entry = fake.record(bound=1e-4)
+        timing = entry.timing.model_copy(update={"open_s": 1e-3, "bind_s": bind_s, "close_s": 1e-5})
+        return markdown(entry.model_copy(update={"timing": timing}))
+
+    assert "Opening and binding" not in prepared(0.008)
+    assert rows(section(prepared(0.1), "Opening and binding"))[0][3:] == [
+        "1.00 ms",
+        "100 ms",
+        "4.00 ms",
+        "10.0 µs",
+        "1,016",
+    ]
 
 
 def test_emulation_is_marked_and_explained() -> None:

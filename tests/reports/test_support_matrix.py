@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
+from rich.text import Text
 
-from rnnbench.backends.base import Probe, Support
+from rnnbench.backends.base import Lack, Probe, Support
 from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix, build_support_matrix
 from rnnbench.cases.trial import Target
 from rnnbench.reports.support_matrix import print_support_matrix
+from rnnbench.results import visible
 
 NATIVE = Support("native")
 TARGETS = [Target("tensorflow", "keras-xla"), Target("tensorflow", "keras")]
@@ -58,6 +61,21 @@ def test_targets_with_one_answer_stand_together_and_a_time_stands_for_all_its_st
     assert "fused: unsupported: no operator counts (a/b#1)" in out
     assert out.count("no operator counts") == 1
     assert "tensorflow:keras-xla, tensorflow:keras" in out
+
+
+@pytest.mark.parametrize("text", ["[bold red]x[/] [/nothing]", "\x1b[31mred\x07", "\u202eback", "a\n[link=http://b]c"])
+def test_what_an_adapter_says_is_shown_as_it_is_and_nothing_of_it_is_obeyed(text):
+    support = {(Target(text, text), text, f"{text}-none"): Support("unsupported", text, text)}
+    probes = {
+        text: Probe((text,), reason=text, install=text),
+        "odd": Probe((text,), versions={text: text}, lacking={text: Lack(text, text)}),
+    }
+    out = io.StringIO()
+    print_support_matrix(SupportMatrix(probes, support), Console(file=out, width=2000, force_terminal=True))
+    shown = out.getvalue()
+    assert visible(text) in Text.from_ansi(shown).plain
+    assert not {"\x07", "\u202e"} & set(shown)
+    assert "\x1b[31m" not in shown
 
 
 def test_no_backend_is_asked_for_a_stream_that_runs_backwards():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ def test_a_build_that_differs_little_is_not_shown(before: float, after: float, s
     old, new = (entry.timing.model_copy(update={"build_s": seconds}) for seconds in (before, after))
     pair = (run([entry.model_copy(update={"timing": timing})]) for timing in (old, new))
     assert bool(compare_runs(*pair).builds) is shown
+
+
+def test_what_was_left_out_in_reading_a_run_is_a_warning() -> None:
+    base = replace(run([fake.record()], "old"), warnings=("old.jsonl:3: damaged",))
+    new = replace(run([fake.record()], "new"), warnings=("new.jsonl:4: damaged",))
+    assert compare_runs(base, new).warnings == ("old.jsonl:3: damaged", "new.jsonl:4: damaged")
 
 
 def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None:

@@ -9,7 +9,7 @@ from waiting import ended
 
 from rnnbench.plan import examine
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
-from rnnbench.worker.commands import Build, Load
+from rnnbench.worker.commands import Build, Load, RunChecks
 
 LIMIT_S = 60.0
 
@@ -53,6 +53,33 @@ def test_a_child_that_failed_leaves_its_parent_for_the_next_trial(start):
     worker.close()
     assert not parent.is_closed
     ForkedWorker(parent).ready()
+
+
+def test_a_child_whose_program_asked_to_exit_is_not_used_again(start):
+    trial = make_trial("fake:check-exits")
+    parent = start(trial)
+    worker = ForkedWorker(parent)
+    worker.ready()
+    worker.ask(Build(trial), LIMIT_S)
+    process = psutil.Process(parent.process._process.pid)
+    with pytest.raises(WorkerError, match="asked the interpreter to exit: SystemExit: enough") as raised:
+        worker.ask(RunChecks(trial), LIMIT_S)
+    assert (raised.value.outcome, raised.value.alive) == ("crashed", False)
+    assert ended([process])
+    worker.close()
+    assert parent.is_closed
+
+
+def test_a_build_that_asked_to_exit_harmed_its_own_child_alone(start):
+    trial = make_trial("fake:build-exits")
+    parent = start(trial)
+    worker = ForkedWorker(parent)
+    worker.ready()
+    with pytest.raises(WorkerError, match="asked the interpreter to exit: SystemExit: enough") as raised:
+        worker.ask(Build(trial), LIMIT_S)
+    assert raised.value.alive
+    worker.close()
+    assert not parent.is_closed
 
 
 def test_a_child_that_died_takes_its_parent_with_it(start):

@@ -108,15 +108,20 @@ def test_a_finished_run_keeps_only_its_logs(tmp_path):
 
 
 def test_a_worker_dies_with_the_suite(tmp_path):
-    """SIGKILL leaves no time to clean up."""
+    """SIGKILL leaves no time to clean up. The kernel ends the worker, which is busy: this suite has no supervisor."""
     script = tmp_path / "start.py"
     script.write_text(
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from harness_trials import make_trial\n"
         "from rnnbench.plan import examine\n"
-        "from rnnbench.worker import RunFolders, start_trial_worker\n"
-        "worker = start_trial_worker(examine(make_trial()), RunFolders.of_run(Path(sys.argv[1])), 'log')\n"
+        "from rnnbench.worker import Load, RunFolders, launcher, start_trial_worker\n"
+        "from rnnbench.worker.protocol import encode_command\n"
+        "launcher.supervise = lambda: None\n"
+        "trial = make_trial('fake:hangs-in-load')\n"
+        "worker = start_trial_worker(examine(trial), RunFolders.of_run(Path(sys.argv[1])), 'log')\n"
+        "worker.ready()\n"
+        "worker._channel.send(encode_command(Load(trial)))\n"
         "print(worker._process.pid, flush=True)\n"
         "sys.stdin.readline()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -58,6 +58,8 @@ EXCHANGES: list[tuple[Command, object]] = [
         LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}),
     ),
     (commands.RunChecks(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
+    (commands.Restore(TRIAL), Done()),
+    (commands.Compare(TRIAL, TRIAL), commands.ComparedBlocks((1e-6, 2e-6), (1.5e-6,))),
     (commands.Prepare(TRIAL), PASSED),
     (commands.SamplePath(TRIAL, "paced", BlockPlan(0.01, 4, False, 0.005)), BLOCK),
     (commands.SampleStateCopy(TRIAL, 0.004), BLOCK),

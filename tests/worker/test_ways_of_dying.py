@@ -12,7 +12,7 @@ import psutil
 import pytest
 from waiting import ended, wait_until
 
-from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel
+from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, supervisor
 from rnnbench.worker.commands import EndFork
 
 LATER_S = 2.0
@@ -90,7 +90,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, 
     worker = start(ANSWER_ONCE + "while True: line.sendall(b'x' * 65536)")
     worker._channel._max_line = 8 << 20
     before = psutil.Process().memory_info().rss
-    error = failure(worker)
+    error = failure(worker, 10)
     assert (error.outcome, error.reason) == ("crashed", "its reply is longer than any reply may be; killed")
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
@@ -137,17 +137,86 @@ DAEMON = (
 )
 
 
-@pytest.mark.parametrize("end", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSEGV)"], ids=["killed", "dies"])
-def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, end):
-    """A daemon: in a session of its own, and a child of nobody's that the worker could tell of."""
+ORPHAN = "from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("", "time.sleep(60)"), ("", "os.kill(os.getpid(), signal.SIGSEGV)"), (ORPHAN, "time.sleep(60)")],
+    ids=["killed", "dies", "killed, adopted without a mark"],
+)
+def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin, end):
+    """A daemon: in a session of its own, and a child of nobody's. It has the worker's mark, or the worker adopts it.
+
+    A daemon without a mark whose worker has died is out of reach.
+    """
     number = tmp_path / "daemon.pid"
+    environment = "env={'PATH': '/bin'}" if begin else ""
     script = (
-        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}])\n"
+        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}], {environment})\n"
         f"while not os.path.exists({str(number)!r}) or not open({str(number)!r}).read(): time.sleep(0.01)\n"
     )
-    failure(start(ANSWER_ONCE + script + end), 5)
+    failure(start(ANSWER_ONCE + begin + script + end), 2)
     daemon = int(number.read_text())
     assert not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)])
+
+
+def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, monkeypatch, tmp_path):
+    """A compiler's own process was killed, and the compiler says no more than that it failed."""
+    events = tmp_path / "memory.events"
+    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    refuses = """line.sendall(b'{"failed": {"outcome": "build-failed", "reason": "cc: Killed"}}\\n'); time.sleep(60)"""
+    counts = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
+    for does, outcome, words in (
+        (refuses, "build-failed", "cc: Killed"),
+        (counts + refuses, "out-of-memory", "cc: Killed; meanwhile the kernel's out-of-memory killer ended a process"),
+    ):
+        events.write_text("oom_kill 3")
+        worker = start(ANSWER_ONCE + does)
+        worker.ready()
+        with pytest.raises(WorkerError) as raised:
+            worker.ask(EndFork(), 60)
+        assert (raised.value.outcome, raised.value.reason, raised.value.alive) == (outcome, words, True)
+
+
+COMPILER = "compiler = subprocess.Popen(['sleep', '100'], {options})\n"
+SUITE = """
+import os, signal, sys
+from pathlib import Path
+from rnnbench.worker import Host, WorkerProcess
+from rnnbench.worker.commands import EndFork
+worker = WorkerProcess("odd_worker", EndFork(), Host(Path("log"), {{"PYTHONPATH": os.pathsep.join(["."] + sys.path)}}))
+worker.ready()
+{paused}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("paused", ["", "worker.pause()"], ids=["running", "paused"])
+@pytest.mark.parametrize("options", ["", "start_new_session=True"], ids=["in its session", "in another session"])
+def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, options, paused):
+    """The kernel ends no grandchild with the suite, and a worker that is stopped can do nothing about it."""
+    script = COMPILER.format(options=options) + "open('pids', 'w').write(f'{os.getpid()} {compiler.pid}')\n"
+    (tmp_path / "odd_worker.py").write_text(BEGIN + script + "line.sendall(REPLY); time.sleep(100)")
+    command = [sys.executable, "-c", SUITE.format(paused=paused)]
+    done = subprocess.run(command, cwd=tmp_path, check=False)
+    assert done.returncode == -signal.SIGKILL
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        wait_until(lambda pid=pid: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "it outlived the suite")
+
+
+def test_another_supervisor_takes_the_place_of_one_that_was_killed():
+    supervisor.supervise()
+    first = supervisor._supervisor
+    supervisor.supervise()
+    assert supervisor._supervisor is first
+    for process in psutil.process_iter(["cmdline"]):
+        if supervisor.SUITE in (process.info["cmdline"] or ()):
+            process.kill()
+    wait_until(lambda: not first.is_alive, "it was killed")
+    supervisor.supervise()
+    assert supervisor._supervisor is not first
+    assert supervisor._supervisor.is_alive
 
 
 def test_a_log_is_read_at_its_end_only(start):
@@ -159,12 +228,16 @@ def test_a_log_is_read_at_its_end_only(start):
 
 @pytest.mark.parametrize("module", ["rnnbench.worker", "rnnbench.sampling.roof_worker"])
 def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, module):
-    """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it."""
+    """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it.
+
+    Nothing else ends the worker: this suite has no supervisor.
+    """
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from rnnbench.worker import Host, WorkerProcess\n"
+        "from rnnbench.worker import Host, WorkerProcess, launcher\n"
         "from rnnbench.worker.commands import EndFork\n"
+        "launcher.supervise = lambda: None\n"
         f"worker = WorkerProcess({module!r}, EndFork(), Host(Path(sys.argv[1]), dict()))\n"
         "print(worker._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -4,6 +4,7 @@ What other packages may use:
 
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
 - `answers`: what an adapter returns, validated where it enters.
+- `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point, resolves the targets that a user names, and answers what is supported.
 - `support_matrix`: which strategies every installed backend supports, for each kind of model.
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Session,
         Support,
     )
+    from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import baselines, find, names, probe_or_stand_in, support, targets, tool_for
     from rnnbench.backends.support_matrix import build_support_matrix
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
@@ -65,6 +67,7 @@ _NAMES = {
         "targets",
         "tool_for",
     ),
+    "program_store": ("Look", "ProgramStore"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
     "support_matrix": ("build_support_matrix",),
 }
@@ -76,9 +79,11 @@ __all__ = [
     "BackendError",
     "Bound",
     "BuildError",
+    "Look",
     "NoToolError",
     "Probe",
     "Program",
+    "ProgramStore",
     "Request",
     "Session",
     "Statistic",

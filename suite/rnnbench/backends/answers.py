@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends.base import Artifact, Backend, Probe, Program, Request, Signature, Support
+from rnnbench.backends.base import Artifact, Backend, Probe, Program, ProgramFiles, Request, Signature, Support
 from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.results import is_lowered_form
 
 Answer = TypeVar("Answer")
 
@@ -60,12 +61,12 @@ class CheckedBackend:
         return _validated(self.name, method, lambda: check(answer))
 
 
-def check_program(backend: str, program: Program, request: Request) -> None:
-    """Whether what `build` returned is a program, with an artifact that can be. Raises AdapterError."""
-    _validated(backend, "build", lambda: _check_program(program, request))
+def check_program(backend: str, program: Program, request: Request, cache: Path) -> None:
+    """Whether what `build` returned is a program, with files and an artifact that can be. Raises AdapterError."""
+    _validated(backend, "build", lambda: _check_program(program, request, cache))
 
 
-def _check_program(program: Program, request: Request) -> None:
+def _check_program(program: Program, request: Request, cache: Path) -> None:
     _expect(program, "signature", isinstance(getattr(program, "signature", None), Signature), "a Signature")
     _expect(program, "cached", isinstance(getattr(program, "cached", None), bool), "True or False")
     _expect(program, "open", callable(getattr(program, "open", None)), "a method")
@@ -74,11 +75,25 @@ def _check_program(program: Program, request: Request) -> None:
     _expect(program, "tail_build_s", is_time, "None or seconds")
     artifact = getattr(program, "artifact", None)
     _expect(program, "artifact", isinstance(artifact, Artifact), "an Artifact")
+    _check_files(getattr(program, "files", None), cache)
     checked = _revalidated(Artifact, artifact)
     if checked.nbytes < 0:
         raise ValueError(f"its artifact has {checked.nbytes} bytes")
+    if not is_lowered_form(checked.lowered):
+        raise ValueError(f"its artifact is lowered {checked.lowered!r}, which is no form that the suite knows")
     if checked.hoisted is not None and not 1 <= checked.hoisted <= request.strategy.chunk:
         raise ValueError(f"its artifact has hoisted {checked.hoisted}, which is not in 1..{request.strategy.chunk}")
+
+
+def _check_files(answer: object, cache: Path) -> None:
+    files = _revalidated(ProgramFiles, answer)
+    if not files.program:
+        raise ValueError("its files have no program")
+    for path in (*files.program, *files.identity):
+        if not path.resolve().is_relative_to(cache.resolve()):
+            raise ValueError(f"its file {path} is not under its cache")
+        if not path.is_file():
+            raise ValueError(f"its file {path} does not exist")
 
 
 def _expect(program: object, attribute: str, is_right: bool, expected: str) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "Origin",
     "Probe",
     "Program",
+    "ProgramFiles",
     "Request",
     "Role",
     "Session",
@@ -174,11 +175,26 @@ class Backend(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ProgramFiles:
+    """The files under `cache` that a program is loaded from. The suite hashes them and adds up their sizes."""
+
+    program: tuple[Path, ...]
+    """What is loaded and run: machine code, a model, weights. Their size is the artifact's size."""
+    identity: tuple[Path, ...] = ()
+    """Files whose bytes are the same in every build of this program, and others for another program. Their digest is
+    the artifact's, together with that of the weights. Empty where those of `program` are such files. Needed where a
+    build puts a number or a path of its own into its files, and where Python runs the program: then the text of the IR
+    that it runs is such a file."""
+
+
 class Program(Protocol):
     """A compiled program with its weights inside."""
 
     signature: Signature
     artifact: Artifact
+    """Without digest and size, which the suite computes of `files`."""
+    files: ProgramFiles
     cached: bool
     """True where `build` found its artifact under `cache` and only loaded it."""
     tail_build_s: float | None

@@ -11,6 +11,7 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +74,7 @@ def ab(
     sides = open_side(side_a, trials, folder), open_side(side_b, trials, folder)
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()
-    click.echo("\n".join(both.describe()))
+    tell("\n".join(both.describe()))
     leaves(lambda: f"Finished trials are in {both.runs[0]} and {both.runs[1]}.")
     with ProgressBar(terminal, 2 * len(trials)) as progress:
         comparison = compare_sides(both, PairBudget(seconds, threshold), progress)
@@ -89,6 +90,6 @@ def _show(comparison: Comparison, runs: Sequence[Path], reports: Path, terminal:
     print_comparison(comparison, terminal)
     for name, run in zip("AB", runs, strict=True):
         for sentence in reliability_sentences(view_runs([read_run(run)])):
-            click.echo(f"{name}: {sentence}")
+            tell(f"{name}: {sentence}")
     report = write_comparison(comparison, reports / runs[1].name)
-    click.echo(f"{comparison.about[-1]}\n\nrecords  {runs[0]}\n         {runs[1]}\nreport   {report}")
+    tell(f"{comparison.about[-1]}\n\nrecords  {runs[0]}\n         {runs[1]}\nreport   {report}")

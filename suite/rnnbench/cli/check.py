@@ -12,6 +12,7 @@ import click
 
 from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
+from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.cases import Case, Trial
@@ -64,9 +65,9 @@ def check(
     finished = read_run(plan.folder)
     print_conformance(finished, terminal)
     for checked in smallest:
-        click.echo(_smallest(checked, cases))
-    click.echo(_cost(finished))
-    click.echo(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
+        tell(_smallest(checked, cases))
+    tell(_cost(finished))
+    tell(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
     sys.exit(exit_status(finished.records))
 
 
@@ -88,7 +89,7 @@ def _trials(selection: Selection, cases: list[Case], endurance: float | None) ->
     targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
     covering = covering_trials(selection.select(cases, targets, endurance))
     for sentence in covering.sentences():
-        click.echo(sentence)
+        tell(sentence)
     return covering.trials
 
 

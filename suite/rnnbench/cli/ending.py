@@ -8,12 +8,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 
 import click
 
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
+from rnnbench.cli.output import tell
 from rnnbench.disk import is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -67,7 +69,8 @@ def end_well(command: Callable[[Ending], object]) -> None:
             _say(f"Interrupted.{ending.sentence()}")
             sys.exit(INTERRUPTED)
         except click.ClickException as error:
-            error.show()
+            error.show(shown := StringIO())
+            _say(shown.getvalue().rstrip("\n"))
             sys.exit(error.exit_code)
         except BrokenPipeError:
             _drop_output()
@@ -131,7 +134,7 @@ def _end_quietly() -> None:
 def _say(sentence: str) -> None:
     """On a full disk, the file that gets the errors may be on it."""
     with suppress(OSError):
-        click.echo(sentence, err=True)
+        tell(sentence, is_error=True)
 
 
 def _drop_output() -> None:

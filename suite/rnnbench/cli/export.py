@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rnnbench.cli.options import RESULTS
+from rnnbench.cli.output import tell
 
 
 @click.command(short_help="Write a run's rows as CSV or JSON Lines.")
@@ -39,7 +40,7 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
         raise click.BadParameter(f"'{name}' is not one of {', '.join(EXPORTS)}", param_hint="--format")
     read = Store(results).read(run)
     for warning in read.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}", is_error=True)
     if output is None:
         EXPORTS[name].write(read.rows(), sys.stdout)
         return

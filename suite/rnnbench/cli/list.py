@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rnnbench.cli.options import Selection, selection
+from rnnbench.cli.output import tell
 
 
 @click.command("list")
@@ -14,5 +15,5 @@ def list_trials(selection: Selection) -> None:
     from rnnbench.reports import count
 
     trials = selection.select(selection.load_cases(), selection.targets())
-    click.echo("\n".join(trial.id for trial in trials))
-    click.echo(count(len(trials), "trial"), err=True)
+    tell("\n".join(trial.id for trial in trials))
+    tell(count(len(trials), "trial"), is_error=True)

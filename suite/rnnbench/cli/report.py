@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rnnbench.cli.options import REPORTS, RESULTS
+from rnnbench.cli.output import tell
 
 
 @click.command()
@@ -20,4 +21,4 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 
     store = Store(results)
     finished = [store.read(name) for name in runs]
-    click.echo(write_report(finished, reports / file_name("+".join(run.name for run in finished))))
+    tell(write_report(finished, reports / file_name("+".join(run.name for run in finished))))

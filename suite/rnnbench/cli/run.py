@@ -11,6 +11,7 @@ import click
 
 from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
+from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.plan import RunPlan
@@ -76,12 +77,12 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
     terminal = console()
     run_leaves(plan.folder, f". To continue: rnnbench run --resume {plan.folder}")
     for change in plan.changes:
-        click.echo(f"warning: {change}", err=True)
+        tell(f"warning: {change}", is_error=True)
     with ProgressBar(terminal, len(plan.trials)) as progress:
         run_trials(plan, progress, keep_artifacts)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
     report = write_report([finished], reports / finished.name)
-    click.echo(f"\nrecords  {plan.folder}\nreport   {report}")
-    click.echo(describe_seconds(finished.info.seconds))
+    tell(f"\nrecords  {plan.folder}\nreport   {report}")
+    tell(describe_seconds(finished.info.seconds))
     return exit_status(finished.records)

@@ -1,9 +1,9 @@
 """Conformance: whether a program computes what its model says, in the timed path too.
 
 `run_checks` runs the list `CHECKS` on a program, and compares it with the `ReferenceTrajectories` of its trial: float64
-runs of `rnn.run_reference`, kept in files for all trials that need the same. `TimedPath` checks what the timed calls
-computed. `expected_failure_results` compares the results with the expected failures. Checks know sessions, not
-backends. `docs/conformance.md` says what each check means and how far a result may be off.
+runs of `rnn.run_reference`, kept in files for all trials that need the same. `TimedPath` and `PublicPath` check what
+the timed calls computed. `expected_failure_results` compares the results with the expected failures. Checks know
+sessions, not backends. `docs/conformance.md` says what each check means and how far a result may be off.
 
 To add a check, write a function in the module of its subject, and add a `Check` to the tuple at the end of that module.
 A check of a new subject gets a new module, whose tuple `suite.CHECKS` must join.
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
     from rnnbench.conformance.expected_failures import expected_failure_results
     from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, TIMED, run_checks
-    from rnnbench.conformance.timed_path import TimedPath
+    from rnnbench.conformance.timed_path import PublicPath, TimedPath
+    from rnnbench.conformance.tolerance import worst
     from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 
 _NAMES = {
@@ -34,7 +35,8 @@ _NAMES = {
         "TIMED",
         "run_checks",
     ),
-    "timed_path": ("TimedPath",),
+    "timed_path": ("PublicPath", "TimedPath"),
+    "tolerance": ("worst",),
     "trajectories": (
         "RING",
         "ReferenceTrajectories",
@@ -47,9 +49,11 @@ __all__ = [
     "TIMED",
     "Check",
     "OpenSession",
+    "PublicPath",
     "ReferenceTrajectories",
     "TimedPath",
     "expected_failure_results",
     "run_checks",
+    "worst",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
 
 import numpy as np
 
-from rnnbench.backends import Arrays
+from rnnbench.backends import Arrays, Session
+from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import same_bits
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
+
+LayOut = Callable[[np.ndarray], np.ndarray]
+WATCHED_CALLS, WATCHED_LEAST, WATCHED_S = 200, 9, 0.015
+"""Pairs of calls, public and bound, that another thread looks at, and the time of the check."""
+SWITCH_S = 1e-5
+"""Python's thread switch interval meanwhile: calls that hold the interpreter are looked into, too."""
 
 
 def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -27,6 +38,7 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
     bound = session.bind(inputs)
     for _ in range(len(inputs) + 1):
         bound()
+    bound.sync()
     output = bound.output()["y"]
     output_before = output.copy()
     bound()
@@ -97,7 +109,7 @@ def _offset(x: np.ndarray) -> np.ndarray:
     return shifted
 
 
-LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+LAYOUTS: dict[str, LayOut] = {
     "reversed in memory": _reversed,
     "every second item of another array": _strided,
     "in Fortran's order": _transposed,
@@ -106,16 +118,116 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    contiguous, laid_out_pairs = first_outputs(open_session(), reference), []
+    contiguous, laid_out_pairs = _from_start(open_session(), reference, np.copy), []
     for what, lay_out in LAYOUTS.items():
-        session = open_session()
-        got = [session.step({**chunk, "x": lay_out(chunk["x"])})["y"] for chunk in reference.ring[:FEW_CALLS]]
-        laid_out_pairs += output_pairs(f"from an x that is {what}, y of call", got, contiguous)
+        got = _from_start(open_session(), reference, lay_out)
+        laid_out_pairs += output_pairs(f"from an x and a state that are {what}, y of call", got, contiguous)
     return same_bits(laid_out_pairs)
+
+
+def _from_start(session: Session, reference: ReferenceTrajectories, lay_out: LayOut) -> list[np.ndarray]:
+    """y of the first calls, from the state `start` where there is one, with all arrays laid out so."""
+    if reference.is_stream:
+        session.set_state({name: lay_out(array) for name, array in reference.start.items()})
+    return [session.step({**chunk, "x": lay_out(chunk["x"])})["y"] for chunk in reference.ring[:FEW_CALLS]]
+
+
+def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """The names, types and shapes of what calls of three lengths return, of a bound call's output and of states."""
+    session, chunk = open_session(), reference.trial.strategy.chunk
+    batch, width = reference.trial.batch, reference.trial.model.width
+    x, dtype = np.concatenate([inputs["x"] for inputs in reference.ring]), reference.x.dtype
+    states = {name: array.shape for name, array in reference.start.items()} if reference.is_stream else {}
+    complaints = list(_complaints("the state of a new session", session.get_state(), states, dtype))
+    for steps in sorted({1, chunk, 2 * chunk + 1}) if reference.is_stream else [chunk]:
+        outputs = session.step({**reference.ring[0], "x": x[:steps]})
+        complaints += _complaints(f"a call of {steps} steps", outputs, {"y": (steps, batch, width)}, dtype)
+    bound = session.bind(reference.ring)
+    bound()
+    bound.sync()
+    complaints += _complaints("a bound call", bound.output(), {"y": (chunk, batch, width)}, dtype)
+    complaints += _complaints("the state after calls", session.get_state(), states, dtype)
+    return CheckResult(verdict="fail" if complaints else "pass", detail="; ".join(complaints[:2]))
+
+
+def _complaints(where: str, got: Arrays, shapes: dict[str, tuple[int, ...]], dtype: np.dtype[Any]) -> Iterator[str]:
+    """What is wrong with arrays that a session returned."""
+    if sorted(got) != sorted(shapes):
+        yield f"{where}: expected the arrays {sorted(shapes)}, got {sorted(got)}"
+        return
+    for name, array in got.items():
+        if not isinstance(array, np.ndarray):
+            yield f"{name} of {where}: expected a NumPy array, got {type(array).__name__}"
+        elif array.dtype != dtype or array.shape != shapes[name]:
+            found = f"{array.dtype} {list(array.shape)}"
+            yield f"{name} of {where}: expected {dtype} {list(shapes[name])}, got {found}"
+        elif not array.flags.writeable:
+            yield f"{name} of {where} is read-only: the caller owns it, and may write to it"
+
+
+def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Look at all arrays that the program was given from another thread, while public and bound calls run."""
+    session = open_session()
+    ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
+    given = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
+    start = {name: array.copy() for name, array in reference.start.items()}
+    watcher = Watcher({**given, **{f"the given state {name}": array for name, array in start.items()}})
+    budget = Budget("calls looked at", WATCHED_CALLS, WATCHED_LEAST, WATCHED_S)
+    with watcher.watching():
+        bound = session.bind(ring)
+        for call in budget:
+            if reference.is_stream and call % RING == 0:
+                session.set_state(start)
+            session.step(ring[call % RING])
+            bound()
+            bound.sync()
+    if watcher.changed:
+        detail = f"{watcher.changed} was written to while calls ran; a program must not write to what it was given"
+        return CheckResult(verdict="fail", detail=detail)
+    return budget.result(CheckResult(verdict="pass"))
+
+
+class Watcher:
+    """Looks at arrays from a thread of its own, over and over."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays = [(name, array, array.tobytes()) for name, array in arrays.items()]
+        self._ended = False
+        self.changed = ""
+        """The array that was first seen to differ."""
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look for as long as the block runs, and once more at its end."""
+        interval, thread = sys.getswitchinterval(), Thread(target=self._watch)
+        sys.setswitchinterval(SWITCH_S)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended = True
+            thread.join()
+            sys.setswitchinterval(interval)
+            self._look()
+
+    def _watch(self) -> None:
+        while not self._ended and not self.changed:
+            self._look()
+
+    def _look(self) -> None:
+        for name, array, before in self._arrays:
+            if not self.changed and array.tobytes() != before:
+                self.changed = name
 
 
 ARRAYS = (
     Check("untouched", "Inputs, weights, earlier outputs and earlier states stay as they were.", _untouched),
     Check("owned", "What a caller does to the arrays it gave and got changes nothing.", _owned),
-    Check("layout", "An input may lie in memory in any order.", _layout),
+    Check("watched", "Inputs, rings and given states are not written to, not even during a call.", _watched),
+    Check("layout", "An input and a state may lie in memory in any order.", _layout),
+    Check(
+        "signature",
+        "What is returned has the dtype and shape that the signature says, and may be written to.",
+        _signature,
+    ),
 )

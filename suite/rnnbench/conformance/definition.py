@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from rnnbench.backends import Session
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-OpenSession = Callable[[], Session]
-"""Opens a new session of the program. It is closed when the check ends."""
+
+class OpenSession(Protocol):
+    """Opens a new session of the program. It is closed when the check ends."""
+
+    def __call__(self) -> Session: ...
+
+    def close(self, session: Session) -> None:
+        """Close a session now and forget it. A check that opens very many would hold them all otherwise."""
+        ...
 
 
 @dataclass(frozen=True)

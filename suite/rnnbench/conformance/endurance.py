@@ -1,4 +1,4 @@
-"""Long-running checks: the error over 10,000 steps, and the memory over 10,000 calls.
+"""Long-running checks: every call of 10,000 steps, and what the process holds over 10,000 calls.
 
 Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came.
 """
@@ -9,56 +9,107 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 
-from rnnbench.backends import Arrays
+from rnnbench.backends import Arrays, Session
+from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
-from rnnbench.measure import resident_in_use
+from rnnbench.measure import read_holdings, resident_in_use
 from rnnbench.results import CheckResult
 
 STEPS = CALLS = 10_000
+PUBLIC_EVERY = 4
+"""One pass over the ring in so many is made of public calls."""
 BLOCK = 4 * RING + 1
-"""Calls between two comparisons, so that each chunk of the ring is in turn the last one."""
+"""Calls between two comparisons of the state, so that each chunk of the ring is in turn the last one."""
+UNSEEN = 8 * BLOCK
+"""Calls at the end that are made BLOCK at a time without a look: a look completes a call that may overlap the next."""
+LEAST_FED = 8 * RING
+"""Calls below which `drift` says nothing. A network forgets its start in some 40 calls, and what comes before is fed by
+`bound` too."""
 WINDOWS = 5
 """Parts of the calls. The first one warms up. A leak grows in every other one."""
 NOISE = 64 << 10
 """Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
+SESSIONS = 4
+"""Sessions of a window, when the sessions are counted. The checks before have opened many: none is the first."""
+LEAST_CALLS = 2 * WINDOWS * NOISE // 4096
+"""Calls below which `memory` says nothing: with so many, a leak of half a page a call grows by NOISE in each window."""
 
 
 def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Feed the ring over and over through the timed path. Compare every call of the first pass, then one in BLOCK.
+    """Feed the ring over and over, and compare the output of every call. Every fourth pass is made of public calls.
 
     The growth is the largest error of the last RING comparisons over that of the first RING.
     """
-    chunk, errors, largest_errors = reference.trial.strategy.chunk, Errors(), list[float]()
-    budget_s = reference.trial.limits.endurance
+    chunk = reference.trial.strategy.chunk
+    total = min(_followed_calls(reference), -(-STEPS // chunk))
+    budget = Budget("calls", total, min(LEAST_FED, total), reference.trial.limits.endurance)
     session = open_session()
-    bound = session.bind(reference.ring)
-    session.set_state(reference.start)
-    calls, total, deadline = 0, min(_followed_calls(reference), -(-STEPS // chunk)), time.perf_counter() + budget_s
-    while calls < total and (calls < RING or time.perf_counter() < deadline):
-        for _ in range(min(1 if calls < RING else BLOCK, total - calls)):
-            bound()
-            calls += 1
-            if calls > RING and time.perf_counter() > deadline:
-                break
-        bound.sync()
-        if exact := exact_after(reference, calls):
-            got = {"y": bound.output()["y"], **session.get_state()}
-            for name, array in got.items():
-                errors.add(f"{name} after {calls * chunk} steps", array, exact[name], _rounding(reference, calls))
-            largest_errors.append(max(float(np.abs(array - exact[name]).max()) for name, array in got.items()))
-    verdict, figures = errors.verdict(), {"steps": float(calls * chunk)}
-    first, last = max(largest_errors[:RING]), max(largest_errors[-RING:])
-    detail = f"fed {calls * chunk:,} steps"
+    bound, comparison = session.bind(reference.ring), _Comparison(reference, session)
+    if reference.is_stream:
+        session.set_state(reference.start)
+    seen = total - UNSEEN - total % RING if total >= 8 * UNSEEN else total
+    for call in budget:
+        if call < seen and call // RING % PUBLIC_EVERY == PUBLIC_EVERY - 1:
+            comparison.look(call + 1, session.step(reference.ring[call % RING])["y"])
+            continue
+        bound()
+        if call < seen or (call + 1 - seen) % BLOCK == 0:
+            bound.sync()
+            comparison.look(call + 1, bound.output()["y"])
+    bound.sync()
+    steps = budget.done * chunk
+    verdict, figures = comparison.errors.verdict(), {"steps": float(steps), "compared": float(comparison.compared)}
+    detail = f"fed {steps:,} steps in {budget.sentence()}, and compared {comparison.compared:,} calls"
+    first, last = max(comparison.largest[:RING]), max(comparison.largest[-RING:])
     if first > 0 and np.isfinite(last):
         figures["growth"] = last / first
         detail += f"; the error at the end is {last / first:.2g} times that of the beginning"
-    return verdict.model_copy(update={"detail": verdict.detail or detail, "figures": figures})
+    return budget.result(verdict.model_copy(update={"detail": verdict.detail or detail, "figures": figures}))
+
+
+class _Comparison:
+    """Compares a long run with the reference, call by call."""
+
+    def __init__(self, reference: ReferenceTrajectories, session: Session) -> None:
+        self.errors = Errors()
+        self.largest: list[float] = []
+        """The largest error of each comparison."""
+        self.compared = 0
+        self._reference = reference
+        self._session = session
+        self._worst = 0.0
+        """As a multiple of the rounding expected there."""
+
+    def look(self, calls: int, y: np.ndarray) -> None:
+        """Compare y after so many calls, and the state too in the first pass and after each BLOCK of calls."""
+        exact = exact_after(self._reference, calls)
+        if exact is None:
+            return
+        self.compared += 1
+        rounding = _rounding(self._reference, calls)
+        off = _largest(y, exact["y"])
+        got = {"y": y}
+        if calls <= RING or calls % BLOCK == 0:
+            got |= self._session.get_state()
+            off = max(off, *(_largest(array, exact[name]) for name, array in got.items()))
+        self.largest.append(off)
+        # Only what is new is described: that takes ten times as long as finding the largest error.
+        if calls <= RING or not off <= self._worst * rounding:
+            for name, array in got.items():
+                what = f"{name} after {calls * self._reference.trial.strategy.chunk} steps"
+                self.errors.add(what, array, exact[name], rounding)
+            self._worst = self.errors.rounding
+
+
+def _largest(got: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.abs(got - exact).max()) if got.shape == exact.shape else np.inf
 
 
 def _rounding(reference: ReferenceTrajectories, calls: int) -> float:
@@ -92,20 +143,50 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 
 
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Public and timed calls in turn. Growth is measured a second time before it is a leak: a cache fills up, a leak
-    goes on."""
-    call, grown = _both_paths(open_session, reference), np.zeros(0)
+    """Public and timed calls in turn, then sessions that come and go."""
+    budget_s = reference.trial.limits.endurance
     with _frozen():
-        for _ in range(2):
-            calls, grown = _growth(call, reference.trial.limits.endurance / 2)
-            if (grown <= NOISE).any():
-                break
-    per_thousand = float(np.median(grown)) * WINDOWS * 1_000 / calls
-    figures = {"calls": float(calls), "growth": per_thousand}
-    made = f"{per_thousand:,.0f} bytes for every 1,000 calls, over {calls:,} of them"
-    if (grown > NOISE).all():
-        return CheckResult(verdict="fail", detail=f"memory grows without end: {made}", figures=figures)
-    return CheckResult(verdict="pass", detail=f"resident memory grew by {made}", figures=figures)
+        call = _both_paths(open_session, reference)
+        of_calls = _grown_twice(call, lambda: _window(call, budget_s / 2))
+        of_sessions = _grown_twice(lambda: _come_and_go(open_session, reference), lambda: SESSIONS)
+    calls, planned = 2 * of_calls.rounds, 2 * WINDOWS * (CALLS // 2 // WINDOWS)
+    budget = Budget("calls", planned, min(LEAST_CALLS, planned), budget_s, done=calls)
+    growth = of_calls.per_thousand("memory") / 2
+    figures = {"calls": float(calls), "growth": growth}
+    leaks = [*of_calls.sentences("rounds of two calls"), *of_sessions.sentences("sessions")]
+    if leaks:
+        return budget.result(CheckResult(verdict="fail", detail="; ".join(leaks), figures=figures))
+    detail = (
+        f"resident memory grew by {growth:,.0f} bytes for every 1,000 calls, over {budget.sentence()}, and by "
+        f"{of_sessions.per_thousand('memory'):,.0f} for every 1,000 sessions, over {of_sessions.rounds}"
+    )
+    return budget.result(CheckResult(verdict="pass", detail=detail, figures=figures))
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Rounds that were made, and by how much what the process holds grew in each window after the first, by name."""
+
+    rounds: int
+    windows: dict[str, np.ndarray]
+
+    @property
+    def leaks(self) -> list[str]:
+        """What grew in every window: memory by more than NOISE, all else by one at least."""
+        return [name for name, grown in self.windows.items() if (grown > (NOISE if name == "memory" else 0)).all()]
+
+    def per_thousand(self, name: str) -> float:
+        """Growth with 1,000 rounds."""
+        return float(np.median(self.windows[name])) * WINDOWS * 1_000 / self.rounds
+
+    def sentences(self, what: str) -> Iterator[str]:
+        """A sentence for each leak."""
+        for name in self.leaks:
+            grows, bytes_ = ("grows", " bytes") if name == "memory" else ("grow", "")
+            yield (
+                f"{name} {grows} without end: {self.per_thousand(name):,.0f}{bytes_} for every 1,000 {what}, over "
+                f"{self.rounds:,} of them"
+            )
 
 
 @contextmanager
@@ -131,17 +212,36 @@ def _both_paths(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     return call
 
 
-def _growth(call: Callable[[], None], budget_s: float) -> tuple[int, np.ndarray]:
-    """Calls that were made, and the bytes by which memory in use grew in each window after the first."""
-    size, grown = _window(call, budget_s), []
-    before = resident_in_use()
+def _come_and_go(open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """A session that is opened, used on both paths and closed."""
+    session = open_session()
+    bound = session.bind(reference.ring)
+    bound()
+    bound.sync()
+    session.step(reference.ring[0])
+    session.get_state()
+    open_session.close(session)
+
+
+def _grown_twice(work: Callable[[], None], rounds: Callable[[], int]) -> _Growth:
+    """Growth is measured a second time before it is a leak: a cache fills up, a leak goes on."""
+    grown = _growth(work, rounds())
+    return _growth(work, rounds()) if grown.leaks else grown
+
+
+def _growth(work: Callable[[], None], size: int) -> _Growth:
+    """Growth in the windows after the first one, each of so many rounds."""
+    held = [_held()]
     for _ in range(WINDOWS - 1):
         for _ in range(size):
-            call()
-        after = resident_in_use()
-        grown.append(after - before)
-        before = after
-    return 2 * size * WINDOWS, np.array(grown)
+            work()
+        held.append(_held())
+    windows = {name: np.diff([reading[name] for reading in held]) for name in held[0]}
+    return _Growth(size * WINDOWS, windows)
+
+
+def _held() -> dict[str, int]:
+    return {"memory": resident_in_use(), **read_holdings()}
 
 
 def _window(call: Callable[[], None], budget_s: float) -> int:
@@ -156,14 +256,13 @@ def _window(call: Callable[[], None], budget_s: float) -> int:
 ENDURANCE = (
     Check(
         "drift",
-        "Over ten thousand steps the error does not grow beyond the rounding expected.",
+        "Over ten thousand steps no call is off by more than the rounding expected.",
         _drift,
-        streams_only=True,
         long_running=True,
     ),
     Check(
         "memory",
-        "Over ten thousand calls the process does not grow with every thousand.",
+        "Over ten thousand calls, and with sessions that come and go, the process does not hold more and more.",
         _memory,
         long_running=True,
     ),

@@ -8,6 +8,8 @@ from rnnbench.backends import Bound, Session
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 
+Rows = np.ndarray | slice
+ALL = slice(None)
 FEW_CALLS = 3
 """Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
 
@@ -32,8 +34,15 @@ def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[
         bound()
         if interleaved is not None:
             interleaved()
+        bound.sync()
         outputs.append(bound.output()["y"])
     return outputs
+
+
+def fed_chunks(session: Session, x: np.ndarray, reference: ReferenceTrajectories, order: Rows = ALL) -> np.ndarray:
+    """y of x in calls of a chunk. Where rows have lengths, they are those of the ring's first chunk, in this order."""
+    chunk, lengths = reference.trial.strategy.chunk, {n: a[order] for n, a in reference.ring[0].items() if n != "x"}
+    return np.concatenate([session.step({"x": x[at : at + chunk], **lengths})["y"] for at in range(0, len(x), chunk)])
 
 
 def output_pairs(

@@ -7,15 +7,24 @@ from contextlib import ExitStack, closing
 
 from rnnbench.backends import Program, Session
 from rnnbench.conformance.arrays import ARRAYS
-from rnnbench.conformance.definition import OpenSession
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
+from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
+from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
 from rnnbench.results import CheckResult
 
-CHECKS = (*VALUES_AND_STATES, *EXCHANGED_STATES, *ARRAYS, *EDGE_CASES, *ENDURANCE)
+CHECKS = (
+    *VALUES_AND_STATES,
+    *EXCHANGED_STATES,
+    *STREAMS,
+    *ARRAYS,
+    *EDGE_CASES,
+    *MAGNITUDE_CHECKS,
+    *ENDURANCE,
+)
 """All checks, in the order in which they run."""
 TIMED = "timed"
 """Name of the check that follows sampling (`TimedPath.verify`): the results of the timed calls, and the timed path once
@@ -35,17 +44,35 @@ def run_checks(program: Program, reference: ReferenceTrajectories) -> Iterator[t
         if check.streams_only and not reference.is_stream:
             yield check.name, CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
             continue
-        with ExitStack() as sessions:
+        with Opener(program) as open_session:
             try:
-                yield check.name, check.run(_opener(program, sessions), reference)
+                yield check.name, check.run(open_session, reference)
             except Exception as error:
                 if check is CHECKS[0]:
                     raise
                 yield check.name, CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
 
 
-def _opener(program: Program, sessions: ExitStack) -> OpenSession:
-    def open_session() -> Session:
-        return sessions.enter_context(closing(program.open()))
+class Opener:
+    """Opens sessions of a program, and closes those that are open when the check ends."""
 
-    return open_session
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._open: dict[int, Session] = {}
+
+    def __enter__(self) -> Opener:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with ExitStack() as sessions:
+            for session in self._open.values():
+                sessions.enter_context(closing(session))
+
+    def __call__(self) -> Session:
+        session = self._program.open()
+        self._open[id(session)] = session
+        return session
+
+    def close(self, session: Session) -> None:
+        del self._open[id(session)]
+        session.close()

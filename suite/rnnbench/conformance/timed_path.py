@@ -1,10 +1,13 @@
-"""The timed path: its calls are counted while it is sampled, so that their results can be checked afterwards."""
+"""The timed paths: their calls are counted while they are sampled, so that their results can be checked afterwards."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
+
 import numpy as np
 
-from rnnbench.backends import Bound, Session
+from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -16,9 +19,12 @@ COUNTS = 3
 class TimedPath:
     """A session with its ring bound. Code that calls `bound` must report the number of calls to `called`."""
 
+    where = ""
+    """Where something is wrong, in a failure's detail."""
+
     def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
         self.session = session
-        self.bound: Bound = session.bind(reference.ring)
+        self.bound: Bound = self._bind(session, reference.ring)
         self._reference = reference
         self._random = np.random.default_rng(reference.trial.seed)
         self._position = 0
@@ -73,6 +79,9 @@ class TimedPath:
             errors.add("y of the first call after a reset", self.bound.output()["y"], from_zeros, self._rounding(1))
         return errors.verdict()
 
+    def _bind(self, session: Session, ring: Sequence[Arrays]) -> Bound:
+        return session.bind(ring)
+
     def _rounding(self, calls: int) -> float:
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
 
@@ -83,12 +92,56 @@ class TimedPath:
 
     def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
         expected = self._rounding(calls)
-        errors.add(f"y {when}", self.bound.output()["y"], y[calls - 1], expected)
+        errors.add(f"y {when}{self.where}", self.bound.output()["y"], y[calls - 1], expected)
         for name, array in self.session.get_state().items():
-            errors.add(f"state {name} {when}", array, states[name][calls - 1], expected)
+            errors.add(f"state {name} {when}{self.where}", array, states[name][calls - 1], expected)
 
     def _call(self, times: int) -> None:
         for _ in range(times):
             self.bound()
         self.bound.sync()
         self.called(times)
+
+
+class PublicPath(TimedPath):
+    """A session whose public calls are timed. Code that calls `timed_call` must report the number of calls."""
+
+    where = " on the public path"
+
+    def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
+        self._calls = PublicCalls(session, reference.ring)
+        self.timed_call = self._calls.timed_call
+        super().__init__(session, reference)
+
+    def verify(self) -> CheckResult:
+        self._call(1)  # Timed calls drop what they return.
+        return super().verify()
+
+    def _bind(self, session: Session, ring: Sequence[Arrays]) -> Bound:
+        return self._calls
+
+
+class PublicCalls:
+    """Public calls with the chunks of a ring in turn: those that are timed, and those whose output is looked at."""
+
+    def __init__(self, session: Session, ring: Sequence[Arrays]) -> None:
+        step, next_chunk = session.step, cycle(ring).__next__
+        self._y: Arrays = {}
+
+        def timed_call() -> None:
+            step(next_chunk())
+
+        def kept_call() -> None:
+            self._y = step(next_chunk())
+
+        self.timed_call = timed_call
+        self._kept_call = kept_call
+
+    def __call__(self) -> None:
+        self._kept_call()
+
+    def sync(self) -> None:
+        """A public call is complete when it returns."""
+
+    def output(self) -> Arrays:
+        return self._y

@@ -78,7 +78,7 @@ def _ulps(got: np.ndarray, exact: np.ndarray) -> float:
 
 def worst(*results: CheckResult) -> CheckResult:
     """The most severe of several results. Of equally severe ones, the one with the largest error."""
-    severity = {"not-applicable": 0, "pass": 1, "chaotic": 2, "fail": 3}
+    severity = {"not-applicable": 0, "pass": 1, "too-short": 2, "chaotic": 3, "fail": 4}
     return max(results, key=lambda result: (severity[result.verdict], result.rounding or 0.0))
 
 

@@ -33,9 +33,6 @@ class OwnColumn:
 
 
 def _own_columns() -> Iterator[OwnColumn]:
-    yield OwnColumn(
-        "not_believed", "VARCHAR", "Why its figures are not believed.", lambda record: record.not_believed or None
-    )
     for path in PATHS:
         meaning = f"{path.capitalize()} latency: the median of each sampled process, in seconds."
         yield OwnColumn(process_medians(path), f"{FIGURE}[]", meaning, partial(_process_medians, path))

@@ -10,7 +10,7 @@ from rnnbench.history.store import History
 from rnnbench.results import FAILURES
 
 _Sentence = Callable[[str, str], str]
-Fact = Literal["outcome", "failed_checks", "support", "lowered", "not_believed", "versions", "measured"]
+Fact = Literal["outcome", "failed_checks", "support", "lowered", "believed", "versions", "measured"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ _SENTENCES: Mapping[Fact, _Sentence] = {
     ),
     "support": lambda before, after: f"has {after} support (it was {before})",
     "lowered": lambda before, after: f"became {after} (it was {before})",
-    "not_believed": lambda before, after: "has figures that are not believed" if after else "is believed again",
+    "believed": lambda before, after: "is believed again" if after == "true" else "has figures that are not believed",
     "versions": lambda before, after: f"changed its versions: {before or 'none'} → {after or 'none'}",
     "measured": lambda before, after: "is no longer measured",
 }
@@ -81,8 +81,8 @@ _FACTS = """
     SELECT machine, backend, trial, run, started, '{fact}' AS fact, before, after, versions_before, versions, detail
     FROM (
         SELECT machine, backend, trial, run, started, coalesce(versions, '') AS versions,
-            coalesce({detail}, '') AS detail, coalesce({fact}, '') AS after,
-            lag(coalesce({fact}, '')) OVER w AS before, lag(coalesce(versions, '')) OVER w AS versions_before,
+            coalesce({detail}, '') AS detail, coalesce({fact}::VARCHAR, '') AS after,
+            lag(coalesce({fact}::VARCHAR, '')) OVER w AS before, lag(coalesce(versions, '')) OVER w AS versions_before,
             lag(outcome) OVER w IS DISTINCT FROM outcome AS other_outcome
         FROM rows WHERE {where}
         WINDOW w AS (PARTITION BY machine, trial ORDER BY started, run_id)
@@ -96,7 +96,7 @@ _WATCHED: tuple[tuple[Fact, str, str, str], ...] = (
     ("support", "NULL", "true", "'unsupported' NOT IN (before, after)"),
     # A failed build has no form: the one before it is that of the last program.
     ("lowered", "NULL", "lowered IS NOT NULL", "true"),
-    ("not_believed", "not_believed", "outcome IN ('ok', 'nonconforming')", "(before = '') <> (after = '')"),
+    ("believed", "CASE WHEN NOT believed THEN findings END", "outcome IN ('ok', 'nonconforming')", "true"),
 )
 """For each fact: what explains it, the rows that have it, and the changes of it that are events."""
 _VERSIONS = """

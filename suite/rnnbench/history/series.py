@@ -134,7 +134,7 @@ def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
 def _select(machine: str) -> str:
     """The rows of a machine. A row that shares the measurement of another has no values of its own."""
     values = ", ".join(
-        f"CASE WHEN not_believed IS NULL AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
+        f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
         for measure in MEASURES.values()
     )
     return (

@@ -50,7 +50,7 @@ class History:
 
         A damaged line of its records is skipped and named. Safe where several processes add. Raises StoreError.
         """
-        read = read_run(folder, skip_damaged=True)
+        read = read_run(folder)
         (run,), impossible = sound((read,))
         rows = parquet(ROW_TYPES, rows_of(run, run_id(run)))
         entry = entry_of(run, hashlib.sha256(rows).hexdigest())

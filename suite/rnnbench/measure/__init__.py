@@ -16,15 +16,27 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
+    from rnnbench.measure.deferred import (
+        BlockSurroundings,
+        bound_beforehand,
+        deferred_work,
+        lazy_result,
+        remembered_work,
+        replaced_clocks,
+        surrounded,
+    )
+    from rnnbench.measure.descendants import SharedSegments, children_of_this_process, read_holdings
     from rnnbench.measure.disturbance import Disturbance
     from rnnbench.measure.fitness import Fitness, examine_machine
     from rnnbench.measure.imports import ImportClock
+    from rnnbench.measure.impossible import exceeds_wait, impossible_block, outside_wall_clock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine
     from rnnbench.measure.memory import resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
     from rnnbench.measure.metrics import METRICS, Metric, read_metrics
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
+    from rnnbench.measure.process_cpu import family_cpu_seconds
     from rnnbench.measure.roof import Roof, RoofProbe
     from rnnbench.measure.threads import ThreadTimes
     from rnnbench.measure.wall_time import WallTime, describe_seconds
@@ -43,10 +55,29 @@ _NAMES = {
         "cache_sizes",
         "eviction_bytes",
     ),
+    "deferred": (
+        "BlockSurroundings",
+        "bound_beforehand",
+        "lazy_result",
+        "deferred_work",
+        "remembered_work",
+        "replaced_clocks",
+        "surrounded",
+    ),
+    "descendants": (
+        "SharedSegments",
+        "children_of_this_process",
+        "read_holdings",
+    ),
     "disturbance": ("Disturbance",),
     "fitness": (
         "Fitness",
         "examine_machine",
+    ),
+    "impossible": (
+        "exceeds_wait",
+        "impossible_block",
+        "outside_wall_clock",
     ),
     "imports": ("ImportClock",),
     "interval": (
@@ -80,6 +111,7 @@ _NAMES = {
         "TimedCall",
         "requested",
     ),
+    "process_cpu": ("family_cpu_seconds",),
     "roof": (
         "Roof",
         "RoofProbe",
@@ -101,6 +133,7 @@ __all__ = [
     "WARMUP_SHARE",
     "Block",
     "BlockPlan",
+    "BlockSurroundings",
     "Disturbance",
     "Evictor",
     "Fitness",
@@ -115,25 +148,38 @@ __all__ = [
     "Roof",
     "RoofProbe",
     "Setting",
+    "SharedSegments",
     "ThreadTimes",
     "TimedCall",
     "WallTime",
     "WarmUp",
+    "bound_beforehand",
     "cache_sizes",
+    "children_of_this_process",
+    "deferred_work",
     "describe_machine",
     "describe_seconds",
     "drift_of",
     "eviction_bytes",
     "examine_machine",
+    "exceeds_wait",
+    "family_cpu_seconds",
     "growth_of",
     "half_width",
+    "impossible_block",
     "interval_of",
+    "lazy_result",
+    "outside_wall_clock",
     "overall_median",
     "process_medians",
+    "read_holdings",
     "read_metrics",
+    "remembered_work",
+    "replaced_clocks",
     "requested",
     "resident_in_use",
     "sample_block",
     "sample_cold",
+    "surrounded",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

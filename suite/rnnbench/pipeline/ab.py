@@ -72,7 +72,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
             for trial in of_group:
                 for journal, sampled in zip(journals, trial.sides, strict=True):
                     journal.write(sampled)
-            judged += of_group
+            judged += map(_without_disbelieved, of_group)
     for run, of_side in zip(both.runs, folders, strict=True):
         end_run(run, wall_time.seconds(), watch.conditions())
         of_side.clear()
@@ -105,6 +105,12 @@ def _check_pairs(
         else:
             for journal, one in zip(journals, (a, b), strict=True):
                 journal.write(replace(not_sampled(one), roof=NO_ROOF))
+
+
+def _without_disbelieved(judged: JudgedTrial) -> JudgedTrial:
+    """No verdict rests on figures that are not believed."""
+    findings = (finding for side in judged.sides for finding in side.findings)
+    return replace(judged, judgements={}) if any(finding.disbelieved for finding in findings) else judged
 
 
 def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:

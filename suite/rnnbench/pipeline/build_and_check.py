@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from rnnbench.cases import Trial
 from rnnbench.disk import read_cached, write_bytes
+from rnnbench.measure import exceeds_wait
 from rnnbench.results import Finding
 from rnnbench.sampling import Context
 from rnnbench.stages import (
@@ -50,6 +51,10 @@ class TrialWorker(Protocol):
     def close(self) -> None: ...
 
 
+Comparing = Callable[[Checked, TrialWorker], Checked]
+"""What a trial is compared with once it is checked, in the worker that has its program."""
+
+
 def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
     """Wait for the worker's import, and build the trial in it. A failure is in the value, not raised."""
     trial = examined.trial
@@ -69,6 +74,8 @@ def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
     except WorkerError as error:
         return Built(examined, imports, findings=worker.take_findings(), failure=_failure("build", error))
     worker_s = time.monotonic() - started
+    if problem := exceeds_wait({"the build": figures.build_s, "its imports": figures.import_s}, worker_s):
+        return Built(examined, imports, findings=worker.take_findings(), failure=_impossible("build", problem))
     kept = _remember_cold_build(figures, trial, context.folders)
     return Built(examined, imports, kept, worker_s, worker.take_findings())
 
@@ -87,10 +94,13 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
         return (*built.findings, *worker.take_findings())
 
     context.on_stage(trial, "load")
+    started = time.monotonic()
     try:
         loaded = ask(Load(trial))
     except WorkerError as error:
         return Checked(built, findings=found(), failure=_failure("load", error))
+    if problem := exceeds_wait(loaded.seconds, time.monotonic() - started):
+        return Checked(built, findings=found(), failure=_impossible("load", problem))
     context.on_stage(trial, "check")
     try:
         figures = ask(RunChecks(trial))
@@ -101,18 +111,24 @@ def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
 
 
 def build_and_check_trial(
-    examined: Examined, worker: TrialWorker, context: Context, when_built: Callable[[], None] = lambda: None
+    examined: Examined,
+    worker: TrialWorker,
+    context: Context,
+    when_built: Callable[[], None] = lambda: None,
+    compare: Comparing = lambda checked, _: checked,
 ) -> Checked:
     """Both stages in one worker, which is closed at the end. `when_built` is called between them."""
     try:
         built = build(examined, worker, context)
         when_built()
-        return check(built, worker, context)
+        return compare(check(built, worker, context), worker)
     finally:
         worker.close()
 
 
-def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[Checked]:
+def build_and_check_all(
+    trials: Sequence[tuple[Examined, Context]], compare: Comparing = lambda checked, _: checked
+) -> Iterator[Checked]:
     """Every trial that has not failed yet, each in a worker of its own, one after the other.
 
     The next worker imports its framework while a trial is loaded and checked; never while one builds, which is timed.
@@ -128,7 +144,7 @@ def build_and_check_all(trials: Sequence[tuple[Examined, Context]]) -> Iterator[
 
         for number, (examined, context) in enumerate(trials):
             start(number)
-            yield build_and_check_trial(examined, workers.pop(number), context, when_built=partial(start, number + 1))
+            yield build_and_check_trial(examined, workers.pop(number), context, partial(start, number + 1), compare)
 
 
 def not_checked(examined: Examined) -> Checked:
@@ -143,6 +159,10 @@ def not_sampled(checked: Checked) -> Sampled:
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:
     return Failure(stage, error.outcome, error.reason)
+
+
+def _impossible(stage: Stage, problem: str) -> Failure:
+    return Failure(stage, "run-failed", f"times that cannot be: {problem}")
 
 
 def _nonconforming(figures: CheckResults) -> Failure | None:

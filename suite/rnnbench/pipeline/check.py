@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock
 
 from rnnbench.cases import Target, Trial
@@ -116,7 +116,7 @@ class CheckPool:
         cores = sorted(os.sched_getaffinity(0))
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                threads = [pool.submit(self._work, waiting, cores[job % len(cores)]) for job in range(jobs)]
+                threads = [pool.submit(self._work, waiting, job, cores[job % len(cores)]) for job in range(jobs)]
                 for thread in as_completed(threads):
                     thread.result()
             except BaseException:
@@ -125,24 +125,29 @@ class CheckPool:
                     worker.close()
                 raise
 
-    def _work(self, waiting: WaitingTrials, core: int) -> None:
-        """Take trials while there are any. Those that may share a worker come one after another."""
+    def _work(self, waiting: WaitingTrials, job: int, core: int) -> None:
+        """Take trials while there are any. Those that may share a worker come one after another.
+
+        Each job has a store of its own: what appears in it during a build is of that build.
+        """
+        folders = self._context.folders
+        context = replace(self._context, folders=replace(folders, artifacts=folders.artifacts / f"job-{job}"))
         worker = _Worker()
         try:
             while not self._interrupted.is_set() and (examined := waiting.next(worker.key)) is not None:
                 if not worker.fits(examined):
                     self._close(worker)
-                    worker = _Worker(self._start(examined, core), worker_key(examined))
+                    worker = _Worker(self._start(examined, context, core), worker_key(examined))
                 assert worker.forking is not None, "it was started"
                 if self._interrupted.is_set():
                     return
-                self._write(build_and_check_trial(examined, ForkedWorker(worker.forking), self._context))
+                self._write(build_and_check_trial(examined, ForkedWorker(worker.forking), context))
         finally:
             self._close(worker)
 
-    def _start(self, examined: Examined, core: int) -> ForkingWorker:
+    def _start(self, examined: Examined, context: Context, core: int) -> ForkingWorker:
         cores: Sequence[int] | None = [core] if examined.trial.threads == 1 else None
-        process = start_trial_worker(examined, self._context.folders, log_name(examined.trial), cores)
+        process = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
         worker = ForkingWorker(process)
         self._open.add(worker)
         self.workers_started += 1

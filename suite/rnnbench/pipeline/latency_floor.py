@@ -1,6 +1,7 @@
 """The floor of a latency: the bytes and operations that a call needs, at the rates that the machine was measured at.
 
-A ratio whose whole interval is below 1 shows that the cost or the probe is wrong, never that a program is fast.
+A ratio whose whole interval is below 1 shows that the cost or the probe is wrong, or that the timed calls do not do
+their work. Never does it show that a program is fast.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from rnnbench.measure import Roof, cache_sizes, interval_of
-from rnnbench.results import LatencyFloor
+from rnnbench.results import Finding, FindingKind, LatencyFloor
 from rnnbench.rnn import Cost
 
 OUTSIDE = "memory"
 """The level of weights that fit in no cache."""
+BELOW_FLOOR = 0.75
+"""A ratio to the floor whose whole interval is below this is not believed. The smallest of the committed runs is 1.07,
+of a kernel, and the smallest upper end of an interval 1.12: the probe would have to be wrong by a half."""
 
 
 def latency_floor(
@@ -54,6 +58,17 @@ def latency_floor(
             "unmeasured": "",
         }
     )
+
+
+def below_floor(floor: LatencyFloor | None) -> list[Finding]:
+    """The finding that a latency is below its floor, by more than the probe may be wrong; none where it is not."""
+    if floor is None or floor.interval is None or floor.interval[1] >= BELOW_FLOOR:
+        return []
+    detail = (
+        f"bound: a call takes {floor.ratio:.2g} of its latency floor (95 %: {floor.interval[0]:.2g} to "
+        f"{floor.interval[1]:.2g}): this machine cannot read and compute in that time what a call must"
+    )
+    return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True)]
 
 
 def seconds_of(cost: Cost, roof: Roof) -> tuple[float, float]:

@@ -82,6 +82,8 @@ def _line(record: Record) -> Text:
     line = Text.assemble((f"{record.outcome:<14}", style), visible(record.trial.rpartition("-")[0].partition("/")[2]))
     if (bound := record.latency("bound")) is not None:
         line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
+    if record.not_believed:
+        line.append(f"\n  not believed: {visible(record.not_believed)}", "bold red")
     if record.reason:
         line.append(f"\n  {visible(f'{record.stage}: {record.reason}')}", "dim")
     return line

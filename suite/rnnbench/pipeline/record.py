@@ -11,7 +11,7 @@ from rnnbench.conformance import expected_failure_results
 from rnnbench.disk import reports_disk_error
 from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
-from rnnbench.pipeline.latency_floor import latency_floor
+from rnnbench.pipeline.latency_floor import below_floor, latency_floor
 from rnnbench.plan import RunPlan
 from rnnbench.results import (
     DispatchFloor,
@@ -84,6 +84,7 @@ def record_of(
     results = {**measured.results, **sampled.results}
     timing = _timing(sampled, measured)
     outcome = "ok" if failure is None else failure.outcome
+    floor = _floor(sampled, measured, timing.latency.get("bound"))
     entries = expected_failures_of(trial, examined.probe.versions, expected_failures)
     support = examined.support
     return Record(
@@ -106,9 +107,9 @@ def record_of(
         anchor=measured.anchor,
         memory=_memory(sampled),
         metrics=_metrics(sampled),
-        floor=_floor(sampled, measured, timing.latency.get("bound")),
+        floor=floor,
         artifact=checked.artifact,
-        findings=tuple(dict.fromkeys((*sampled.findings, *measured.findings))),
+        findings=tuple(dict.fromkeys((*sampled.findings, *measured.findings, *below_floor(floor)))),
         environment=_environment(sampled, measured),
     )
 
@@ -127,7 +128,10 @@ def _timing(sampled: Sampled, measured: Sampled) -> Timing:
         build_origin=built.origin if built else None,
         load_s=loaded.load_s if loaded else None,
         load_import_s=loaded.import_s if loaded else None,
+        open_s=loaded.open_s if loaded else None,
+        bind_s=loaded.bind_s if loaded else None,
         first_call_s=loaded.first_call_s if loaded else None,
+        close_s=loaded.close_s if loaded else None,
         tail_build_s=checks.tail_build_s if checks else None,
         latency=latency,
         state_copy=side_latency([[block] for block in measured.state_copies]) if measured.state_copies else None,

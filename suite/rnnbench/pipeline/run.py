@@ -7,11 +7,13 @@ from typing import TypeVar
 
 from rnnbench.cases import Trial
 from rnnbench.measure import MachineWatch, WallTime
-from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.build_and_check import Comparing, build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import RunPlan, end_run, examine
 from rnnbench.sampling import Context, sample_trials
-from rnnbench.stages import Checked, Examined
+from rnnbench.stages import Checked, Examined, Sampled
 from rnnbench.worker import RunFolders
 
 T = TypeVar("T")
@@ -36,23 +38,28 @@ def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) 
 def _run_group(group: Sequence[Trial], context: Context, journal: Journal, seed: int) -> None:
     """Trial → Examined → Built → Checked → Sampled → Record, for trials of one workload."""
     examined = [examine(trial) for trial in group]
-    checked = list(check_group([(one, context) for one in examined], journal))
-    same_as = same_programs(checked)
-    distinct = [one for one in checked if one.trial.id not in same_as]
+    same = SamePrograms()
+    checked = list(check_group([(one, context) for one in examined], journal, same.compare))
+    distinct = [one for one in checked if one.trial.id not in same.same_as]
     sampled = {one.trial.id: one for one in sample_trials(distinct, context, seed)} if distinct else {}
+    measured: list[tuple[Sampled, Sampled | None]] = []
     for one in checked:
-        if (first := same_as.get(one.trial.id)) is not None:
-            journal.write(not_sampled(one), sampled[first.trial.id])
+        if (first := same.same_as.get(one.trial.id)) is not None:
+            measured.append((not_sampled(one), sampled[first.trial.id]))
         else:
-            journal.write(sampled[one.trial.id])
+            measured.append((sampled[one.trial.id], None))
+    for one_sampled, first_sampled in without_contradictions(measured):
+        journal.write(one_sampled, first_sampled)
 
 
-def check_group(examined: Sequence[tuple[Examined, Context]], journal: Journal) -> Iterable[Checked]:
+def check_group(
+    examined: Sequence[tuple[Examined, Context]], journal: Journal, compare: Comparing
+) -> Iterable[Checked]:
     """The trials that were built and conform. The others have their record at once."""
     for one, _ in examined:
         if one.failure is not None:
             journal.write(not_sampled(not_checked(one)))
-    for checked in build_and_check_all([pair for pair in examined if pair[0].failure is None]):
+    for checked in build_and_check_all([pair for pair in examined if pair[0].failure is None], compare):
         if checked.failure is not None:
             journal.write(not_sampled(checked))
         else:
@@ -70,17 +77,3 @@ def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> lis
 def workload_of(trial: Trial) -> Hashable:
     """What trials that are compared have in common: the case and the sizes. They are sampled in turn."""
     return (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
-
-
-def same_programs(trials: Iterable[Checked]) -> dict[str, Checked]:
-    """By trial, the earlier one of its group whose program and call plan are the same to the byte."""
-    first: dict[Hashable, Checked] = {}
-    same_as: dict[str, Checked] = {}
-    for checked in trials:
-        trial, artifact = checked.trial, checked.artifact
-        assert artifact is not None, "a trial without failure was loaded"
-        plan = (trial.target, artifact.digest, trial.strategy.state, trial.strategy.chunk)
-        if plan in first:
-            same_as[trial.id] = first[plan]
-        first.setdefault(plan, checked)
-    return same_as

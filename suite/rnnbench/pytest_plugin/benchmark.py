@@ -106,9 +106,10 @@ def time_trial(
                 _time(benchmark, RemoteCall(worker, sampling), record_of(sampled), item.name)
                 worker.verify()
         sampled = sampling.sampled(checked, RoofReadings())
-    if sampled.failure is not None:
+    record = record_of(sampled, expected_failures=item.expected_failures)
+    if sampled.failure is not None or record.not_believed:
         _leave_out(benchmark)
-    benchmark.extra_info.update(_extra_info(record_of(sampled, expected_failures=item.expected_failures)))
+    benchmark.extra_info.update(_extra_info(record))
     conclude(item, sampled, context.folders.logs / log_name(item.trial))
 
 
@@ -120,7 +121,7 @@ def _time(benchmark: BenchmarkFixture, call: RemoteCall, record: Record, name: s
 
 
 def _leave_out(benchmark: BenchmarkFixture) -> None:
-    """Show no figure of a trial that failed: its program may compute something else."""
+    """Show no figure of a trial that failed, whose program may compute something else, or that is not believed."""
     benchmark.has_error = True
     if benchmark.stats is not None:
         benchmark.stats.stats.data.clear()
@@ -136,6 +137,7 @@ def _extra_info(record: Record) -> dict[str, Any]:
     return {
         "trial": record.trial,
         "outcome": record.outcome,
+        "not_believed": record.not_believed,
         "version": record.version,
         "rnnbench": record.rnnbench,
         "support": record.support.level,

@@ -11,7 +11,7 @@ import pytest
 from rnnbench.cases import expected_failures_of
 from rnnbench.pipeline import record_of
 from rnnbench.reports import count, multiple
-from rnnbench.results import CheckResult, Record
+from rnnbench.results import NO_ANSWER, CheckResult, Record
 from rnnbench.stages import Sampled
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def properties(record: Record) -> list[tuple[str, object]]:
         "origin": record.artifact.origin if record.artifact else "",
         "rnnbench": record.rnnbench,
     }
+    texts["not_believed"] = record.not_believed
     texts |= {f"version.{name}": version for name, version in record.version.items()}
     for name, figure in record.conformance.items():
         texts[f"check.{name}"] = figure.verdict
@@ -88,7 +89,7 @@ def _ended(record: Record) -> str:
 
 def _failed_checks(record: Record) -> list[str]:
     failed = {name: figure for name, figure in record.conformance.items() if figure.verdict == "fail"}
-    ran = [figure for figure in record.conformance.values() if figure.verdict != "not-applicable"]
+    ran = [figure for figure in record.conformance.values() if figure.verdict not in NO_ANSWER]
     width = max(map(len, failed), default=0)
     head = f"nonconforming: {len(failed)} of {count(len(ran), 'check')} failed: {', '.join(failed)}"
     return [head, "", *(f"{name:<{width}}  {_figures(figure)}" for name, figure in failed.items())]

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rnnbench.reports import markdown, units
 from rnnbench.reports.escape import Markdown, grid, line, paragraph, show
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import NOT_BELIEVED, Table
 from rnnbench.results import ERROR_RATE, BuildChange, Comparison, LatencyChange, Verdict, short_names
 
 VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "UNDECIDED", "SAME")
@@ -24,7 +24,7 @@ APART = (
 )
 TWO_MACHINES = "*"
 """Mark of a verdict on two machines."""
-STYLES = {"SLOWER": "bold red", "FASTER": "green", "UNDECIDED": "yellow", "SAME": "dim"}
+STYLES = {"SLOWER": "bold red", "FASTER": "green", "UNDECIDED": "yellow", "SAME": "dim", NOT_BELIEVED: "bold red"}
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
@@ -69,6 +69,7 @@ def comparison_markdown(comparison: Comparison) -> str:
 def _trials(comparison: Comparison) -> Iterator[str]:
     for changes in (comparison.latencies, comparison.outcomes, comparison.builds):
         yield from (change.trial for change in changes)
+    yield from (trial.trial for trial in comparison.not_believed)
     yield from comparison.only_base
     yield from comparison.only_new
 
@@ -77,14 +78,17 @@ def summary(comparison: Comparison) -> str:
     """One sentence: how many of each verdict, and whether anything regressed."""
     counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
     broken = sum(change.regressed for change in comparison.outcomes)
+    not_believed = len({trial.trial for trial in comparison.not_believed})
+    no_verdict = f"; {units.count(not_believed, 'trial')} not believed, without verdict" if not_believed else ""
     no_longer = f"; {units.count(broken, 'trial')} no longer ok" if broken else ""
     verdict = "REGRESSED" if comparison.regressed else "no regression"
-    return f"{verdict}: of {units.count(len(comparison.latencies), 'comparison')} {counts}{no_longer}"
+    return f"{verdict}: of {units.count(len(comparison.latencies), 'comparison')} {counts}{no_longer}{no_verdict}"
 
 
 def _tables(comparison: Comparison) -> Iterator[Table]:
     contents = (
         _outcome_table(comparison),
+        _not_believed_table(comparison),
         _latency_table(comparison),
         _build_table(comparison),
         _only_table(comparison),
@@ -98,6 +102,11 @@ def _outcome_table(comparison: Comparison) -> Table:
         for c in comparison.outcomes
     ]
     return Table("Outcomes that changed", ("", "trial", "outcome", "reason"), tuple(sorted(rows)), text=4)
+
+
+def _not_believed_table(comparison: Comparison) -> Table:
+    rows = [(NOT_BELIEVED, c.trial, c.run, c.reason) for c in comparison.not_believed]
+    return Table("Not believed: no verdict", ("", "trial", "run", "reason"), tuple(rows), text=4)
 
 
 def _latency_table(comparison: Comparison) -> Table:

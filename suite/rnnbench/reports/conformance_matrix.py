@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table
-from rnnbench.results import Entry, Record, View
+from rnnbench.results import NO_ANSWER, Entry, Record, View
 
 
 def conformance_table(view: View) -> Table:
@@ -33,16 +33,17 @@ def conformance_table(view: View) -> Table:
         note="✓ passed in every trial that reached the check. The number is the largest error, as a multiple of the "
         "rounding error expected at that step; checks that compare bits have none. until chaos: passed up to the step "
         "from which the reference itself diverges. ✗ failed in that many trials. xfail: all of these failures were "
-        "expected. XPASS: an expected failure did not happen. n/a: the check has no meaning for the strategy. — not "
-        "reached.",
+        "expected. XPASS: an expected failure did not happen. n/a: the check has no meaning for the strategy. too "
+        "short: in no trial did its time suffice to mean anything. — not reached.",
     )
 
 
 def _check_cell(check: str, records: Sequence[Record]) -> str:
     figures = [record.conformance.get(check) for record in records]
-    ran = [figure for figure in figures if figure is not None and figure.verdict != "not-applicable"]
+    ran = [figure for figure in figures if figure is not None and figure.verdict not in NO_ANSWER]
     if not ran:
-        return "n/a" if any(figures) else units.MISSING
+        too_short = any(figure is not None and figure.verdict == "too-short" for figure in figures)
+        return "too short" if too_short else "n/a" if any(figures) else units.MISSING
     failed = [figure for figure in ran if figure.verdict == "fail"]
     shown = [figure.rounding for figure in failed or ran if figure.rounding is not None]
     worst = max(shown, key=lambda value: math.inf if math.isnan(value) else value, default=None)

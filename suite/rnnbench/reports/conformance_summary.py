@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -13,7 +13,7 @@ from rnnbench.reports.coverage import coverage, sentences
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
-from rnnbench.results import Entry, Run, view_runs
+from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs
 
 
 def print_conformance(run: Run, console: Console) -> None:
@@ -34,7 +34,30 @@ def print_conformance(run: Run, console: Console) -> None:
     for covered in coverage([entry.record for entry in shown.entries]):
         for sentence in sentences(covered):
             show(console, sentence)
+    for sentence in how_far([entry.record for entry in shown.entries]):
+        show(console, sentence)
     print_outcomes(shown, console)
+
+
+def how_far(records: Sequence[Record]) -> Iterator[str]:
+    """A sentence for each check that its time ended in some trials: how many, how far the shortest came, and in how
+    many of them that was too short to mean anything."""
+    by_check: dict[str, list[CheckResult]] = {}
+    for record in records:
+        for name, result in record.conformance.items():
+            if "planned" in result.figures:
+                by_check.setdefault(name, []).append(result)
+    for name, results in by_check.items():
+        ended = [result for result in results if result.figures["done"] < result.figures["planned"]]
+        if not ended:
+            continue
+        shortest = min(ended, key=lambda result: result.figures["done"] / result.figures["planned"]).figures
+        too_short = sum(result.verdict == "too-short" for result in ended)
+        yield (
+            f"{name}: its time ended it in {len(ended):,} of {units.count(len(results), 'trial')}, the first after "
+            f"{shortest['done']:,.0f} of {shortest['planned']:,.0f}; in {too_short:,} of them it was too short to mean "
+            f"anything (below {shortest['least']:,.0f}), and these have not passed"
+        )
 
 
 def _worst(entries: Sequence[Entry]) -> str:
@@ -49,7 +72,7 @@ def _checks(entries: Sequence[Entry]) -> Text:
     chaotic: set[str] = set()
     for entry in entries:
         for name, figure in entry.record.conformance.items():
-            if figure.verdict != "not-applicable":
+            if figure.verdict not in NO_ANSWER:
                 ran.add(name)
                 failed[name] = failed.get(name, 0) + (figure.verdict == "fail")
                 chaotic |= {name} if figure.verdict == "chaotic" else set()

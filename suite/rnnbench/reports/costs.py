@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 from rnnbench.measure import METRICS, Metric
 from rnnbench.reports import units
-from rnnbench.reports.tables import Table, by_program
+from rnnbench.reports.tables import Table, by_program, program, strategy
 from rnnbench.results import Entry
 
 ENOUGH_CALLS = 1_000
 """Calls from which what 1,000 of them add to memory is shown: of fewer it is a guess."""
+MANY_CALLS = 100
+"""Calls from which what opening and binding take is shown: a stream with fewer calls pays more for these two."""
 
 
 def build_table(entries: Sequence[Entry]) -> Table:
@@ -51,6 +53,41 @@ def _by_chunk(
     ]
     columns = ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks))
     return Table(title, columns, tuple(rows), text=2, note=note)
+
+
+def preparation_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: what opening, binding and closing take, where the first two take many calls' time."""
+    rows = [
+        (
+            program(entry),
+            strategy(entry),
+            entry.chunk_label,
+            *(
+                units.seconds(seconds)
+                for seconds in (timing.open_s, timing.bind_s, timing.first_call_s, timing.close_s)
+            ),
+            f"{_prepared(entry) / bound.median:,.0f}",
+        )
+        for entry in entries
+        if not entry.shares
+        and entry.ranked
+        and (bound := entry.bound) is not None
+        and (timing := entry.record.timing)
+        and _prepared(entry) > MANY_CALLS * bound.median
+    ]
+    return Table(
+        "Opening and binding",
+        ("program", "strategy", "chunk", "open", "bind", "first call", "close", "calls"),
+        tuple(rows),
+        text=2,
+        note=f"Programs whose open and bind take as long as more than {MANY_CALLS} bound calls, which the last column "
+        "counts. Each is timed once.",
+    )
+
+
+def _prepared(entry: Entry) -> float:
+    timing = entry.record.timing
+    return (timing.open_s or 0.0) + (timing.bind_s or 0.0)
 
 
 def memory_table(entries: Sequence[Entry]) -> Table:

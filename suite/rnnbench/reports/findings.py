@@ -9,7 +9,7 @@ from typing import Any
 from rnnbench.reports import units
 from rnnbench.reports.expected_failures import outcome_of
 from rnnbench.reports.lowered import sizes, strategies
-from rnnbench.reports.tables import P99_SAMPLES, Table
+from rnnbench.reports.tables import NOT_BELIEVED, P99_SAMPLES, Table
 from rnnbench.results import Entry, View
 
 LARGEST = 1e300
@@ -82,6 +82,35 @@ def not_run_table(view: View) -> Table:
     return Table("Not in the ranking, and why", columns, tuple(rows), text=len(columns))
 
 
+def not_believed_table(view: View) -> Table:
+    """Trials whose figures the suite contradicts. They are in no ranking."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in view.entries:
+        if entry.not_believed:
+            groups.setdefault((entry.target, entry.not_believed), []).append(entry)
+    rows = [
+        (NOT_BELIEVED, target, strategies(entries), sizes(entries), str(len(entries)), reason)
+        for (target, reason), entries in sorted(groups.items())
+    ]
+    columns = ("", "program", "strategies", "where", "trials", "reason")
+    return Table("Not believed, and in no ranking", columns, tuple(rows), text=len(columns))
+
+
+def findings_table(view: View) -> Table:
+    """What the suite found beside that, for which no figure is left out."""
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in view.entries:
+        for finding in entry.record.findings:
+            if not finding.disbelieved:
+                groups.setdefault((finding.kind, entry.target, finding.detail), []).append(entry)
+    rows = [
+        (kind, target, strategies(entries), sizes(entries), str(len(entries)), detail)
+        for (kind, target, detail), entries in sorted(groups.items())
+    ]
+    columns = ("about", "program", "strategies", "where", "trials", "finding")
+    return Table("What the suite found", columns, tuple(rows), text=len(columns))
+
+
 def missing_table(view: View) -> Table:
     """Why a trial that is `ok` has a dash in a table."""
     reasons: Counter[tuple[str, str]] = Counter()
@@ -127,6 +156,11 @@ def outcome_counts(view: View) -> list[tuple[str, int]]:
     """Trials by outcome, the most frequent first."""
     counts = Counter(outcome_of(entry.record) for entry in view.entries)
     return sorted(counts.items(), key=lambda item: (item[0] != "ok", -item[1], item[0]))
+
+
+def not_believed_count(view: View) -> int:
+    """Trials whose figures are not believed."""
+    return sum(bool(entry.not_believed) for entry in view.entries)
 
 
 def machine_table(view: View) -> Table:

@@ -8,7 +8,7 @@ from rnnbench.measure import PATHS
 from rnnbench.reports import findings, lowered, units
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
-from rnnbench.reports.costs import build_table, memory_table, metrics_table, size_table
+from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
@@ -21,7 +21,7 @@ from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 
 CALL_COSTS = (call_cost_table, stateful_cost_table)
-COSTS = (build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)
+COSTS = (build_table, preparation_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)
 HOW_TO_READ = (
     "A **program** is written backend:route. Its **origin** says who wrote what was compiled. "
     + " ".join(f"*{origin}*: {meaning}." for origin, meaning in ORIGIN_MEANS.items())
@@ -90,7 +90,9 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
 def _outcomes(view: View) -> str:
     counts = findings.outcome_counts(view)
     listed = ", ".join(f"{number} {outcome}" for outcome, number in counts)
-    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}."
+    not_believed = findings.not_believed_count(view)
+    marked = f"; {not_believed} not believed (see Findings)" if not_believed else ""
+    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}{marked}."
 
 
 def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
@@ -154,9 +156,7 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
 def _costs(view: View) -> Iterator[str]:
     yield Markdown("## Compile time, size, memory and metrics")
     for workload, entries in view.workloads.items():
-        yield from _tables(
-            workload, entries, build_table, size_table, scaling_table, payoff_table, memory_table, metrics_table
-        )
+        yield from _tables(workload, entries, *COSTS)
 
 
 def _call_costs(view: View) -> Iterator[str]:
@@ -190,6 +190,8 @@ def _findings(view: View) -> Iterator[str]:
     yield Markdown("## Findings")
     for content in (
         expected_failures_table(view),
+        findings.not_believed_table(view),
+        findings.findings_table(view),
         findings.not_run_table(view),
         lowered.lowered_table(view),
         lowered.kept_loops_table(view),

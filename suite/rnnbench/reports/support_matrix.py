@@ -6,8 +6,10 @@ from collections.abc import Hashable, Mapping
 from typing import Protocol, TypeVar
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
+from rich.text import Text
+
+from rnnbench.reports.escape import line
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
 
@@ -73,47 +75,55 @@ def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> Non
     console.print(_strategies(matrix, reasons))
     numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
     for reason, number in reasons.items():
-        numbered.add_row(str(number), escape(reason))
+        numbered.add_row(str(number), line(reason))
     console.print(numbered, highlight=False)
     if (others := _others(matrix)).row_count:
         console.print(others)
 
 
+def _lines(*lines: Text) -> Text:
+    """One cell. Nothing in it is parsed as Rich's markup."""
+    return Text("\n").join(lines)
+
+
 def _backends(matrix: SupportMatrix[Target]) -> Table:
     table = Table("backend", "routes", "versions, or how to install it", title="Backends", title_justify="left")
     for name, probe in matrix.probes.items():
-        versions = ", ".join(f"{package} {version}" for package, version in probe.versions.items())
+        told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
-            versions += f"\n[yellow]{name}:{route}: {escape(lack.reason)}[/yellow]\n{escape(lack.install)}"
-        missing = f"[yellow]{escape(probe.reason)}[/yellow]\n{escape(probe.install)}"
-        table.add_row(name, " ".join(probe.routes), versions if probe.available else missing)
+            told += [line(f"{name}:{route}: {lack.reason}", style="yellow"), line(lack.install)]
+        if not probe.available:
+            told = [line(probe.reason, style="yellow"), line(probe.install)]
+        table.add_row(line(name), line(" ".join(probe.routes)), _lines(*told))
     return table
 
 
 def _strategies(matrix: SupportMatrix[Target], reasons: dict[str, int]) -> Table:
     times = _times(matrix)
     title = f"Strategies of {_first(matrix)}: time across; states where one differs (numbers: see below)"
-    table = Table(Column("target", no_wrap=True), *times, title=title, title_justify="left", show_lines=True)
+    columns = (Column(line(time)) for time in times)
+    table = Table(Column("target", no_wrap=True), *columns, title=line(title), title_justify="left", show_lines=True)
     for target in _targets(matrix):
-        table.add_row(str(target), *(_states(matrix, target, time, reasons) for time in times))
+        table.add_row(line(str(target)), *(_states(matrix, target, time, reasons) for time in times))
     return table
 
 
-def _states(matrix: SupportMatrix[Target], target: Target, time: str, reasons: dict[str, int]) -> str:
+def _states(matrix: SupportMatrix[Target], target: Target, time: str, reasons: dict[str, int]) -> Text:
     """The mark of most states, and below it those that are answered otherwise."""
-    by_mark: dict[str, list[str]] = {}
+    by_mark: dict[tuple[str, str], list[str]] = {}
     for state in _states_of(matrix):
         mark = _mark(matrix.support[target, _first(matrix), f"{time}-{state}"], reasons)
         by_mark.setdefault(mark, []).append(state)
     most = max(by_mark, key=lambda mark: len(by_mark[mark]))
-    return "\n".join([most, *(f"{', '.join(by_mark[mark])}: {mark}" for mark in by_mark if mark != most)])
+    return _lines(line(most), *(line(f"{', '.join(by_mark[mark])}: ", mark) for mark in by_mark if mark != most))
 
 
-def _mark(support: Support, reasons: dict[str, int]) -> str:
+def _mark(support: Support, reasons: dict[str, int]) -> tuple[str, str]:
+    """The level as a word, with the number of its reason; and its style."""
     word = "—" if support.level == "unsupported" else support.level
     text = _because(support)
     number = f" {reasons.setdefault(text, len(reasons) + 1)}" if text else ""
-    return f"[{_STYLES[support.level]}]{word}{number}[/]"
+    return f"{word}{number}", _STYLES[support.level]
 
 
 def _because(support: Support) -> str:
@@ -125,16 +135,15 @@ def _because(support: Support) -> str:
 def _others(matrix: SupportMatrix[Target]) -> Table:
     """Where support for another model differs from that for the first. Targets with one answer stand together."""
     title = f"Models whose support differs from that of {_first(matrix)}"
-    table = Table(
-        Column("model", no_wrap=True), "strategies: support, and the targets", title=title, title_justify="left"
-    )
+    columns = (Column("model", no_wrap=True), "strategies: support, and the targets")
+    table = Table(*columns, title=line(title), title_justify="left")
     for kind in _models(matrix):
         answers: dict[str, list[str]] = {}
         for target in _targets(matrix):
             for answer, strategies in _apart(matrix, target, kind).items():
                 answers.setdefault(f"{', '.join(strategies)}: {answer}", []).append(str(target))
         for answer, targets in answers.items():
-            table.add_row(kind, f"{escape(answer)}\n[dim]{', '.join(targets)}[/dim]")
+            table.add_row(line(kind), _lines(line(answer), line(", ".join(targets), style="dim")))
     return table
 
 

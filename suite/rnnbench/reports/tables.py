@@ -14,6 +14,8 @@ EMULATED = "†"
 KERNEL = "‡"
 SHARED = "same"
 IMPOSSIBLE = "⚠"
+NOT_BELIEVED = "not believed"
+"""Says of a trial that it is in no ranking, because the suite contradicts its figures."""
 SIGNS = {
     APPROXIMATE: (APPROXIMATE, "approximate activations"),
     EMULATED: (EMULATED, "emulated: something stands in for what the runtime lacks"),

@@ -13,10 +13,16 @@ from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
-from rnnbench.reports.tables import SHARED, Table, legend, per_call_and_step, program, strategy
+from rnnbench.reports.tables import NOT_BELIEVED, SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
-STYLES = {"ok": "green", "nonconforming": "bold red", "unsupported": "dim", "unavailable": "dim"}
+STYLES = {
+    "ok": "green",
+    "nonconforming": "bold red",
+    "unsupported": "dim",
+    "unavailable": "dim",
+    NOT_BELIEVED: "bold red",
+}
 WIDE = 96
 """Columns of a terminal from which public latencies are shown too; the report always has them."""
 WIDEST_REASON = 200
@@ -50,7 +56,7 @@ def _legend(shown: View, wide: bool) -> str:
 
 def print_outcomes(shown: View, console: Console) -> None:
     """Why trials are not `ok`, and how many ended how."""
-    for text in (*_reasons(shown), *_expected(shown)):
+    for text in (*_reasons(shown), *_not_believed(shown), *_expected(shown)):
         console.print(text, highlight=False)
     console.print(_outcomes(shown), highlight=False)
 
@@ -116,6 +122,13 @@ def _reasons(shown: View) -> Iterator[Text]:
         yield line((f"{outcome}{when}", style), f" {where}: {' '.join(short.split())}{issue}")
 
 
+def _not_believed(shown: View) -> Iterator[Text]:
+    for mark, target, how, at, trials, reason in findings.not_believed_table(shown).rows:
+        short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
+        where = f"{target} {how}, {at}" + (f", {trials} trials" if trials != "1" else "")
+        yield line((mark, STYLES[mark]), f" {where}: {' '.join(short.split())}")
+
+
 def _expected(shown: View) -> Iterator[Text]:
     for verdict, target, how, what, trials, reason, upstream in expected_failures_table(shown).rows:
         style = "bold red" if verdict == XPASS else "dim"
@@ -134,7 +147,11 @@ def _outcomes(shown: View) -> Text:
             (f"{number} {name}", _style(name)),
         ]
     failed = sum(number for name, number in counts if name in FAILURES)
-    return line(*parts, *(("; ", (f"{failed} failed", "red")) if failed else ()))
+    if failed:
+        parts += ["; ", (f"{failed} failed", "red")]
+    if not_believed := findings.not_believed_count(shown):
+        parts += ["; ", (f"{not_believed} {NOT_BELIEVED}", STYLES[NOT_BELIEVED])]
+    return line(*parts)
 
 
 def _style(outcome: str) -> str:

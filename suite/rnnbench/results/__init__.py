@@ -16,6 +16,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
+    from rnnbench.results.claims import Claim, Contradiction, contradictions
     from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import (
         COMPARED_PATHS,
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
+    from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
+        NO_ANSWER,
         SCHEMA,
         Anchor,
         CheckResult,
@@ -83,6 +86,11 @@ _NAMES = {
         "Math",
         "OperationStage",
         "Origin",
+    ),
+    "claims": (
+        "Claim",
+        "Contradiction",
+        "contradictions",
     ),
     "columns": (
         "Column",
@@ -123,6 +131,11 @@ _NAMES = {
         "unwritable",
         "write_info",
     ),
+    "lowered_form": (
+        "LoweredForm",
+        "is_lowered_form",
+        "parse_lowered",
+    ),
     "model": ("FrozenModel",),
     "ranking": (
         "LAYOUT",
@@ -141,6 +154,7 @@ _NAMES = {
         "Environment",
         "ExpectedFailureResult",
         "FAILURES",
+        "NO_ANSWER",
         "LatencyFloor",
         "MemoryUse",
         "Outcome",
@@ -215,6 +229,7 @@ __all__ = [
     "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
+    "NO_ANSWER",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
@@ -230,9 +245,11 @@ __all__ = [
     "CallCost",
     "CheckResult",
     "CheckVerdict",
+    "Claim",
     "Column",
     "Comparison",
     "Conditions",
+    "Contradiction",
     "DispatchFloor",
     "Entry",
     "Environment",
@@ -247,6 +264,7 @@ __all__ = [
     "Latency",
     "LatencyChange",
     "LatencyFloor",
+    "LoweredForm",
     "Math",
     "MemoryUse",
     "OperationStage",
@@ -278,15 +296,18 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "contradictions",
     "differences",
     "file_name",
     "fingerprint",
     "fit_call",
     "fit_growth",
     "growth_word",
+    "is_lowered_form",
     "judge_pairs",
     "machine_identity",
     "pair_ratio",
+    "parse_lowered",
     "rank",
     "read_run",
     "read_samples",

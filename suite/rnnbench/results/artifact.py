@@ -34,10 +34,11 @@ class Artifact(FrozenModel):
 
     source_digest: OutsideText
     """SHA-256 of the IR before the compiler."""
-    digest: OutsideText
-    """SHA-256 of what came out. Equal digests are the same program."""
-    nbytes: int
-    """Size of the artifact in bytes, weights included."""
+    digest: OutsideText = ""
+    """SHA-256 of what came out and of the weights. Equal digests are the same program. The suite computes it of the
+    program's files, and so does it `nbytes`: adapters give neither."""
+    nbytes: int = 0
+    """Size of the program's files in bytes, weights included."""
     operations: dict[OperationStage, dict[OutsideText, int]]
     """Number of operations by stage and name: {"input": {"linalg.matmul": 1}, "compiled": {"dispatches": 4}}."""
     lowered: OutsideText

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from rnnbench.results.identity import fingerprint
-from rnnbench.results.record import Record
+from rnnbench.results.record import NO_ANSWER, Record
 from rnnbench.results.run_info import RunInfo
 
 Value = str | float | int | bool | None
@@ -103,6 +103,13 @@ def outcome_columns() -> Iterator[Column]:
     yield Column("outcome", "text", "ok, or how the trial ended.", lambda r, i: r.outcome)
     yield Column("stage", "text", "Stage at which it ended, if not ok.", lambda r, i: r.stage or None)
     yield Column("reason", "text", "Why it ended there.", lambda r, i: r.reason or None)
+    yield Column("believed", "flag", "Whether its figures are believed.", lambda r, i: not r.not_believed)
+    yield Column(
+        "findings",
+        "text",
+        "What the suite found, a sentence each.",
+        lambda r, i: "; ".join(finding.detail for finding in r.findings) or None,
+    )
     yield Column("same_as", "text", "Trial of the same program, whose measurement this is.", lambda r, i: r.same_as)
     yield Column("checks", "count", "Conformance checks that apply and ran.", lambda r, i: len(_checks(r)))
     yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(_failed(r)))
@@ -159,7 +166,7 @@ def _anchor(name: str, record: Record, info: RunInfo) -> Value:
 
 
 def _checks(record: Record) -> list[str]:
-    return [name for name, check in record.conformance.items() if check.verdict != "not-applicable"]
+    return [name for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
 
 
 def _failed(record: Record) -> list[str]:

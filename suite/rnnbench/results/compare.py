@@ -73,6 +73,15 @@ class BuildChange:
 
 
 @dataclass(frozen=True)
+class NotBelieved:
+    """A trial whose figures are not believed in a run."""
+
+    trial: str
+    run: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     base: str
     new: str
@@ -90,6 +99,8 @@ class Comparison:
     """Whether the two were sampled in turn, process by process (`rnnbench ab`)."""
     about: tuple[str, ...] = ()
     """What the two runs are, and what the comparison took, a sentence each."""
+    not_believed: tuple[NotBelieved, ...] = ()
+    """Trials whose figures are not believed on a side. They have no verdicts of latencies."""
     two_machines: bool = False
     """Whether the runs come from different machines. A verdict then compares the machines as well."""
 
@@ -119,7 +130,12 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
         base=base.name,
         new=new.name,
         threshold=threshold,
-        warnings=(*_machine_warning(base, new, timed=timed), *damaged, *_differences(base, new, pairs)),
+        warnings=(
+            *_machine_warning(base, new, timed=timed),
+            *(warning for run in (base, new) for warning in run.warnings),
+            *damaged,
+            *_differences(base, new, pairs),
+        ),
         latencies=tuple(_latencies(base, new, pairs, threshold)) if timed else (),
         outcomes=tuple(
             OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)
@@ -130,6 +146,12 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
         only_base=tuple(trial for trial in olds if trial not in news),
         only_new=tuple(trial for trial in news if trial not in olds),
         shared=len(common) - len(compared),
+        not_believed=tuple(
+            NotBelieved(record.trial, run.name, reason)
+            for pair in pairs
+            for run, record in zip((base, new), pair, strict=True)
+            if (reason := _not_believed(run, record))
+        ),
         two_machines=two_machines,
     )
 
@@ -153,6 +175,8 @@ def _latencies(
         old, young = base.measured(old_record), new.measured(new_record)
         if old is None or young is None or old.outcome != "ok" or young.outcome != "ok":
             continue
+        if _not_believed(base, old_record) or _not_believed(new, new_record):
+            continue
         for path in COMPARED_PATHS:
             a, b = old.latency(path), young.latency(path)
             if a is None or b is None:
@@ -160,6 +184,12 @@ def _latencies(
             judged = judge_apart(a.process_medians, b.process_medians, threshold)
             means = [math.exp(statistics.fmean([math.log(s) for s in figure.process_medians])) for figure in (a, b)]
             yield LatencyChange(new_record.trial, path, means[0], means[1], judged)
+
+
+def _not_believed(run: Run, record: Record) -> str:
+    """Why the figures of a record are not believed; empty where they are."""
+    measured = run.measured(record)
+    return record.not_believed or (measured.not_believed if measured else "")
 
 
 def _builds(old: Record, new: Record) -> Iterator[BuildChange]:

@@ -20,7 +20,10 @@ def build_columns() -> Iterator[Column]:
         ("build_origin", "text", "cold, or cached where the artifact was found ready."),
         ("load_s", "s", "Time to load the artifact, without imports."),
         ("load_import_s", "s", "Time of the imports of the load and of the first call."),
+        ("open_s", "s", "Time to open a session, without imports."),
+        ("bind_s", "s", "Time to bind a ring of 8 chunks, without imports."),
         ("first_call_s", "s", "Time of the first call."),
+        ("close_s", "s", "Time to close the session."),
         ("tail_build_s", "s", "Time to build the program for a ragged rest."),
     ):
         yield Column(name, unit, meaning, partial(_timing, name))

@@ -25,6 +25,10 @@ class StoreError(Exception):
     """A run cannot be read or written. The message names the file or folder, what is wrong, and what to do."""
 
 
+class DamagedError(StoreError):
+    """A text that is no record: torn, overwritten or edited. Others of the same file may be whole."""
+
+
 @dataclass
 class Reader:
     """Reads the objects of one file, and collects the fields that it does not know."""
@@ -34,12 +38,12 @@ class Reader:
     """Dotted names of the fields that were left out."""
 
     def parse(self, model: type[M], upgrade: Callable[[Content], Content], text: bytes, line: int | None = None) -> M:
-        """`text` as a `model`. Raises StoreError, which names the file and the line."""
+        """`text` as a `model`. Raises StoreError, which names the file and the line; DamagedError for no such text."""
         where = self.file if line is None else f"{self.file}:{line}"
         try:
             return self._parsed(model, upgrade, text, where)
         except StoreError as error:
-            raise StoreError(visible(str(error))) from error
+            raise type(error)(visible(str(error))) from error
 
     def _parsed(self, model: type[M], upgrade: Callable[[Content], Content], text: bytes, where: str) -> M:
         content = _json_object(text, where)
@@ -48,13 +52,15 @@ class Reader:
         except UnknownSchemaError as error:
             raise StoreError(f"{where}: {_other_schema(content)}") from error
         except (TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise StoreError(f"{where}: {_damaged(model, content)}: {error}; restore the file, or run again") from error
+            raise DamagedError(
+                f"{where}: {_damaged(model, content)}: {error}; restore the file, or run again"
+            ) from error
         try:
             return self._validated(model, upgraded)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             name = _dotted(first["loc"])
-            raise StoreError(
+            raise DamagedError(
                 f"{where}: {_damaged(model, content)}: {name}: {first['msg']}; "
                 f"read it with the rnnbench that wrote it, or run again"
             ) from error
@@ -85,9 +91,9 @@ def _json_object(text: bytes, where: str) -> Content:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
+        raise DamagedError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
     if not isinstance(content, dict):
-        raise StoreError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
+        raise DamagedError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
     return content
 
 

@@ -59,8 +59,11 @@ class SupportResult(FrozenModel):
     upstream: str = ""
 
 
-CheckVerdict = Literal["pass", "fail", "chaotic", "not-applicable"]
-"""`chaotic`: passed up to the step from which the reference itself diverges."""
+CheckVerdict = Literal["pass", "fail", "chaotic", "not-applicable", "too-short"]
+"""`chaotic`: passed up to the step from which the reference itself diverges. `too-short`: nothing was wrong until the
+check's time was over, and that was too soon to mean anything: it has neither passed nor failed."""
+NO_ANSWER: frozenset[CheckVerdict] = frozenset({"not-applicable", "too-short"})
+"""Verdicts of checks that did not answer their question."""
 
 
 class CheckResult(FrozenModel):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from rnnbench.optional import MissingExtraError
 from rnnbench.results.journal import INFO, LONGEST_LINE, RECORDS, is_json, unwritable
 from rnnbench.results.migrations import upgrade_info, upgrade_record
-from rnnbench.results.reading import Reader, StoreError
+from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.samples import read_samples
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
 _LONGEST_NAME = 100
-"""Characters of a run's name: file systems allow 255 bytes, and a name is read by people."""
+"""Characters of a run's name: a name is read by people."""
+_LONGEST_NAME_BYTES = 200
+"""UTF-8 bytes of it: file systems allow 255, and a number may follow."""
+_MOST_TOLD = 5
+"""Lines left out that are named one by one."""
+_LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Run:
     info: RunInfo
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
-    """What was left out in reading: a line torn by a kill, and fields of a newer rnnbench."""
+    """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
 
     @property
     def name(self) -> str:
@@ -135,17 +140,18 @@ def run_name(cases: Sequence[str], started: datetime) -> str:
     safe = [re.sub(r"[^\w.-]+", "_", case) for case in cases]
     joined = "+".join(safe)
     stamp = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-"
-    if len(stamp) + len(joined) > _LONGEST_NAME:
+    if len(stamp) + len(joined) > _LONGEST_NAME or len(joined.encode()) > _LONGEST_NAME_BYTES:
         more = f"+{len(safe) - 1}_more" if len(safe) > 1 else ""
-        joined = safe[0][: _LONGEST_NAME - len(stamp) - len(more)] + more
+        characters = safe[0][: _LONGEST_NAME - len(stamp) - len(more)]
+        joined = characters.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore") + more
     return stamp + joined
 
 
-def read_run(path: Path, *, skip_damaged: bool = False) -> Run:
+def read_run(path: Path) -> Run:
     """Read a run's folder; records of an older schema are upgraded.
 
-    A last line torn by a kill becomes a warning, and so do fields that a newer rnnbench wrote. Raises StoreError for
-    any other line that cannot be read; with `skip_damaged`, such a line becomes a warning too.
+    Lines that are no records become warnings, and so do fields that a newer rnnbench wrote. Raises StoreError where
+    `run.json` cannot be read, and for records of a newer schema.
     """
     if not (path / INFO).is_file():
         raise _not_a_run(path)
@@ -158,45 +164,50 @@ def read_run(path: Path, *, skip_damaged: bool = False) -> Run:
     reader = Reader(str(file))
     try:
         with file.open("rb") as stream:
-            records, damaged = _read_records(stream, reader, skip_damaged=skip_damaged)
+            records, torn = _read_records(stream, reader)
     except OSError as error:
         raise _unreadable(file, error) from error
-    warnings = (*info_reader.warnings(), *reader.warnings(), *damaged)
+    warnings = (*info_reader.warnings(), *reader.warnings(), *torn)
     return Run(path, info, tuple(records.values()), warnings)
 
 
-def _read_records(stream: BinaryIO, reader: Reader, *, skip_damaged: bool) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
     """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
     records: dict[str, Record] = {}
-    left_out: list[str] = []
+    damaged: list[str] = []
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
-        try:
-            if not line.endswith(b"\n") and not is_json(line):
-                left_out.append(_torn(reader.file, number, _rest_of_file(stream, line, f"{reader.file}:{number}")))
-                break
-            record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
-        except StoreError as error:
-            if not skip_damaged:
-                raise
-            left_out.append(f"{error}; the line was skipped")
+        if not line.endswith(b"\n") and not is_json(line):
+            length, is_last = _rest_of_line(stream, len(line))
+            damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
             continue
-        records[record.trial] = record
-    return records, tuple(left_out)
+        try:
+            record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
+        except DamagedError as error:
+            damaged.append(f"{error}; {_LEFT_OUT}")
+        else:
+            records[record.trial] = record
+    return records, _first(damaged, reader.file)
 
 
-def _rest_of_file(stream: BinaryIO, line: bytes, where: str) -> int:
-    """Bytes of a line that the file ends in. Raises StoreError where the line ends before the file does."""
-    length = len(line)
+def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
+    """Read to the end of a line of which `length` bytes are read: all of its bytes, and whether the file ends in it."""
     while more := stream.readline(LONGEST_LINE):
         length += len(more)
         if more.endswith(b"\n"):
-            raise StoreError(
-                f"{where}: a line of {length} bytes is no record (they have up to {LONGEST_LINE}); "
-                f"restore the file, or delete the line"
-            )
-    return length
+            return length, False
+    return length, True
+
+
+def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
+    """The first lines that were left out, and how many more there are."""
+    more = len(damaged) - _MOST_TOLD
+    return (*damaged[:_MOST_TOLD], *([f"{file}: {more} more lines are damaged and were left out"] if more > 0 else []))
+
+
+def _too_long(file: str, line: int, length: int) -> str:
+    return f"{file}:{line}: a line of {length} bytes is no record (they have up to {LONGEST_LINE}); {_LEFT_OUT}"
 
 
 def _torn(file: str, line: int, length: int) -> str:

@@ -98,7 +98,14 @@ class Timing(FrozenModel):
     """Seconds to load the artifact from the cache, without imports."""
     load_import_s: float | None = None
     """Seconds of the imports between the start of the load and the end of the first call."""
+    open_s: float | None = None
+    """Seconds to open a session, without imports."""
+    bind_s: float | None = None
+    """Seconds to bind a ring of 8 chunks, without imports."""
     first_call_s: float | None = None
+    """Seconds of the first bound call, without imports."""
+    close_s: float | None = None
+    """Seconds to close the session after 16 calls."""
     tail_build_s: float | None = None
     """Seconds to build the program of size 1 for a ragged rest, where one was needed."""
     latency: dict[str, Latency] = Field(default_factory=dict)

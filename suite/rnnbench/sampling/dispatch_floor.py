@@ -65,6 +65,8 @@ class DispatchFloor:
         processes = smallest.paths[BOUND.name].samples().processes if smallest.paths else ()
         if smallest.failure is not None:
             return DispatchFloorSamples(strategy, unmeasured=smallest.failure.reason)
+        if smallest.not_believed:
+            return DispatchFloorSamples(strategy, unmeasured=f"not believed: {smallest.not_believed}")
         if not processes or not all(processes):
             return DispatchFloorSamples(strategy, unmeasured="the rounds ended before it had a block")
         return DispatchFloorSamples(strategy, processes)

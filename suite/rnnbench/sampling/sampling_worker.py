@@ -1,8 +1,15 @@
-"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped."""
+"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped.
+
+A trial's limits hold for each of its commands. The limit of memory is on what the process has resident, without what
+the commands of its other trials have added to it. So a trial has as much here as in a worker of its own.
+"""
 
 from __future__ import annotations
 
-from rnnbench.measure import Block, BlockPlan, WarmUp
+from collections import defaultdict
+
+from rnnbench.measure import Block, BlockPlan, WarmUp, eviction_bytes, requested
+from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -12,8 +19,10 @@ from rnnbench.worker import (
     Command,
     Prepare,
     Reply,
+    Restore,
     SamplePath,
     SampleStateCopy,
+    SentBlock,
     Verify,
     WorkerError,
     WorkerProcess,
@@ -29,6 +38,12 @@ class SamplingWorker:
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
+        self._watch: CommandWatch | None = None
+        evicts = any(path.evicts for one in trials for path in requested(one.trial.measure.settings))
+        self._buffer = eviction_bytes() if evicts else 0
+        """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
+        self._added: defaultdict[str, int] = defaultdict(int)
+        """Bytes that each trial's commands have made resident in the process, by the trial's id."""
 
     def start(self) -> None:
         """Start a process, without waiting for it."""
@@ -50,6 +65,8 @@ class SamplingWorker:
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
                 sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
             for sampling in list(self.trials):
+                self._ask(sampling, Restore(sampling.trial), "build")
+            for sampling in list(self.trials):
                 result = self._ask(sampling, Prepare(sampling.trial), "check")
                 if result is not None:
                     sampling.note_timed(result)
@@ -67,11 +84,12 @@ class SamplingWorker:
             self.trials = []
             return False
         self._process.pause()
+        self._watch = CommandWatch(self._process.pid)
         return True
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
         """One block of a latency path; None where the trial has failed, or had failed before."""
-        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan))
+        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan), plan.calls_per_sample)
 
     def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
         """One block of the state's round trip through NumPy."""
@@ -91,14 +109,28 @@ class SamplingWorker:
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
                 sampling.note_verified(verified)
+                assert self._watch is not None, "the process has answered"
+                sampling.note_findings(self._watch.findings(sampling.trial.id, sampling.trial.threads))
 
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
             self._process = None
+        self._added.clear()
 
-    def _sample(self, sampling: TrialSampling, command: Command[Reply]) -> Reply | None:
-        return self._ask_or_restart(sampling, command, "sample")
+    def _sample(
+        self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
+    ) -> SentBlock | None:
+        """One block. A block whose times cannot be is a failure of its trial, and no figure."""
+        block = self._ask_or_restart(sampling, command, "sample")
+        if block is None:
+            return None
+        assert self._watch is not None, "the process has answered"
+        problem = self._watch.contradiction(sampling.trial.id, block, calls_per_sample)
+        if problem:
+            self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
+            return None
+        return block
 
     def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
         """As `_ask`. Where the process died of it, another one takes over the trials that are left."""
@@ -109,19 +141,42 @@ class SamplingWorker:
 
     def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
         """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
-        if self._process is None or sampling not in self.trials:
+        if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         try:
+            self._watch.begin()
             self._process.resume()
             with self._context.wall_time.spent_on(purpose):
-                reply = self._process.ask(command, sampling.trial.limits.trial)
+                reply = self._ask_within_limits(self._process, sampling, command)
             self._process.pause()
+            self._watch.end()
             sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
             sampling.note_findings(self._process.take_findings())
-            sampling.fail(error)
-            self.trials.remove(sampling)
-            if not error.alive:
-                self.close()
+            self._drop(sampling, error)
             return None
         return reply
+
+    def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
+        sampling.fail(error)
+        self.trials.remove(sampling)
+        if not error.alive:
+            self.close()
+
+    def _ask_within_limits(
+        self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]
+    ) -> Reply:
+        """Raises WorkerError. A block is not worth a look for new children of the process after it."""
+        limits, name = sampling.trial.limits, sampling.trial.id
+        looks = not isinstance(command, SamplePath | SampleStateCopy)
+        before = process.resident(look=looks)
+        others = sum(self._added.values()) - self._added[name]
+        try:
+            return process.ask(command, limits.trial, limits.memory + others + self._buffer)
+        except WorkerError as error:
+            if error.outcome == "out-of-memory" and others:
+                reason = f"{error.reason}; {others >> 20} MiB of both are of other trials in its process"
+                raise WorkerError(error.outcome, reason, error.alive) from error
+            raise
+        finally:
+            self._added[name] = max(0, self._added[name] + process.resident(look=looks) - before)

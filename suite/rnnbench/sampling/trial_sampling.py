@@ -46,6 +46,11 @@ class TrialSampling:
     def has_failed(self) -> bool:
         return self.failure is not None
 
+    @property
+    def not_believed(self) -> str:
+        """Why its times are not believed; empty where they are."""
+        return "; ".join(finding.detail for finding in self._findings if finding.disbelieved)
+
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
 

@@ -7,6 +7,9 @@
     commands       the commands of a trial's worker; `trial_worker` carries them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
+    memory         what a worker has resident, seen from outside
+    process_state  what a command leaves changed in its process: named, put back, or the process is not used again
+    supervisor     a process that ends what is left where the suite itself is killed
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
@@ -19,7 +22,19 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.channel import ChannelClosedError
-    from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verified, Verify
+    from rnnbench.worker.commands import (
+        Build,
+        Compare,
+        Load,
+        Prepare,
+        Restore,
+        RunChecks,
+        SamplePath,
+        SampleStateCopy,
+        SentBlock,
+        Verified,
+        Verify,
+    )
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -31,11 +46,14 @@ _NAMES = {
     "channel": ("ChannelClosedError",),
     "commands": (
         "Build",
+        "Compare",
         "Load",
         "Prepare",
+        "Restore",
         "RunChecks",
         "SamplePath",
         "SampleStateCopy",
+        "SentBlock",
         "Verified",
         "Verify",
     ),
@@ -78,6 +96,7 @@ __all__ = [
     "Build",
     "ChannelClosedError",
     "Command",
+    "Compare",
     "Done",
     "Failed",
     "ForkedWorker",
@@ -86,10 +105,12 @@ __all__ = [
     "Load",
     "Prepare",
     "Reply",
+    "Restore",
     "RunChecks",
     "RunFolders",
     "SamplePath",
     "SampleStateCopy",
+    "SentBlock",
     "Verified",
     "Verify",
     "WorkerError",

@@ -60,6 +60,13 @@ class Build(Command[BuildFigures]):
 
 
 @dataclass(frozen=True)
+class Restore(Command[Done]):
+    """Verify the artifact's files, and build it again where they are not what its build left."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
 class Load(Command[LoadFigures]):
     """Load the artifact, call it, and read what it occupies."""
 
@@ -71,6 +78,22 @@ class RunChecks(Command[CheckResults]):
     """Run the conformance checks."""
 
     trial: Trial
+
+
+@dataclass(frozen=True)
+class ComparedBlocks:
+    """Seconds of a bound call, the median of each block, of two programs in turn."""
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Compare(Command[ComparedBlocks]):
+    """Time some blocks of bound calls of two trials of this backend, in turn."""
+
+    first: Trial
+    second: Trial
 
 
 @dataclass(frozen=True)

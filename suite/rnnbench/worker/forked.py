@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from rnnbench.results import Finding
@@ -43,9 +44,11 @@ def run_forked(
     if not line:
         return Answer(Failed("crashed", f"exited with status {os.waitstatus_to_exitcode(status)}"))
     try:
-        return decode_reply(line, command)
+        answer = decode_reply(line, command)
     except BAD_MESSAGE as error:
         return Answer(Failed("crashed", f"its forked child sent something that is no reply: {error}"))
+    # What harmed the child is gone with it.
+    return replace(answer, reply=replace(answer.reply, harmed=False)) if isinstance(answer.reply, Failed) else answer
 
 
 def _answer(pipe: int, work: Callable[[], object], findings: Callable[[], Sequence[Finding]]) -> NoReturn:

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "RNNBENCH_WORKER"
-"""A variable that every worker's environment has, and so that of all its descendants, in whatever session they are."""
+"""A variable that every worker's environment has, and so that of all its descendants, in whatever session they are.
+
+Its value begins with what all workers of one suite share (`supervisor.SUITE`).
+"""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -37,18 +40,20 @@ def adopt_orphans() -> None:
 
 
 def family(pid: int, mark: str) -> set[int]:
-    """The process, its descendants, and all processes whose environment has `mark`. Without those that have ended."""
-    parents, found = {}, {pid}
-    for process in _processes():
-        parents[process] = _parent(process)
-        if _is_marked(process, mark):
-            found.add(process)
+    """The process, its descendants, and those with `mark`. Without those that have ended."""
+    parents = {process: _parent(process) for process in _processes()}
+    found = {pid, *marked(mark)}
     grown = True
     while grown:
         more = {process for process, parent in parents.items() if parent in found} - found
         found |= more
         grown = bool(more)
     return {process for process in found if parents.get(process)}
+
+
+def marked(mark: str) -> set[int]:
+    """All processes whose mark begins so."""
+    return {process for process in _processes() if _is_marked(process, mark)}
 
 
 def signal_name(number: int) -> str:
@@ -107,6 +112,6 @@ def _parent(process: int) -> int:
 
 def _is_marked(process: int, mark: str) -> bool:
     try:
-        return f"{MARK}={mark}".encode() in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        return f"\0{MARK}={mark}".encode() in b"\0" + Path(f"/proc/{process}/environ").read_bytes()
     except OSError:
         return False

@@ -16,19 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NoReturn, TypeVar
 
-import psutil
 from pydantic import ValidationError
 
 from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
+from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
+from rnnbench.worker.supervisor import SUITE, supervise
 
 START_LIMIT_S = 120.0
 """Longest that an interpreter may take to start and import its framework."""
-POLL_S = 0.1
-"""Seconds between readings of a worker's memory, while a command has a limit of memory."""
 EXIT_LIMIT_S = 5.0
 """Longest that a worker whose channel is closed may take to exit, before it is killed."""
 EXIT_GRACE_S = 1.0
@@ -93,9 +92,10 @@ class WorkerProcess(Generic[Ready]):
         host.log.parent.mkdir(parents=True, exist_ok=True)
         self._log = host.log
         self._start = start
-        self._mark = uuid.uuid4().hex
+        self._mark = f"{SUITE}-{uuid.uuid4().hex}"
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
+        supervise()
         with theirs, self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
@@ -107,6 +107,7 @@ class WorkerProcess(Generic[Ready]):
                 start_new_session=True,
             )
         self._channel = Channel(ours)
+        self._memory = ResidentMemory(self._process.pid)
         # Where it has ended already, or does not read, `ready` says so.
         with suppress(ChannelClosedError, TimeoutError):
             self._channel.send(encode_command(start), START_LIMIT_S)
@@ -116,7 +117,10 @@ class WorkerProcess(Generic[Ready]):
         return self._reply(self._start, time.monotonic() + timeout, timeout, None)
 
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
-        """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError."""
+        """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError.
+
+        Memory is looked at while the command runs and at its end: many commands are over before the first look.
+        """
         deadline = time.monotonic() + timeout
         if self._channel.has_more:
             self._fail("crashed", "it sent something that nobody asked for; killed")
@@ -134,6 +138,10 @@ class WorkerProcess(Generic[Ready]):
         taken, self._findings = tuple(self._findings), []
         return taken
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def pause(self) -> None:
         """Stop every thread of it: idle threads of runtimes spin."""
         self._signal(signal.SIGSTOP)
@@ -141,17 +149,9 @@ class WorkerProcess(Generic[Ready]):
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def _resident(self) -> int:
-        """Resident bytes of it and its children."""
-        total = 0
-        try:
-            worker = psutil.Process(self._process.pid)
-            for process in (worker, *worker.children(recursive=True)):
-                with suppress(psutil.NoSuchProcess):
-                    total += process.memory_info().rss
-        except psutil.NoSuchProcess:
-            return total
-        return total
+    def resident(self, *, look: bool = False) -> int:
+        """Resident bytes of it and its descendants; see `ResidentMemory.read`."""
+        return self._memory.read(look=look)
 
     def close(self) -> None:
         """Kill it and all that descends from it. What matters of it is on disk or has been answered."""
@@ -173,8 +173,18 @@ class WorkerProcess(Generic[Ready]):
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
         self._findings += answer.findings
         if isinstance(answer.reply, Failed):
-            raise WorkerError(answer.reply.outcome, answer.reply.reason, alive=True)
+            self._raise_failed(answer.reply)
         return answer.reply
+
+    def _raise_failed(self, failed: Failed) -> NoReturn:
+        """A failure that the worker told of. Where a process of a compiler was killed for memory, that is its cause."""
+        outcome, reason = failed.outcome, failed.reason
+        if outcome in ("build-failed", "run-failed") and self._oom_kills.happened():
+            outcome = "out-of-memory"
+            reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process"
+        if failed.harmed:
+            self.close()
+        raise WorkerError(outcome, reason, alive=not failed.harmed)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         while True:
@@ -182,10 +192,10 @@ class WorkerProcess(Generic[Ready]):
             if left <= 0:
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
             line = self._channel.receive(left if memory is None else min(left, POLL_S))
+            if memory is not None and (used := self.resident()) > memory:
+                self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
             if line is not None:
                 return line
-            if memory is not None and (used := self._resident()) > memory:
-                self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
 
     def _fail(self, outcome: Outcome, reason: str) -> NoReturn:
         self.close()

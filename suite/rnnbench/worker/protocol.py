@@ -36,6 +36,8 @@ class Failed:
 
     outcome: Outcome
     reason: str
+    harmed: bool = False
+    """Whether the process may have been left in a state that no other trial is to meet. It then ends."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", safe_text(self.reason))

@@ -63,7 +63,10 @@ def serve(
 
 
 def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
-    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log."""
+    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log.
+
+    A program that asks the interpreter to exit has harmed the process: it has ended what it thinks it owns.
+    """
     try:
         return work()
     except MemoryError as error:
@@ -77,4 +80,4 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
         return Failed(outcome, describe_error(error))
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
         traceback.print_exc()
-        return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}")
+        return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}", harmed=True)

@@ -8,65 +8,49 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import cycle
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
+import numpy as np
 import psutil
 
-from rnnbench.backends import Backend, Program, check_program, find
+from rnnbench.backends import Backend, Program, ProgramStore, Request, find
 from rnnbench.cases import Trial
-from rnnbench.conformance import ReferenceTrajectories, TimedPath, run_checks
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.measure import (
     PATHS,
     Block,
+    BlockSurroundings,
     Evictor,
     GrowthLog,
     ImportClock,
-    LatencyPath,
     ThreadTimes,
-    TimedCall,
+    deferred_work,
     memory,
     read_metrics,
+    replaced_clocks,
     sample_block,
+    surrounded,
 )
 from rnnbench.plan import request_of
-from rnnbench.results import CheckResult, Finding
+from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.prepared_program import PreparedProgram
+from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
+from rnnbench.worker.trial_programs import CHECKING, LOADING, PREPARING, TrialPrograms
 
+COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
+"""Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
-
-
-class PreparedProgram:
-    """A program ready to be sampled: its timed path, and the public path on a session of its own."""
-
-    def __init__(self, program: Program, reference: ReferenceTrajectories, evict: Callable[[], object]) -> None:
-        self.timed = TimedPath(program.open(), reference)
-        self._session = program.open()
-        step, next_chunk = self._session.step, cycle(reference.ring).__next__
-
-        def public() -> None:
-            step(next_chunk())
-
-        bound = self.timed.bound
-        self._calls = {
-            "bound": TimedCall(bound, bound.sync, evict),
-            "public": TimedCall(public, _do_nothing, evict),
-        }
-
-    def timed_call(self, path: LatencyPath) -> TimedCall:
-        return self._calls[path.entry]
-
-    def copy_state(self) -> None:
-        """The state's round trip through NumPy, there and back again."""
-        self._session.set_state(self._session.get_state())
+Result = TypeVar("Result")
 
 
 class TrialWorker:
@@ -74,53 +58,65 @@ class TrialWorker:
 
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
-        self._cache = start.cache
+        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache))
         self._reference_files = start.references
         self._references: dict[str, ReferenceTrajectories] = {}
-        self._programs: dict[str, Program] = {}
         self._prepared: dict[str, PreparedProgram] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
         self._imported_by_builds: tuple[str, ...] = ()
         self._evictor: Evictor | None = None
         self._findings: list[Finding] = []
+        self._watch = ProcessWatch()
 
     def take_findings(self) -> tuple[Finding, ...]:
         """What was found since the last call of this method."""
-        taken, self._findings = tuple(self._findings), []
+        taken = (*self._findings, *self._programs.take_findings(), *self._watch.take_findings())
+        self._findings = []
         return taken
 
     @property
     def handlers(self) -> Handlers:
         return {
             commands.Build: self.build,
-            commands.Load: self.load,
-            commands.RunChecks: self.check,
-            commands.Prepare: self.prepare,
-            commands.SamplePath: self.sample_path,
-            commands.SampleStateCopy: self.sample_state_copy,
-            commands.Verify: self.verify,
+            commands.Restore: self.restore,
+            commands.Load: self._watched(WatchedWork.LOAD, self.load),
+            commands.RunChecks: self._watched(WatchedWork.CHECK, self.check),
+            commands.Compare: self.compare,
+            commands.Prepare: self._watched(WatchedWork.PREPARE, self.prepare),
+            commands.SamplePath: self._watched(WatchedWork.SAMPLE, self.sample_path),
+            commands.SampleStateCopy: self._watched(WatchedWork.SAMPLE, self.sample_state_copy),
+            commands.Verify: self._watched(WatchedWork.VERIFY, self.verify),
             commands.EndFork: self.end_fork,
         }
 
-    def import_framework(self) -> ImportFigures:
+    def _watched(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
+        """The handler, with the process compared before and after it. A build's process ends with the build."""
+        return lambda command: self._watch.around(work, command.trial.id, partial(handler, command))
+
+    def import_framework(self) -> ImportFigures | Failed:
+        return self._watch.around(WatchedWork.IMPORT, "", self._import_framework)
+
+    def _import_framework(self) -> ImportFigures:
         harness, start = memory.resident(), time.perf_counter()
         self._backend.load()
         return ImportFigures(harness, memory.resident(), time.perf_counter() - start)
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
-        weights = self._reference(command.trial).weights
-        request = request_of(command.trial, weights)
+        trial, request = command.trial, self._request(command.trial)
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
+            self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            cache_before = self._programs.begin_build(trial)
             before = set(modules())
             memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
                 start = time.perf_counter()
-                program = self._backend.build(request, self._cache)
+                program = self._programs.build(request)
                 seconds = time.perf_counter() - start
             figures = BuildFigures(
                 "cold",
@@ -129,8 +125,8 @@ class TrialWorker:
                 peak=before_fork + memory.peak() - inherited + memory.children_peak(),
                 modules=modules_since(before),
             )
-            check_program(self._backend.name, program, request)
-            return BuildFigures("cached") if program.cached else figures
+            origin = self._programs.end_build(trial, request, program, cache_before)
+            return figures if origin == "cold" else BuildFigures("cached")
 
         answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
         self._findings += answer.findings
@@ -138,15 +134,35 @@ class TrialWorker:
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
         return figures
 
-    def load(self, command: commands.Load) -> LoadFigures:
+    def restore(self, command: commands.Restore) -> Done | Failed:
+        """Build in a child again what is not as its build left it. Not once a runtime was started in this process."""
+        trial = command.trial
+        if self._programs.is_intact(trial):
+            return Done()
+        if self._programs.holds_any:
+            return Failed("run-failed", "its files in the cache changed while it was sampled")
+        rebuilt = self.build(commands.Build(trial))
+        return rebuilt if isinstance(rebuilt, Failed) else Done()
+
+    def load(self, command: commands.Load) -> LoadFigures | Failed:
+        restored = self.restore(commands.Restore(command.trial))
+        if isinstance(restored, Failed):
+            return restored
+        with self._programs.watched(command.trial, LOADING):
+            return self._load(command.trial)
+
+    def _load(self, trial: Trial) -> LoadFigures:
+        request = self._request(trial)
         memory.reset_peak()
+        finished = memory.children_peak()
         with ImportClock() as imports:
             start = time.perf_counter()
-            program = self._loaded(command.trial)
+            program = self._programs.load(trial, request)
             load_s = time.perf_counter() - start - imports.seconds
-            self._check_program(command.trial)
-            session = program.open()
-            bound = session.bind(self._reference(command.trial).ring)
+            artifact = self._programs.described(trial, request)
+            ring = self._reference(trial).ring
+            session, open_s = _timed(program.open, imports)
+            bound, bind_s = _timed(lambda: session.bind(ring), imports)
             start = time.perf_counter() - imports.seconds
             bound()
             bound.sync()
@@ -154,29 +170,52 @@ class TrialWorker:
         for _ in range(FIRST_CALLS - 1):
             bound()
         bound.sync()
-        run_peak, steady = memory.peak(), memory.resident()
+        run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
+        start = time.perf_counter()
         session.close()
         return LoadFigures(
             load_s=load_s if program.cached else None,
             import_s=imports.seconds,
+            open_s=open_s,
+            bind_s=bind_s,
             first_call_s=first_call_s,
+            close_s=time.perf_counter() - start,
             run_peak=run_peak,
             steady=steady,
-            artifact=program.artifact,
+            artifact=artifact,
             metrics=metrics,
         )
 
     def check(self, command: commands.RunChecks) -> CheckResults:
-        program, reference = self._program(command.trial), self._reference(command.trial)
-        results = dict(run_checks(program, reference))
-        return CheckResults(results, program.tail_build_s, reference.seconds, _worker_state())
+        trial, reference = command.trial, self._reference(command.trial)
+        program = self._program(trial)
+        with self._programs.watched(trial, CHECKING):
+            has_rests = reference.is_stream and trial.strategy.chunk > 1
+            seen = self._programs.time_tail(trial, {"x": reference.x[:1]}) if has_rests else None
+            results = dict(self._watch.explained(trial.id, run_checks(program, reference)))
+        tail_build_s = self._programs.tail_build_s(trial, seen)
+        return CheckResults(results, tail_build_s, reference.seconds, _worker_state())
+
+    def compare(self, command: commands.Compare) -> commands.ComparedBlocks:
+        trials = (command.first, command.second)
+        sessions = [self._program(trial).open() for trial in trials]
+        bounds = [session.bind(self._reference(trial).ring) for session, trial in zip(sessions, trials, strict=True)]
+        medians: tuple[list[float], list[float]] = ([], [])
+        for _ in range(COMPARED_BLOCKS):
+            for bound, of_trial in zip(bounds, medians, strict=True):
+                block = sample_block(bound, bound.sync, COMPARED_BLOCK_S)
+                of_trial.append(float(np.median(block.seconds)))
+        for session in sessions:
+            session.close()
+        return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
     def prepare(self, command: commands.Prepare) -> CheckResult:
-        program, reference = self._program(command.trial), self._reference(command.trial)
-        prepared = PreparedProgram(program, reference, self._evict)
-        self._prepared[command.trial.id] = prepared
-        return prepared.timed.verify()
+        trial, reference = command.trial, self._reference(command.trial)
+        with self._programs.watched(trial, PREPARING):
+            prepared = PreparedProgram(self._program(trial), reference, self._evict)
+            self._prepared[trial.id] = prepared
+            return prepared.verify()
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -187,12 +226,18 @@ class TrialWorker:
             self._evictor = Evictor()
         self._growth.begin()
         if path.entry == "public":
-            block = path.sample(call, command.plan)
+            sample = partial(path.sample, call, command.plan)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
+            prepared.public.called(block.calls)
         else:
-            prepared.timed.start()
-            with self._threads[trial.id].watched():
-                block = path.sample(call, command.plan)
+
+            def watched() -> Block:
+                with self._threads[trial.id].watched():
+                    return path.sample(call, command.plan)
+
+            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
             prepared.timed.called(block.calls)
+        self._surroundings[trial.id, path.name].append(around)
         # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
         if path.watch_memory and block.warm_calls:
             self._growth.called((trial.id, path.name), block.calls)
@@ -209,13 +254,26 @@ class TrialWorker:
         growth = {
             name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
         }
+        timed = self._prepared[trial.id].verify()
+        self._find_moved_work(trial)
         return commands.Verified(
-            timed=self._prepared[trial.id].timed.verify(),
+            timed=timed,
             state=_worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
             metrics=read_metrics("sampled"),
         )
+
+    def _find_moved_work(self, trial: Trial) -> None:
+        """Note what the blocks of a trial show that a timed call does not."""
+        blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
+        call_s = min((block.median for block in blocks["bound"]), default=None)
+        found = [replaced_clocks(), *self._prepared[trial.id].moved_work(call_s)]
+        for path, of_path in blocks.items():
+            found += deferred_work(path, of_path, trial.threads)
+        self._findings += [
+            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
+        ]
 
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
         return commands.ImportedModules(self._imported_by_builds)
@@ -225,27 +283,27 @@ class TrialWorker:
         self._evictor()
 
     def _program(self, trial: Trial) -> Program:
-        program = self._loaded(trial)
-        self._check_program(trial)
+        request = self._request(trial)
+        program = self._programs.load(trial, request)
+        self._programs.described(trial, request)
         return program
 
-    def _check_program(self, trial: Trial) -> None:
-        request = request_of(trial, self._reference(trial).weights)
-        check_program(self._backend.name, self._programs[trial.id], request)
-
-    def _loaded(self, trial: Trial) -> Program:
-        """As the adapter returned it: validating it takes time that is no part of a load."""
-        if trial.id not in self._programs:
-            request = request_of(trial, self._reference(trial).weights)
-            self._programs[trial.id] = self._backend.build(request, self._cache)
-        return self._programs[trial.id]
+    def _request(self, trial: Trial) -> Request:
+        return request_of(trial, self._reference(trial).weights)
 
     def _reference(self, trial: Trial) -> ReferenceTrajectories:
         return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files))
 
 
 def _do_nothing() -> None:
-    """The public path is complete when it returns."""
+    """The public path needs no preparation, and the state's copy is complete when it returns."""
+
+
+def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
+    """What it returns, and its seconds without imports."""
+    start = time.perf_counter() - imports.seconds
+    result = work()
+    return result, time.perf_counter() - start - imports.seconds
 
 
 def _worker_state() -> WorkerState:

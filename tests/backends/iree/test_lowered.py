@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rnnbench.backends.iree.lowered import lowered
+from rnnbench.backends.program_store import described
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_loops_and_copies_are_found(build: Any, keywords: dict[str, Any], expect
 
 
 def test_a_loop_of_one_is_folded(build: Any) -> None:
-    looped, unrolled = build(chunk=1).artifact, build(chunk=1, time="unrolled").artifact
+    looped, unrolled = (described(one, one.request) for one in (build(chunk=1), build(chunk=1, time="unrolled")))
     assert looped.lowered == unrolled.lowered == "unrolled 1"
     assert looped.source_digest != unrolled.source_digest
     assert looped.digest == unrolled.digest

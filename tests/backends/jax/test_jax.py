@@ -15,6 +15,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Artifact, BuildError, Request
 from rnnbench.backends.jax import JaxBackend
+from rnnbench.backends.program_store import described
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
@@ -37,7 +38,7 @@ def ask(
 
 
 def artifact(folder: Path, request: Request) -> Artifact:
-    return JaxBackend().build(request, folder).artifact
+    return described(JaxBackend().build(request, folder), request)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from random_models import models, problem
 
 from rnnbench.backends.base import Artifact, BuildError, Request
 from rnnbench.backends.numpy import NumpyBackend
+from rnnbench.backends.program_store import described
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
@@ -31,7 +32,7 @@ def ask(
 
 
 def artifact(folder: Path, request: Request) -> Artifact:
-    return NumpyBackend().build(request, folder).artifact
+    return described(NumpyBackend().build(request, folder), request)
 
 
 @settings(max_examples=60)
@@ -136,11 +137,12 @@ def test_a_state_inside_the_program_is_emulated(state: State, level: str) -> Non
     assert support.environment["OPENBLAS_NUM_THREADS"] == "1"
 
 
-def test_a_build_leaves_one_whole_file(tmp_path: Path) -> None:
+def test_a_build_leaves_whole_files(tmp_path: Path) -> None:
     request = ask(Model(cell="gru", input=4, hidden=6, layers=2))
     first = NumpyBackend().build(request, tmp_path)
-    (file,) = tmp_path.iterdir()
-    assert first.artifact.nbytes == file.stat().st_size > request.weights.nbytes
+    (file,) = first.files.program
+    assert sorted(tmp_path.iterdir()) == sorted((*first.files.program, *first.files.identity))
+    assert described(first, request).nbytes == file.stat().st_size > request.weights.nbytes
     # A second build reads that file: weights that are not there cannot be what it runs.
     with np.load(file) as archive:
         np.savez(file, **{name: np.zeros_like(array) for name, array in archive.items()})

@@ -45,8 +45,6 @@ class IreeBackend:
         compiled = compile_module(source, cache)
         artifact = Artifact(
             source_digest=hashlib.sha256(source.encode()).hexdigest(),
-            digest=compiled.digest,
-            nbytes=compiled.path.stat().st_size,
             operations=compiled.operations,
             lowered=compiled.lowered,
             origin="authored",

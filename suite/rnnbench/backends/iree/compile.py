@@ -53,7 +53,6 @@ class Compiled:
     path: Path
     """The .vmfb."""
     cached: bool
-    digest: str
     operations: dict[OperationStage, dict[str, int]]
     lowered: str
 
@@ -118,7 +117,6 @@ def _facts(text: str, folder: Path) -> dict[str, object]:
     counts = statistics["execution"] | statistics["executable"] | statistics["synchronization"]
     compiled = {name.removesuffix("-count"): n for name, n in counts.items() if name.endswith("-count")}
     return {
-        "digest": hashlib.sha256((folder / "rnn.vmfb").read_bytes()).hexdigest(),
         "operations": {OperationStage.INPUT: operations(text), OperationStage.COMPILED: compiled},
         "lowered": lowered((folder / STREAM).read_text()),
     }

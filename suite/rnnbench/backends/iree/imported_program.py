@@ -23,8 +23,6 @@ def build_imported(request: Request, cache: Path) -> Program:
     compiled = compile_module(program.text, cache)
     artifact = Artifact(
         source_digest=hashlib.sha256(program.text.encode()).hexdigest(),
-        digest=compiled.digest,
-        nbytes=compiled.path.stat().st_size,
         operations=compiled.operations,
         lowered=compiled.lowered,
         origin="imported",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, Request, Session
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, ProgramFiles, Request, Session
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
@@ -37,6 +37,7 @@ class IreeProgram(ChunkedProgram):
         import iree.runtime as rt
 
         super().__init__(request, artifact, cached, build_tail)
+        self.files = ProgramFiles((path,))
         self.device = _device(request.threads)
         self.module = rt.VmModule.mmap(_instance(), str(path))
 

@@ -60,8 +60,6 @@ def _empty(request: Request, cache: Path) -> Bound:
     compiled = compile_module(EMPTY, cache / "empty")
     artifact = Artifact(
         source_digest="",
-        digest=compiled.digest,
-        nbytes=0,
         operations={},
         lowered=compiled.lowered,
         origin="authored",

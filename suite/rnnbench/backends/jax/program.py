@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import serialize_executable
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.jax import lowered, store
 from rnnbench.backends.jax.network import network, state_size
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, of_one_step
@@ -30,17 +30,19 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     stored = store.load(cache, name)
     if stored is None:
         try:
-            compiled, executable, artifact = _compile(request, dtype)
+            compiled, executable, hlo, artifact = _compile(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
-        store.save(cache, name, executable, artifact)
+        store.save(cache, name, executable, hlo, artifact)
     else:
         compiled, artifact = stored
     tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
-    return JaxProgram(request, artifact, compiled, dtype, stored is not None, tail)
+    path, identity = store.paths(cache, name)
+    return JaxProgram(request, artifact, ProgramFiles((path,), (identity,)), compiled, dtype, stored is not None, tail)
 
 
-def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, Artifact]:
+def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
+    """The executable, its bytes, its program as text, and its description."""
     x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
     carried = request.strategy.state != "none"
     arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
@@ -54,8 +56,6 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
     executable = pickle.dumps(serialize_executable.serialize(compiled))
     artifact = Artifact(
         source_digest=hashlib.sha256(stablehlo.encode()).hexdigest(),
-        digest=_digest(request, hlo),
-        nbytes=len(executable),
         operations={
             OperationStage.INPUT: dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
             OperationStage.COMPILED: lowered.operations(hlo),
@@ -66,18 +66,7 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
         flags=tuple(os.environ.get("XLA_FLAGS", "").split()),
         notes=_notes(request),
     )
-    return compiled, executable, artifact
-
-
-def _digest(request: Request, hlo: str) -> str:
-    """Digest of the optimised HLO without the operations' origins, and of the weights, which HLO text leaves out.
-
-    XLA numbers the parts of an executable anew in every build, so equal programs have different bytes.
-    """
-    digest = hashlib.sha256(re.sub(r", metadata=\{[^}]*\}", "", hlo).encode())
-    for name, array in request.weights.named(request.model):
-        digest.update(name.encode() + array.tobytes())
-    return digest.hexdigest()
+    return compiled, executable, hlo, artifact
 
 
 def _notes(request: Request) -> tuple[str, ...]:
@@ -96,12 +85,14 @@ class JaxProgram(ChunkedProgram):
         self,
         request: Request,
         artifact: Artifact,
+        files: ProgramFiles,
         compiled: jax.stages.Compiled,
         dtype: np.dtype[np.generic],
         cached: bool,
         build_tail: Callable[[], Program],
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = files
         self.call: Callable[..., Any] = compiled
         self.dtype = dtype
 

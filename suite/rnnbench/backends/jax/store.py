@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,9 @@ from rnnbench.backends.base import Artifact, Request
 from rnnbench.disk import read_cached, write_bytes, write_text
 
 SUFFIX = ".xla"
+IDENTITY = ".hlo"
+"""The optimised HLO without the operations' origins. XLA numbers the parts of an executable anew in every build, so
+equal programs have executables of different bytes."""
 
 
 def key(request: Request, dtype: np.dtype[np.generic]) -> str:
@@ -45,13 +49,22 @@ def load(folder: Path, name: str) -> tuple[jax.stages.Compiled, Artifact] | None
     artifact = read_cached(folder / f"{name}.json", lambda file: Artifact.model_validate_json(file.read_bytes()))
     if artifact is None:
         return None
+    if not all(path.exists() for path in paths(folder, name)):
+        return None
     parts = pickle.loads((folder / f"{name}{SUFFIX}").read_bytes())
     return serialize_executable.deserialize_and_load(*parts), artifact
 
 
-def save(folder: Path, name: str, executable: bytes, artifact: Artifact) -> None:
+def paths(folder: Path, name: str) -> tuple[Path, Path]:
+    """The executable and the text of its program."""
+    return folder / f"{name}{SUFFIX}", folder / f"{name}{IDENTITY}"
+
+
+def save(folder: Path, name: str, executable: bytes, hlo: str, artifact: Artifact) -> None:
     """Each file is written as a whole or not at all. The description is the last: it is what `load` looks for."""
-    write_bytes(folder / f"{name}{SUFFIX}", executable)
+    path, identity = paths(folder, name)
+    write_bytes(path, executable)
+    write_text(identity, re.sub(r", metadata=\{[^}]*\}", "", hlo))
     write_text(folder / f"{name}.json", artifact.model_dump_json(indent=1))
 
 

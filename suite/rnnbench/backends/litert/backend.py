@@ -39,8 +39,6 @@ class LitertBackend:
         stored = load_or_build(request, cache)
         artifact = Artifact(
             source_digest=stored.facts.source_digest,
-            digest=stored.facts.digest,
-            nbytes=stored.path.stat().st_size,
             operations=stored.facts.operations,
             lowered=stored.facts.lowered,
             origin="library" if request.strategy.time == "fused" else "imported",

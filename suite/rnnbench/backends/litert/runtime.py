@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
 from rnnbench.backends.litert.store import Stored
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
@@ -21,6 +21,7 @@ from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Synchronous
 class LitertProgram(ChunkedProgram):
     def __init__(self, request: Request, artifact: Artifact, stored: Stored, build_tail: Callable[[], Program]) -> None:
         super().__init__(request, artifact, stored.cached, build_tail)
+        self.files = ProgramFiles((stored.path,))
         self.stored = stored
 
     def open(self) -> Session:

@@ -16,7 +16,6 @@ from rnnbench.disk import read_cached, write_bytes, write_text
 class Facts:
     source_digest: str
     """The digest of the model as the converter made it."""
-    digest: str
     operations: dict[OperationStage, dict[str, int]]
     lowered: str
     fused_state: list[list[int]]
@@ -63,6 +62,5 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
     lowered, state = model.lowered(request.model), model.fused_state()
     if request.strategy.time == "fused" and len(state) != request.model.layers * request.model.directions:
         raise BuildError("the converter did not make the operator UNIDIRECTIONAL_SEQUENCE_LSTM from every layer")
-    data = model.pack()
-    source_digest, digest = (hashlib.sha256(each).hexdigest() for each in (converted, data))
-    return data, Facts(source_digest, digest, {OperationStage.COMPILED: model.operations()}, lowered, state)
+    source_digest = hashlib.sha256(converted).hexdigest()
+    return model.pack(), Facts(source_digest, {OperationStage.COMPILED: model.operations()}, lowered, state)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, ProgramFiles, Request, Support
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
-from rnnbench.disk import read_cached
+from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import Weights
 
 DTYPES = ("float32", "float64")
@@ -55,15 +55,16 @@ class NumpyBackend:
         dtype = np.dtype(request.precision.compute)
         source = _source_digest(request)
         path = cache / f"numpy-{source[:32]}.npz"
-        cached = read_cached(path, load_weights) is not None
+        listing = path.with_suffix(".txt")
+        cached = listing.exists() and read_cached(path, load_weights) is not None
         if not cached:
             save_weights(path, for_products(request.weights, dtype))
         weights = load_weights(path)
         network = Network(request, weights, dtype)
+        if not cached:
+            write_text(listing, "\n".join([source, *network.listing()]))
         artifact = Artifact(
             source_digest=source,
-            digest=_digest([source, *network.listing()], weights),
-            nbytes=path.stat().st_size,
             operations=network.operations(),
             lowered=f"looped {len(network.loops)}",
             origin="authored",
@@ -75,7 +76,8 @@ class NumpyBackend:
             ),
             hoisted=request.strategy.chunk,
         )
-        return NumpyProgram(request, weights, artifact, cached, lambda: self.build(of_one_step(request), cache))
+        files = ProgramFiles((path,), (listing,))
+        return NumpyProgram(request, weights, artifact, files, cached, lambda: self.build(of_one_step(request), cache))
 
 
 def _unsupported(reason: str) -> Support:

@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.recorder import Call
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
@@ -25,10 +25,12 @@ class NumpyProgram(ChunkedProgram):
         request: Request,
         weights: Weights,
         artifact: Artifact,
+        files: ProgramFiles,
         cached: bool,
         build_tail: Callable[[], Program],
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = files
         self._weights = weights
 
     def open(self) -> NumpySession:

@@ -24,12 +24,9 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         ort.InferenceSession(serialised, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise BuildError(f"ONNX Runtime refused the graph: {error}") from error
-    optimised = path.read_bytes()
-    model = onnx.load_from_string(optimised)
+    model = onnx.load(path)
     return Artifact(
         source_digest=hashlib.sha256(serialised).hexdigest(),
-        digest=hashlib.sha256(optimised).hexdigest(),
-        nbytes=len(optimised),
         operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
         lowered=lowered(model),
         origin="library" if request.strategy.time == "fused" else "authored",

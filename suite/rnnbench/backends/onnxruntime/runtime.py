@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
 from rnnbench.backends.onnxruntime.options import loaded
 from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, SynchronousBound
 from rnnbench.backends.shared.onnx_graphs import NEXT
@@ -29,6 +29,7 @@ class OnnxRuntimeProgram(ChunkedProgram):
         self, request: Request, artifact: Artifact, path: Path, cached: bool, build_tail: Callable[[], Program]
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = ProgramFiles((path,))
         self.runtime = loaded(path, request.threads)
         self.shapes = {array.name: array.shape for array in (*self.runtime.get_inputs(), *self.runtime.get_outputs())}
 

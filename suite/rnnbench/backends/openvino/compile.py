@@ -30,13 +30,14 @@ def compile_model(request: Request, folder: Path) -> Artifact:
         compiled = ov.Core().compile_model(model, "CPU", config(request.threads))
     except RuntimeError as error:
         raise BuildError(f"OpenVINO refused the model: {error}") from error
-    stored = save(model, folder) if misexported(request) else export(compiled, folder)
+    if misexported(request):
+        save(model, folder)
+    else:
+        export(compiled, folder)
     nodes = [_Executed(node) for node in compiled.get_runtime_model().get_ordered_ops()]
     operations[OperationStage.COMPILED] = _counted(node.kind for node in nodes)
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
-        digest=hashlib.sha256(stored).hexdigest(),
-        nbytes=len(stored),
         operations=operations,
         lowered=_lowered(nodes, loops),
         origin="library" if request.strategy.time == "fused" else "authored",

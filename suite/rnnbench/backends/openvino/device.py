@@ -39,11 +39,15 @@ def misexported(request: Request) -> bool:
     return fused and one_direction and request.batch > 1 and request.strategy.chunk > 1
 
 
-def export(compiled: Any, folder: Path) -> bytes:
-    """Write a compiled model into `folder`, and return its bytes."""
-    blob: bytes = compiled.export_model().getvalue()
-    (folder / BLOB).write_bytes(blob)
-    return blob
+def export(compiled: Any, folder: Path) -> None:
+    """Write a compiled model into `folder`."""
+    (folder / BLOB).write_bytes(compiled.export_model().getvalue())
+
+
+def files(folder: Path) -> tuple[Path, ...]:
+    """The files of the build in `folder`: a compiled model, or one to compile at each load."""
+    blob, model = folder / BLOB, folder / MODEL
+    return (blob,) if blob.exists() else (model, model.with_suffix(".bin"))
 
 
 def save(model: Any, folder: Path) -> bytes:

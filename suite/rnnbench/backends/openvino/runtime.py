@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request
 from rnnbench.backends.openvino import c_api, device
 from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, SynchronousBound
 from rnnbench.backends.shared.onnx_graphs import NEXT
@@ -26,6 +26,7 @@ class OpenVinoProgram(ChunkedProgram):
         self, request: Request, artifact: Artifact, folder: Path, cached: bool, build_tail: Callable[[], Program]
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = ProgramFiles(device.files(folder))
         self.folder = folder
         api = device if request.strategy.state == "stateful" else c_api
         self.compiled: device.Model | c_api.Model = api.Model(folder, request.threads)

@@ -21,6 +21,7 @@ from rnnbench.backends.base import (
     Artifact,
     Bound,
     Program,
+    ProgramFiles,
     Request,
     Session,
     Signature,
@@ -75,12 +76,16 @@ def of_one_step(request: Request) -> Request:
 
 
 class ChunkedProgram(ABC):
-    """A program of one chunk size. `build_tail` makes the program of one step, which runs the rest of a call."""
+    """A program of one chunk size. `build_tail` makes the program of one step, which runs the rest of a call.
+
+    A subclass sets `files`.
+    """
 
     def __init__(self, request: Request, artifact: Artifact, cached: bool, build_tail: Callable[[], Program]) -> None:
         self.request = request
         self.signature = rnn_signature(request)
         self.artifact = artifact
+        self.files = ProgramFiles(())
         self.cached = cached
         self.tail_build_s: float | None = None
         self._build_tail = build_tail

@@ -44,7 +44,7 @@ class TensorflowBackend:
             notes=_notes(request, loaded.function),
         )
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
-        return TensorflowProgram(request, artifact, loaded.cached, tail, loaded.model, loaded.function)
+        return TensorflowProgram(request, artifact, loaded.files, loaded.cached, tail, loaded.model, loaded.function)
 
 
 def _module(request: Request, jit: bool) -> Any:

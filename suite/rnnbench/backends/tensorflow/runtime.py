@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tensorflow.executor import executor
 
@@ -25,12 +25,14 @@ class TensorflowProgram(ChunkedProgram):
         self,
         request: Request,
         artifact: Artifact,
+        files: ProgramFiles,
         cached: bool,
         build_tail: Callable[[], Program],
         model: Any,
         function: Any,
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = files
         self.model = model
         self.function = function
 

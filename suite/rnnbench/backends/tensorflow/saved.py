@@ -1,13 +1,14 @@
 """Building a request into a SavedModel under the cache, and loading it from there.
 
-A folder `tensorflow-<key>` has the model, `facts.json` with the fields of its artifact, and in `xla/` the code that XLA
-compiled.
+A folder `tensorflow-<key>` has the model, `facts.json` with the fields of its artifact, in `xla/` the code that XLA
+compiled, and in `identity` what tells programs apart: that code, or the functions of the graph under canonical names.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import OperationStage, Request
+from rnnbench.backends.base import OperationStage, ProgramFiles, Request
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
+from rnnbench.disk import read_cached
+
+FACTS, IDENTITY = "facts.json", "identity"
 
 
 @dataclass(frozen=True)
@@ -29,25 +33,39 @@ class Loaded:
     cached: bool
     facts: dict[str, Any]
     """Fields of its Artifact."""
+    files: ProgramFiles
 
 
 def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: bool) -> Loaded:
     """The module that `make` traces, saved and loaded; or that of an earlier build under `cache`."""
     prepare_process(request.threads)
     folder = cache / f"tensorflow-{_key(request)}"
-    if (folder / "facts.json").exists():
+    kept = read_cached(folder / FACTS, _read_facts)
+    if kept is not None:
         model, function, _ = _load(folder, jit)
         executor(function)(_zeros(function))
-        return Loaded(model, function, True, json.loads((folder / "facts.json").read_text()))
+        return Loaded(model, function, True, kept, _files(folder))
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix="tensorflow-") as name:
         work = Path(name) / "model"
         _save(make(), work)
         model, function, library = _load(work, jit)
         facts = _run_and_read(request, function, library, work)
-        (work / "facts.json").write_text(json.dumps(facts))
+        (work / FACTS).write_text(json.dumps(facts))
+        shutil.rmtree(folder, ignore_errors=True)
         work.replace(folder)
-    return Loaded(model, function, False, facts)
+    return Loaded(model, function, False, facts, _files(folder))
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(path.read_text())
+    return facts
+
+
+def _files(folder: Path) -> ProgramFiles:
+    beside = (folder / FACTS, folder / IDENTITY)
+    program = (path for path in sorted(folder.rglob("*")) if path.is_file() and path not in beside)
+    return ProgramFiles(tuple(program), (folder / IDENTITY,))
 
 
 def _key(request: Request) -> str:
@@ -82,10 +100,11 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     cell = request.model.cell
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
-        facts["digest"], facts["nbytes"], counts, facts["lowered"] = xla.compiled(entry, cell)
+        identity, counts, facts["lowered"] = xla.compiled(entry, cell)
     else:
-        facts["digest"], facts["nbytes"] = library.digest, _size(folder)
+        identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
         counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, cell)
+    (folder / IDENTITY).write_bytes(identity)
     return {
         **facts,
         "operations": {OperationStage.INPUT: canonical.operations(library.functions), OperationStage.COMPILED: counts},
@@ -117,7 +136,3 @@ def _zeros(function: Any) -> list[Any]:
     captured = function.captured_inputs
     uncaptured = function.inputs[: len(function.inputs) - len(captured)]
     return [*(tf.zeros(tensor.shape, tensor.dtype) for tensor in uncaptured), *captured]
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

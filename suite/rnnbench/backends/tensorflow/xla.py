@@ -6,7 +6,6 @@ its HLO. A process has one such folder, so files are copied between it and the c
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -79,16 +78,15 @@ def store_compiled(name: str, folder: Path) -> Path:
     )
 
 
-def compiled(entry: Path, cell: Cell) -> tuple[str, int, dict[str, int], str]:
-    """Digest, size and HLO operation counts of the executable in a cache entry, and `lowered`."""
+def compiled(entry: Path, cell: Cell) -> tuple[bytes, dict[str, int], str]:
+    """The executable in a cache entry, its HLO operation counts, and `lowered`."""
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
     (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
     (configured,) = _field(executable, 1)
     (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
     counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
-    digest = hashlib.sha256(executable).hexdigest()
-    return digest, len(executable), dict(sorted(counts.items())), lowered(module, cell)
+    return executable, dict(sorted(counts.items())), lowered(module, cell)
 
 
 def lowered(module: Any, cell: Cell) -> str:

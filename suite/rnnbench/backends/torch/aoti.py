@@ -17,7 +17,7 @@ from rnnbench.backends.shared import SynchronousBound
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
-from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
+from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
 
 
@@ -95,7 +95,7 @@ class PackageBound(SynchronousBound):
             return {"y": self._to_numpy(self._stream.results[0].clone())}
 
 
-def _compile(request: Request, source: str, path: Path) -> Artifact:
+def _compile(request: Request, source: str, path: Path) -> Described:
     copies = request.strategy.copies
     module = module_to_trace(request, network(request))
     with tracing_settings(request):
@@ -105,10 +105,8 @@ def _compile(request: Request, source: str, path: Path) -> Artifact:
         except Exception as error:
             raise build_error("AOTInductor", error) from error
     code = _code(path)
-    return Artifact(
+    artifact = Artifact(
         source_digest=source,
-        digest=sha256(source, code),
-        nbytes=path.stat().st_size,
         operations={OperationStage.COMPILED: calls(code)},
         lowered=lowered_code(request.model, code, copies or 1),
         origin=origin(request),
@@ -118,6 +116,7 @@ def _compile(request: Request, source: str, path: Path) -> Artifact:
             "bound calls use the package's runner, without the checks of its Python callable",
         ),
     )
+    return artifact, code
 
 
 def _code(path: Path) -> str:

@@ -42,6 +42,7 @@ class TorchBackend:
         return TorchProgram(
             request,
             cached_build.artifact,
+            cached_build.files,
             cached_build.cached,
             open_stream,
             lambda: self.build(of_one_step(request), cache),

@@ -19,7 +19,7 @@ from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, stream_state
-from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
+from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener
 from rnnbench.backends.torch.traced_stream import TracedStream
 
@@ -50,7 +50,7 @@ def _open(request: Request, rnn: nn.Module, path: Path, cache: Path) -> TracedSt
     return TracedStream(function, function, stream_state(request, module), request.strategy.state == "stitched")
 
 
-def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Artifact:
+def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Described:
     module = module_to_trace(request, rnn)
 
     def program(*arguments: Tensor) -> Any:
@@ -67,10 +67,8 @@ def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Artif
             raise build_error("torch.compile", error) from error
     function.save_compiled_function(str(path), external_data={"module": module})
     code = "\n".join(codes)
-    return Artifact(
+    artifact = Artifact(
         source_digest=source,
-        digest=sha256(source, code),
-        nbytes=path.stat().st_size,
         operations={OperationStage.COMPILED: calls(code)},
         lowered=lowered_code(request.model, code, request.strategy.copies or 1),
         origin=origin(request),
@@ -81,3 +79,4 @@ def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Artif
             "the function is called without guards: the session makes the checks that they would repeat",
         ),
     )
+    return artifact, code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from rnnbench.backends.torch.fused import FusedStream, dispatched, lowered
 from rnnbench.backends.torch.library import ONEDNN_MIN_STEPS, library_module, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
 from rnnbench.backends.torch.packed import PackedStream
-from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
+from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import DTYPES, Opener, Stream, inference
 
 
@@ -37,14 +36,14 @@ def _library_stream(request: Request, module: nn.RNNBase, dtype: torch.dtype) ->
     return PackedStream(request, module, dtype) if request.ragged else FusedStream(request, module, dtype)
 
 
-def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -> Artifact:
+def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -> Described:
     model = request.model
     weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(model)}
     stream = _library_stream(request, library_module(model, dtype, weights), dtype)
     x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype)
     lengths = _different_lengths(request) if request.ragged else None
     kernels = dispatched(partial(stream.step, x, lengths))
-    payload = _saved(weights, path)
+    torch.save(weights, path)
     onednn = request.ragged or uses_onednn(request)
     if request.ragged:
         note = "rows are packed, longest first; for bound calls they are packed beforehand, and the call unpacks y"
@@ -52,10 +51,8 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         note = f"oneDNN's LSTM packs its weights in every call: it is faster from {ONEDNN_MIN_STEPS} steps a call on"
     else:
         note = "the operator is a loop in C++ over the kernels of one step"
-    return Artifact(
+    artifact = Artifact(
         source_digest=source,
-        digest=sha256(source, *(f"{name} {count}" for name, count in kernels.items())),
-        nbytes=len(payload),
         operations={OperationStage.COMPILED: kernels},
         lowered=lowered(model, kernels),
         origin="library",
@@ -63,6 +60,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         flags=(f"mkldnn={'on' if onednn else 'off'}",),
         notes=(note, "bound calls use the operator, without nn's checks of its arguments"),
     )
+    return artifact, "\n".join(f"{name} {count}" for name, count in kernels.items())
 
 
 def _different_lengths(request: Request) -> Tensor:
@@ -70,13 +68,11 @@ def _different_lengths(request: Request) -> Tensor:
     return (request.strategy.chunk - torch.arange(request.batch)).clamp(min=1)
 
 
-def _make_looped(request: Request, dtype: torch.dtype, path: Path, source: str) -> Artifact:
+def _make_looped(request: Request, dtype: torch.dtype, path: Path, source: str) -> Described:
     stream = LoopedStream(request, dtype)
-    payload = _saved(stream.constants, path)
-    return Artifact(
+    torch.save(stream.constants, path)
+    artifact = Artifact(
         source_digest=source,
-        digest=sha256(source, *stream.listing()),
-        nbytes=len(payload),
         operations=stream.operations(),
         lowered=stream.lowered(),
         origin="authored",
@@ -86,10 +82,4 @@ def _make_looped(request: Request, dtype: torch.dtype, path: Path, source: str) 
             "outputs of operations are allocated beforehand; a product and the sum after it are one call",
         ),
     )
-
-
-def _saved(tensors: dict[str, Tensor] | list[Tensor], path: Path) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(tensors, buffer)
-    path.write_bytes(buffer.getvalue())
-    return buffer.getvalue()
+    return artifact, "\n".join(stream.listing())

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.counting import cell_copies, lowered
 from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, module_to_trace, stream_state
-from rnnbench.backends.torch.store import CachedBuild, load_or_build, sha256, source_digest
+from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
 from rnnbench.backends.torch.traced_stream import TracedStream
 from rnnbench.rnn import CellBody
@@ -54,7 +54,7 @@ def _open(request: Request, path: Path) -> TracedStream:
     return TracedStream(module, module.forward, state, request.strategy.state == "stitched")
 
 
-def _trace(request: Request, source: str, path: Path) -> Artifact:
+def _trace(request: Request, source: str, path: Path) -> Described:
     copies = request.strategy.copies
     make_loop = partial(scripted_loop, copies=copies) if copies else Unrolled
     module = module_to_trace(request, Network(request, make_loop))
@@ -65,16 +65,15 @@ def _trace(request: Request, source: str, path: Path) -> Artifact:
         frozen.forward(*example_inputs(request))
     executed = jit.last_executed_optimized_graph()
     loops, outside = _copies(request, executed, copies or 1)
-    return Artifact(
+    artifact = Artifact(
         source_digest=source,
-        digest=sha256(source, str(executed)),
-        nbytes=path.stat().st_size,
         operations={OperationStage.INPUT: counted(traced.inlined_graph), OperationStage.COMPILED: counted(executed)},
         lowered=lowered(loops, outside),
         origin="authored",
         math="exact",
         notes=("the input projection of a chunk is one product before its loop",),
     )
+    return artifact, str(executed)
 
 
 class LoopOverH(nn.Module):

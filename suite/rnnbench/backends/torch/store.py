@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.base import Artifact, ProgramFiles, Request
 from rnnbench.disk import read_cached, write_text
 
 
@@ -20,25 +20,37 @@ class CachedBuild:
     """A build in the cache. `cached` says whether an earlier build left it there."""
 
     path: Path
+    identity: Path
+    """The text of the program: of the generated code, or of the calls that Python makes."""
     artifact: Artifact
     cached: bool
 
+    @property
+    def files(self) -> ProgramFiles:
+        return ProgramFiles((self.path,), (self.identity,))
 
-def load_or_build(cache: Path, source: str, build: Callable[[Path], Artifact], suffix: str = "") -> CachedBuild:
+
+Described = tuple[Artifact, str]
+"""A program's artifact, and its text."""
+
+
+def load_or_build(cache: Path, source: str, build: Callable[[Path], Described], suffix: str = "") -> CachedBuild:
     """The build with that source digest: from `cache`, or made by `build`, which writes to the path that it gets.
 
     Files are moved to their place when they are complete, because another process may make the same build.
     """
     path, description = cache / f"torch-{source[:32]}{suffix}", cache / f"torch-{source[:32]}.json"
+    identity = description.with_suffix(".txt")
     described = read_cached(description, lambda file: Artifact.model_validate_json(file.read_bytes()))
-    if path.exists() and described is not None:
-        return CachedBuild(path, described, True)
+    if path.exists() and identity.exists() and described is not None:
+        return CachedBuild(path, identity, described, True)
     cache.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"part-{os.getpid()}-{path.name}")
-    artifact = build(part)
+    artifact, text = build(part)
     part.replace(path)
+    write_text(identity, f"{source}\n{text}")
     write_text(description, artifact.model_dump_json())
-    return CachedBuild(path, artifact, False)
+    return CachedBuild(path, identity, artifact, False)
 
 
 def source_digest(request: Request) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 inference: Any = torch._C._InferenceMode
@@ -74,11 +74,13 @@ class TorchProgram(ChunkedProgram):
         self,
         request: Request,
         artifact: Artifact,
+        files: ProgramFiles,
         cached: bool,
         open_stream: Opener,
         build_tail: Callable[[], Program],
     ) -> None:
         super().__init__(request, artifact, cached, build_tail)
+        self.files = files
         self._open_stream = open_stream
 
     def open(self) -> TorchSession:

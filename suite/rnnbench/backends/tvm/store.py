@@ -25,17 +25,15 @@ def folder(request: Request, cache: Path) -> Path:
     return program_folder(request, cache, made_by, sources)
 
 
-def export(executable: Any, folder: Path) -> bytes:
+def export(executable: Any, folder: Path) -> None:
     """Link a compiled module into a library: by the C compiler where there is one, else by a bare linker."""
     from tvm.support.cc import get_cc
 
     linker = None if get_cc() else _bare_linker()
-    path = folder / LIBRARY
     try:
-        executable.export_library(str(path), fcompile=linker)
+        executable.export_library(str(folder / LIBRARY), fcompile=linker)
     except RuntimeError as error:
         raise BuildError(f"linking the compiled program failed: {error}") from error
-    return path.read_bytes()
 
 
 def _bare_linker() -> Callable[..., None]:

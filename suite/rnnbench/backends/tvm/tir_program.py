@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Artifact, OperationStage, Program, Request
+import numpy as np
+
+from rnnbench.backends.base import Artifact, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build, of_one_step
 from rnnbench.backends.tvm import llvm_ir, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
@@ -21,6 +22,8 @@ from rnnbench.backends.tvm.packing import layout, pack, size
 from rnnbench.backends.tvm.tir_session import TirSession
 from rnnbench.rnn import Model, Weights
 
+PARAMS = "params.bin"
+"""The weights in the layout that the kernel reads. They are an argument of it."""
 CONFIG = {"tirx.disable_cse_tir": True}
 """TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""
 
@@ -29,14 +32,9 @@ class TirProgram(ChunkedProgram):
     """A loaded kernel and its weights: `params` in the layout that it reads, which `layers` describes."""
 
     def __init__(self, request: Request, stored: Stored, params: Buffer, build_tail: Callable[[], Program]) -> None:
-        digest = hashlib.sha256(params.array.tobytes()).hexdigest()
-        update = {
-            "digest": hashlib.sha256(f"{stored.artifact.digest} {digest}".encode()).hexdigest(),
-            "nbytes": stored.artifact.nbytes + params.array.nbytes,
-        }
-        artifact = stored.artifact.model_copy(update=update)
-        super().__init__(request, artifact, stored.cached, build_tail)
+        super().__init__(request, stored.artifact, stored.cached, build_tail)
         self.library = stored.folder / store.LIBRARY
+        self.files = ProgramFiles((self.library, stored.folder / PARAMS))
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
         self.layers = layout(request.model, lanes())
@@ -47,10 +45,8 @@ class TirProgram(ChunkedProgram):
 
 def build_tir(request: Request, cache: Path) -> TirProgram:
     """The program of a supported request. Raises BuildError."""
-    params = packed(request.model, request.weights)
-    # The weights are an argument of the kernel: one library serves all weights.
-    folder = store.folder(dataclasses.replace(request, weights=Weights(())), cache)
-    stored = load_or_build(folder, partial(_compile, request))
+    stored = load_or_build(store.folder(request, cache), partial(_compile, request))
+    params = Buffer.filled(np.fromfile(stored.folder / PARAMS, np.float32))
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
@@ -68,11 +64,10 @@ def _compile(request: Request, folder: Path) -> Artifact:
     with tvm.transform.PassContext(config=CONFIG):
         executable = tvm.compile(tvm.IRModule({"main": function}), target=target())
     ir = executable.mod.inspect_source("ll")
-    library = store.export(executable, folder)
+    store.export(executable, folder)
+    packed(request.model, request.weights).array.tofile(folder / PARAMS)
     return Artifact(
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
-        digest=hashlib.sha256(library).hexdigest(),
-        nbytes=len(library),
         operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)},
         lowered=llvm_ir.lowered(ir),
         origin="kernel",

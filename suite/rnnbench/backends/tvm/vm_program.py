@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, Request
+from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, ProgramFiles, Request
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
 from rnnbench.backends.tvm import store
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
@@ -20,7 +20,9 @@ class VmProgram(ChunkedProgram):
 
     def __init__(self, request: Request, stored: Stored, build_tail: Callable[[], Program]) -> None:
         super().__init__(request, stored.artifact, stored.cached, build_tail)
-        self.library = import_tvm().runtime.load_module(str(stored.folder / store.LIBRARY))
+        path = stored.folder / store.LIBRARY
+        self.files = ProgramFiles((path,))
+        self.library = import_tvm().runtime.load_module(str(path))
 
     def machine(self) -> Any:
         """A virtual machine for one stream."""
@@ -43,12 +45,10 @@ def compiled(
         final: list[Any] = []
         passes = pipeline(target(), lanes(), final.append)
         executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
-        library = store.export(executable, folder)
+        store.export(executable, folder)
         weights = request.weights.digest(request.model)
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
-            digest=hashlib.sha256(library).hexdigest(),
-            nbytes=len(library),
             operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final[0])},
             lowered=lowered(final[0]),
             origin=origin,

@@ -1,0 +1,53 @@
+"""How far a check with a time of its own came: counted while it runs, and said in its result.
+
+The figures of such a result have three names, whatever is counted: `done`, `planned` and `least`. `rnnbench check`
+prints where `done` is below `planned`, and where it is below `least`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rnnbench.results import CheckResult
+
+
+@dataclass
+class Budget:
+    """An iterator over at most `planned` turns, which ends when `seconds` are over, but not before a first `FIRST`."""
+
+    what: str
+    """What is counted, in the plural: `calls`."""
+    planned: int
+    least: int
+    """With fewer, a pass means nothing: the faults that are looked for show later."""
+    seconds: float
+    done: int = 0
+
+    def __iter__(self) -> Iterator[int]:
+        deadline = time.perf_counter() + self.seconds
+        while self.done < self.planned and (self.done < FIRST or time.perf_counter() < deadline):
+            self.done += 1
+            yield self.done - 1
+
+    def result(self, result: CheckResult) -> CheckResult:
+        """The result with how far it came. The detail of a failure stays as it is, and a pass of too few is none."""
+        figures = {"done": float(self.done), "planned": float(self.planned), "least": float(self.least)}
+        verdict = "too-short" if result.verdict == "pass" and self.done < self.least else result.verdict
+        update = {
+            "verdict": verdict,
+            "detail": result.detail or self.sentence(),
+            "figures": {**result.figures, **figures},
+        }
+        return result.model_copy(update=update)
+
+    def sentence(self) -> str:
+        if self.done >= self.planned:
+            return f"{self.done:,} {self.what}"
+        short = f"; below {self.least:,} a pass means nothing" if self.done < self.least else ""
+        return f"{self.done:,} of {self.planned:,} {self.what} in its {self.seconds:g} s{short}"
+
+
+FIRST = 9
+"""Turns that are always made, however slow the program is: one more than the ring has chunks."""

@@ -1,0 +1,124 @@
+"""Checks of magnitudes: inputs and states from 1e-40 to 1e4, and gates that these hold at 0 and at 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run, fed_chunks
+from rnnbench.conformance.tolerance import Errors, worst
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+from rnnbench.rnn import rounded
+
+HUGE, TINY = 1e4, 1e-40
+"""Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
+MAGNITUDES = (TINY, 1e-30, 1e-20, 1e-12, 1e-6, 1e-3, 1.0, 1e2, 1e3, HUGE)
+"""Scales of the inputs of one stream, from step to step upwards: a network that has seen a huge input is coarse."""
+LARGE = 7
+"""Where the scales above 1 begin. A huge state makes small ones count for nothing, so they are apart."""
+SEPARATE_CALLS = 4
+"""With state `none`, calls over which MAGNITUDES are spread. Each needs a run of the reference."""
+PINNED = 100.0
+"""Input of a gate at which it is 1 (or 0, if negative) in every dtype, whatever the recurrent part adds."""
+KEEPING_GATE = {"lstm": 1, "gru": 1}
+"""Index of the gate that decides how much of the state stays: an LSTM's forget gate, a GRU's update gate."""
+NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
+
+
+def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors, scaled = Errors(), reference.scaled(scale)
+    compare_with_run(errors, f"of inputs scaled by {scale:g}", fed_chunks(open_session(), scaled.x, reference), scaled)
+    return errors.verdict()
+
+
+def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    verdict = _scaled(HUGE, open_session, reference)
+    if verdict.verdict == "fail" or reference.trial.model.cell not in KEEPING_GATE:
+        return verdict
+    return worst(verdict, _pinned(open_session, reference))
+
+
+def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Streams that hold one unit's forget gate (a GRU's update gate) at 1 from step to step, and then at 0.
+
+    At 1 a cell adds up all of its inputs and forgets nothing. At 0 it must not remember the state it started from.
+    """
+    errors = Errors()
+    steps = (
+        min(FEW_CALLS * reference.trial.strategy.chunk, reference.trial.steps)
+        if reference.is_stream
+        else len(reference.ring[0]["x"])
+    )
+    state = reference.start if reference.is_stream else None
+    for gate, preactivation in ((1, PINNED), (0, -PINNED)):
+        x = np.broadcast_to(
+            _driving(reference, preactivation), (steps, reference.trial.batch, reference.trial.model.input)
+        )
+        expected = reference.run(f"pinned at {gate} for {steps}, {reference.is_stream}", x, state)
+        session = open_session()
+        if state is not None:
+            session.set_state(state)
+        compare_with_run(errors, f"with forget gates pinned at {gate}", fed_chunks(session, x, reference), expected)
+    return errors.verdict()
+
+
+def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarray:
+    """An x [batch, input] that gives one unit's keeping gate, in each row of the batch, the input `preactivation`."""
+    model = reference.trial.model
+    first = KEEPING_GATE[model.cell] * model.hidden
+    units = first + np.arange(reference.trial.batch) % model.hidden
+    towards = reference.weights.layers[0].w_ih[units].astype(np.float64)
+    x = preactivation * towards / (towards**2).sum(axis=1, keepdims=True)
+    bounded: np.ndarray = np.clip(x, -HUGE, HUGE).astype(reference.x.dtype)
+    return bounded
+
+
+def _denormals(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    if reference.trial.model.cell == "counter":
+        return NO_COUNTER
+    return _scaled(TINY, open_session, reference)
+
+
+def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    if reference.trial.model.cell == "counter":
+        return NO_COUNTER
+    errors, chunk = Errors(), reference.trial.strategy.chunk
+    calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(MAGNITUDES) // chunk))
+    steps = max(len(MAGNITUDES), chunk) if reference.is_stream else calls * chunk
+    scales = np.array(MAGNITUDES)[np.linspace(0, len(MAGNITUDES) - 1, steps).round().astype(int)]
+    # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
+    x = np.resize(reference.x, (steps, *reference.x.shape[1:]))
+    scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
+    for call, part in enumerate(np.split(scaled, calls)):
+        expected = reference.run(f"call {call} of {calls} of {steps} steps from {TINY:g} to {HUGE:g}", part)
+        where = f"of call {call} of inputs from {TINY:g} to {HUGE:g}"
+        compare_with_run(errors, where, fed_chunks(open_session(), part, reference), expected)
+    if reference.is_stream:
+        _compare_scaled_states(errors, open_session, reference)
+    return errors.verdict()
+
+
+def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
+    for scales in (MAGNITUDES[:LARGE], MAGNITUDES[LARGE:]):
+        state = {
+            name: rounded(array.astype(np.float64) * np.resize(scales, array.shape[-1]), reference.trial.dtype)
+            for name, array in reference.start.items()
+        }
+        x = reference.x[: reference.trial.strategy.chunk]
+        expected = reference.run(f"{len(x)} steps from a state of {scales}", x, state)
+        session = open_session()
+        session.set_state(state)
+        if scales[0] > 1:  # Smaller ones may be flushed to zero.
+            for name, array in session.get_state().items():
+                errors.add(f"state {name} of up to {HUGE:g} read back", array, state[name].astype(np.float64), 0.0)
+        where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
+        compare_with_run(errors, where, fed_chunks(session, x, reference), expected)
+
+
+MAGNITUDE_CHECKS = (
+    Check("saturation", "Inputs of ten thousand give the reference's numbers.", _saturation),
+    Check("denormals", "Inputs too small to be normal numbers give the reference's numbers.", _denormals),
+    Check("magnitudes", "Inputs and states from 1e-40 to 1e4 give the reference's numbers.", _magnitudes),
+)

@@ -1,0 +1,244 @@
+"""Checks of streams as users have them: one buffer for all inputs, several rings, sessions that come and go."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from itertools import cycle, pairwise
+
+import numpy as np
+
+from rnnbench.backends import Arrays, Bound, Session
+from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.tolerance import Errors, same_bits
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+ALIGNMENT = 64
+"""Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
+KEPT_CALLS, KEPT_BYTES, KEPT_S = 4_000, 16 << 20, 0.03
+"""Calls whose results are kept, the most memory that they may take, and the time of the check. Below 10 µs a call it
+makes all of them."""
+KEPT_LEAST = 2 * RING + 1
+"""More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
+OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
+OPEN_AT_ONCE = 12
+"""More sessions than any other check has open, and few enough for the memory of a large model."""
+RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
+PUBLIC = "p"
+RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
+"""Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
+first pass over the RING chunks, so that any plan feeds the reference's ring in its order. Where the value is true, a
+ring is bound just before its first call of a pass, and anew in the next one; else all are bound before the start."""
+
+
+def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Call with one buffer for x (and lengths), and overwrite it after each call and before the state is read."""
+    pairs = []
+    for steps in sorted(
+        {1, reference.trial.strategy.chunk} if reference.is_stream else {reference.trial.strategy.chunk}
+    ):
+        feed = [{**chunk, "x": chunk["x"][:steps]} for chunk in reference.ring[: FEW_CALLS + 1]]
+        fresh, refilled = open_session(), open_session()
+        buffers = {name: aligned(array) for name, array in feed[0].items()}
+        if reference.is_stream:
+            fresh.set_state(reference.start)
+            _start_from_buffers(refilled, reference)
+        for call, chunk in enumerate(feed):
+            expected = fresh.step({name: array.copy() for name, array in chunk.items()})["y"]
+            for name, array in chunk.items():
+                np.copyto(buffers[name], array)
+            y = refilled.step(buffers)["y"]
+            _overwrite(buffers)
+            pairs.append((f"from one buffer of {steps} steps that is refilled, y of call {call}", y, expected))
+        after = fresh.get_state()
+        pairs += [
+            (f"with the buffer overwritten after the last call, state {name}", array, after[name])
+            for name, array in refilled.get_state().items()
+        ]
+    return same_bits(pairs)
+
+
+def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> None:
+    """Set another state and then `start`, from the same buffers, and overwrite them."""
+    state = {name: aligned(array) for name, array in reference.zeros.items()}
+    session.set_state(state)
+    for name, array in state.items():
+        np.copyto(array, reference.start[name])
+    session.set_state(state)
+    _overwrite(state)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy that begins at a multiple of ALIGNMENT."""
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    copied: np.ndarray = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
+def _overwrite(arrays: Arrays) -> None:
+    for array in arrays.values():
+        array.fill(7)
+
+
+def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors = Errors()
+    for plan, late in RING_PLANS.items():
+        _follow_plan(open_session(), plan, late, errors, reference)
+    return errors.verdict()
+
+
+def _follow_plan(session: Session, plan: str, late: bool, errors: Errors, reference: ReferenceTrajectories) -> None:
+    """Make the calls of a plan. The state is set once, before all calls."""
+    exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
+    where = f"with the ring's calls shared as {plan}, {'bound late' if late else 'all bound before'}"
+    rings = {name: [reference.ring[i] for i in range(RING) if plan[i] == name] for name in set(plan) - {PUBLIC}}
+    bound: dict[str, Bound] = {} if late else {name: session.bind(ring) for name, ring in rings.items()}
+    if reference.is_stream:
+        session.set_state(reference.start)
+    expected = 0.0
+    for call, name in enumerate(plan):
+        if late and call % RING == plan.index(name) and name != PUBLIC:
+            bound[name] = session.bind(rings[name])
+        y = _call(session, bound.get(name), reference.ring[call % RING])
+        expected = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
+        errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], expected)
+    for name, array in session.get_state().items():
+        errors.add(f"state {name} at the end {where}", array, exact.states[name][len(plan) - 1], expected)
+
+
+def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
+    """y of a call of `bound`, or of a public one."""
+    if bound is None:
+        return session.step(inputs)["y"]
+    bound()
+    bound.sync()
+    return bound.output()["y"]
+
+
+def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Close one session after another, the first one first, while the others go on."""
+    alone, alone_bound = (
+        first_outputs(open_session(), reference),
+        first_bound_outputs(open_session().bind(reference.ring)),
+    )
+    sessions, ragged = [open_session() for _ in range(4)], _longer(reference)
+    goes_on, bound_goes_on = sessions[1], sessions[3].bind(reference.ring)
+    sessions[2].bind(reference.ring)()
+    sessions[2].reset()
+    first, pairs = open_session().step(ragged)["y"], []
+    for call, closed in enumerate((sessions[0], sessions[2], open_session())):
+        kept = {"y": closed.step(ragged)["y"], **closed.get_state()}
+        before = {name: array.copy() for name, array in kept.items()}
+        open_session.close(closed)
+        when = f"with {call + 1} sessions closed, call {call} of another:"
+        pairs += [
+            (f"{when} y", goes_on.step(reference.ring[call])["y"], alone[call]),
+            (f"{when} y of a bound call", _call(sessions[3], bound_goes_on, {}), alone_bound[call]),
+            (f"with {call} sessions closed, y of a call with a rest", before["y"], first),
+            *((f"{name} that a closed session had returned", kept[name], before[name]) for name in kept),
+        ]
+    return same_bits(pairs)
+
+
+def _longer(reference: ReferenceTrajectories) -> Arrays:
+    """The inputs of a call with a ragged rest, so that what runs the rest is closed too; with state `none`, a chunk."""
+    if not reference.is_stream:
+        return reference.ring[0]
+    return {"x": np.concatenate([reference.ring[0]["x"], reference.ring[1]["x"][:1]])}
+
+
+def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Keep the results of very many calls: public and bound ones in turn, and states."""
+    session, chunks = open_session(), cycle(reference.ring)
+    bound = session.bind(reference.ring)
+    size = reference.ring_trajectory.y[0].size * reference.x.itemsize
+    planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
+    budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), KEPT_S)
+    kept: list[np.ndarray] = []
+    sums: list[int] = []
+    for call in budget:
+        y = _call(session, bound if call % 2 else None, next(chunks))
+        results = [y, *session.get_state().values()] if call % RING == 0 else [y]
+        kept += results
+        sums += [_checksum(array) for array in results]
+    changed = [index for index, array in enumerate(kept) if _checksum(array) != sums[index]]
+    if changed:
+        detail = (
+            f"{len(changed)} of {len(kept)} results that were kept changed later, the first of them number {changed[0]}"
+        )
+        return CheckResult(verdict="fail", detail=detail)
+    if shared := _sharing_memory(kept):
+        return CheckResult(verdict="fail", detail=f"results number {shared[0]} and {shared[1]} are in the same memory")
+    return budget.result(CheckResult(verdict="pass"))
+
+
+def _checksum(array: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).data)
+
+
+def _sharing_memory(arrays: Sequence[np.ndarray]) -> tuple[int, int] | None:
+    """Two of the arrays that share memory, of those that begin one after the other; None if there are none."""
+    order = sorted(range(len(arrays)), key=lambda index: arrays[index].ctypes.data)
+    for one, other in pairwise(order):
+        if np.shares_memory(arrays[one], arrays[other]):
+            return min(one, other), max(one, other)
+    return None
+
+
+def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Open very many sessions, a few of them at a time, and one all along. Each must begin as the first one did."""
+    stays, alone, others = open_session(), open_session(), deque[Session]()
+    first, second, *_ = first_outputs(alone, reference)
+    open_session.close(alone)
+    stays.step(reference.ring[0])
+    budget = Budget("sessions", OPENED, OPENED_LEAST, OPENED_S)
+    for number in budget:
+        session = open_session()
+        others.append(session)
+        began = same_bits([(f"y of session {number}", session.step(reference.ring[0])["y"], first)])
+        if began.verdict == "fail":
+            return began
+        if len(others) > OPEN_AT_ONCE:
+            open_session.close(others.popleft() if number % 2 else others.pop())
+    went_on = [session.step(reference.ring[1])["y"] for session in (stays, *others)]
+    return budget.result(same_bits(output_pairs("second y of open session", went_on, [second] * len(went_on))))
+
+
+def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Reset one session very often, or set its state. It must begin as it did the first time."""
+    session = open_session()
+    first = session.step(reference.ring[0])["y"]
+    started = first
+    if reference.is_stream:
+        session.set_state(reference.start)
+        started = session.step(reference.ring[0])["y"]
+    budget = Budget("resets", RESETS, RESETS_LEAST, RESETS_S)
+    for number in budget:
+        if number % 3 == 1 and reference.is_stream:
+            session.set_state(reference.start)
+            right = started
+        else:
+            session.reset()
+            right = first
+        result = same_bits([(f"y after reset {number}", session.step(reference.ring[0])["y"], right)])
+        if result.verdict == "fail":
+            return result
+    session.reset()
+    outputs, expected = first_outputs(session, reference), first_outputs(open_session(), reference)
+    return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
+
+
+STREAMS = (
+    Check("refilled", "The caller may refill one buffer for every call.", _refilled),
+    Check("rings", "Rings bound in one session, and its public path, go on with one stream in any turn.", _rings),
+    Check("closing", "Sessions go on after others are closed, and what those returned stays.", _closing),
+    Check("kept", "The results of thousands of calls stay as they were returned.", _kept),
+    Check("sessions", "A thousand sessions begin alike, and one that stays open goes on.", _sessions),
+    Check("resets", "A thousand resets begin alike.", _resets),
+)

@@ -1,0 +1,220 @@
+"""Work that was moved out of the timed calls: into what comes before a block, into the first look at its results, into
+a few of its calls, into other threads, or into a table of results of earlier calls.
+
+A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
+that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.measure.blocks import Block
+
+# Read before any framework is imported: a program may put others in their place later.
+CLOCKS = MappingProxyType(
+    {
+        name: getattr(time, name)
+        for name in (
+            *("perf_counter_ns", "perf_counter", "time", "time_ns", "monotonic", "monotonic_ns"),
+            *("process_time", "thread_time", "clock_gettime", "sleep"),
+        )
+    }
+)
+now, cpu_of_thread, cpu_of_process = time.perf_counter, time.thread_time, time.process_time
+
+# What the nine backends showed (an LSTM 64 → 128, chunks of 1 and 16, every path, on two cores that 12 processes
+# wanted at once): three quarters of the first looks took at most 0.3 ms longer than the second, and of the starts at
+# most 0.5 ms; a call's mean CPU time was at most 1.6 times the median; new calls cost 0.8 to 1.6 times the seen ones.
+
+OUTSIDE_SHARE = 0.1
+"""Of the seconds in timed calls: work of this size beside them is part of them."""
+OUTSIDE_S = 0.002
+"""What setting a state or looking at a result may take in any case: a copy, and allocations on its first use."""
+OUTSIDE_CALLS = 3.0
+"""Calls that it may take in any case. A call whose caches were emptied is followed by a look with empty caches."""
+FEW_CALLS_FACTOR = 5.0
+"""How much more CPU time the calls may take on average than the median says: a block with rare slow calls has less."""
+ENOUGH_CALLS = 20
+"""Calls of a block from which its mean and its median are compared."""
+NEW_FACTOR = 2.0
+"""How much longer calls may take that continue from a state, or have inputs, that were never seen before. An honest
+program takes as long: the numbers are the same ones in another order."""
+NEW_S = 5e-5
+BIND_CALLS = 5.0
+"""Calls that binding may take for each chunk of a ring."""
+BIND_S = 0.0005
+"""What it may take for each chunk in any case: it converts the chunk, which a runtime may do in Python."""
+NEW_TRIES = 5
+"""Comparisons of new and seen calls that must all agree. The first that does not ends them."""
+IDLE_FACTOR = 2.0
+"""How much more CPU time all threads may use in a paced block than its calls take."""
+IDLE_S = 0.005
+IDLE_CALL_S = 0.0005
+"""The same, for each wait between two calls: the sleep, and threads that spin a little before they sleep too."""
+QUARTER = 4
+Start = TypeVar("Start")
+
+
+@dataclass(frozen=True)
+class BlockSurroundings:
+    """Seconds around one block, and CPU seconds in it."""
+
+    before: float
+    """Of what puts the program into its start state."""
+    first_look: float
+    """Of reading output and state after the block."""
+    second_look: float
+    """Of reading them again at once. There is nothing left to do."""
+    calls: int
+    timed: float
+    """In all calls that were timed, by their median: what the machine takes away meanwhile is not in it."""
+    median: float
+    """Of one call."""
+    caller_cpu: float
+    """CPU seconds of the thread that calls, in the whole block."""
+    process_cpu: float
+    """CPU seconds of all threads."""
+
+    @property
+    def allowed(self) -> float:
+        """Seconds that may lie outside."""
+        return OUTSIDE_SHARE * self.timed + OUTSIDE_S + OUTSIDE_CALLS * self.median
+
+
+def surrounded(
+    sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object]
+) -> tuple[Block, BlockSurroundings]:
+    """A block, and what lies around it: `prepare` before it, and `look` twice after it."""
+    start = now()
+    prepare()
+    before = now() - start
+    process_cpu, caller_cpu = cpu_of_process(), cpu_of_thread()
+    block = sample()
+    process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
+    looks = []
+    for _ in range(2):
+        start = now()
+        look()
+        looks.append(now() - start)
+    median = float(np.median(block.seconds))
+    timed = median * len(block.seconds) * block.calls_per_sample
+    first_look, second_look = looks
+    return block, BlockSurroundings(
+        before, first_look, second_look, block.calls, timed, median, caller_cpu, process_cpu
+    )
+
+
+def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) -> list[str]:
+    """What the blocks of one path in one process show, a sentence each; none of an honest program."""
+    found = []
+    if _mostly(blocks, lambda b: b.before - b.allowed):
+        found.append(
+            f"{path}: setting the state before a block takes {_typical(b.before for b in blocks)}, the timed calls "
+            f"{_typical(b.timed for b in blocks)} together: work of the calls is done before them"
+        )
+    if _mostly(blocks, lambda b: b.first_look - b.second_look - b.allowed):
+        found.append(
+            f"{path}: the first look at a block's results takes {_typical(b.first_look for b in blocks)}, a second one "
+            f"{_typical(b.second_look for b in blocks)}: work of the timed calls is done when somebody looks"
+        )
+    if path in ("bound", "public") and _mostly(blocks, _in_few_calls):
+        found.append(
+            f"{path}: a call uses {_typical(b.caller_cpu / b.calls for b in blocks)} of CPU time on average, and the "
+            f"median of the timed calls is {_typical(b.median for b in blocks)}: a few calls do the work of the others"
+        )
+    if path == "paced" and threads == 1 and _mostly(blocks, _between_calls):
+        found.append(
+            f"{path}: the process uses {_typical(b.process_cpu for b in blocks)} of CPU time in a block, whose calls "
+            f"take {_typical(b.timed for b in blocks)}: work is done between the calls"
+        )
+    return found
+
+
+def replaced_clocks() -> str:
+    """Which clocks a program has put its own in place of, in a sentence; empty where none."""
+    replaced = [f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock]
+    return f"the program replaced {', '.join(replaced)} in its process" if replaced else ""
+
+
+def remembered_work(what: str, calls: Callable[[Start], object], seen: Start, draw: Callable[[], Start]) -> str:
+    """Whether calls are cheap because their results are known already, in a sentence; empty where not.
+
+    `calls` makes some from a start that is given. `draw` gives one that is new each time.
+    """
+    calls(seen)
+    best_seen = best_new = float("inf")
+    for number in range(NEW_TRIES):
+        starts = [draw(), seen]
+        # In turn the one and the other first: what a program does every so many calls would always hit the same one.
+        costs = [_cpu_seconds(partial(calls, start)) for start in (starts if number % 2 else reversed(starts))]
+        new_cost, seen_cost = costs if number % 2 else reversed(costs)
+        best_new, best_seen = min(best_new, new_cost), min(best_seen, seen_cost)
+        if best_new <= NEW_FACTOR * best_seen + NEW_S:
+            return ""
+    return (
+        f"{what}: calls that were made before take {_shown(best_seen)} of CPU time, as many new ones "
+        f"{_shown(best_new)}: results of earlier calls are used again"
+    )
+
+
+def bound_beforehand(bind: Callable[[int], Callable[[], object]], chunks: int, call_s: float) -> str:
+    """Whether binding a ring does the work of its calls, in a sentence; empty where not.
+
+    `bind` gives what binds a ring of so many new chunks; `call_s` is what a call takes.
+    """
+    best_ring = best_one = float("inf")
+    for _ in range(NEW_TRIES):
+        best_ring, best_one = min(best_ring, _cpu_seconds(bind(chunks))), min(best_one, _cpu_seconds(bind(1)))
+        a_chunk = (best_ring - best_one) / (chunks - 1)
+        if a_chunk <= BIND_CALLS * call_s + BIND_S:
+            return ""
+    return (
+        f"bound: binding takes {_shown(a_chunk)} more for each chunk of the ring, and a call takes {_shown(call_s)}: "
+        f"work of the calls is done while binding"
+    )
+
+
+def lazy_result(result: np.ndarray) -> str:
+    """Whether what a public call returned may be computed when somebody looks, in a sentence; empty where not."""
+    if type(result) is np.ndarray:
+        return ""
+    return f"public: a call returns a {type(result).__name__} and no array: it may be computed when somebody looks"
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of all threads. Wall time would be that of a busy machine too: these intervals are few and short."""
+    start = cpu_of_process()
+    work()
+    return cpu_of_process() - start
+
+
+def _in_few_calls(block: BlockSurroundings) -> float:
+    if block.calls < ENOUGH_CALLS:
+        return -1.0
+    return block.caller_cpu / block.calls - FEW_CALLS_FACTOR * block.median
+
+
+def _between_calls(block: BlockSurroundings) -> float:
+    return block.process_cpu - (IDLE_FACTOR * block.timed + IDLE_CALL_S * block.calls + IDLE_S)
+
+
+def _mostly(blocks: Sequence[BlockSurroundings], excess: Callable[[BlockSurroundings], float]) -> bool:
+    """Whether it is above 0 in three quarters of the blocks."""
+    ordered = sorted(map(excess, blocks))
+    return bool(ordered) and ordered[len(ordered) // QUARTER] > 0
+
+
+def _typical(seconds: Iterable[float]) -> str:
+    return _shown(float(np.median(list(seconds))))
+
+
+def _shown(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms"

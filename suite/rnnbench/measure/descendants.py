@@ -1,0 +1,147 @@
+"""What a process has outside of itself: the processes that descend from it, and shared memory that it does not map."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_SEGMENTS = Path("/dev/shm")
+_GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)
+
+
+def read_holdings() -> dict[str, int]:
+    """How many descriptors, threads, children and segments of shared memory this process has."""
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+        "children": len(children_of_this_process()),
+        "shared segments": SEGMENTS.held(),
+    }
+
+
+def children_of_this_process() -> list[psutil.Process]:
+    """Those that descend from this process and run. Takes microseconds where it has no child."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return []
+    return [child for child in psutil.Process().children(recursive=True) if _runs(child)]
+
+
+def private_bytes(processes: list[psutil.Process]) -> int:
+    """Resident bytes that only one of them has. What a child shares with its parent is in the parent's own."""
+    return sum(map(_private, processes))
+
+
+def private_peak(processes: list[psutil.Process]) -> int:
+    """The same, with each at its own peak."""
+    return sum(_private(process) + _above_now(process) for process in processes)
+
+
+class SharedSegments:
+    """Segments of shared memory (shm_overview(7)) that were made since this was created."""
+
+    def __init__(self) -> None:
+        self._before = frozenset(_segments())
+        self._others: set[tuple[str, int]] = set()
+        """Segments that a process of another family made."""
+        self._own: set[tuple[str, int]] = set()
+        self._since = time.time()
+
+    def nbytes(self) -> int:
+        """Bytes of those that this process's family made, or that nobody holds any more."""
+        return sum(self._made().values())
+
+    def held(self) -> int:
+        """How many of them this process or a descendant maps or has open."""
+        made = self._made()
+        return len(set(made) & _held_by(_family())) if made else 0
+
+    def unmapped(self) -> int:
+        """Bytes of those that no resident bytes contain: this process does not map them, and no child alone does."""
+        made = self._made()
+        if not made:
+            return 0
+        own, *children = (_mapped(pid) for pid in _family())
+        return sum(size for path, size in made.items() if path not in own and sum(path in c for c in children) != 1)
+
+    def _made(self) -> dict[str, int]:
+        """Bytes of each, by path."""
+        new = [key for key in _segments() if key not in self._before and key not in self._others]
+        made = {}
+        for name, inode in new:
+            path = f"{_SEGMENTS}/{name}"
+            with suppress(OSError):
+                status = Path(path).stat()
+                if (name, inode) not in self._own and self._is_foreign(path, status):
+                    self._others.add((name, inode))
+                else:
+                    self._own.add((name, inode))
+                    made[path] = status.st_blocks * 512
+        return made
+
+    def _is_foreign(self, path: str, status: os.stat_result) -> bool:
+        """Whether it is another user's, older than this, or held by other processes alone."""
+        if status.st_uid != os.geteuid() or status.st_ctime < self._since - 1:
+            return True
+        family = _family()
+        return path not in _held_by(family) and path in _held_by(set(psutil.pids()) - set(family))
+
+
+def _segments() -> Iterator[tuple[str, int]]:
+    """Name and inode of each."""
+    with suppress(OSError), os.scandir(_SEGMENTS) as entries:
+        yield from ((entry.name, entry.inode()) for entry in entries)
+
+
+def _family() -> list[int]:
+    """This process, and those that descend from it."""
+    return [os.getpid(), *(child.pid for child in children_of_this_process())]
+
+
+def _held_by(pids: Iterable[int]) -> set[str]:
+    """Paths of the segments that they map or have open."""
+    held = set[str]()
+    for pid in pids:
+        held |= _mapped(pid)
+        with suppress(OSError):
+            held |= {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    return held
+
+
+def _mapped(pid: int) -> frozenset[str]:
+    """Paths of the segments that a process maps."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+        return frozenset(line[line.index("/") :] for line in lines if f" {_SEGMENTS}/" in line)
+    return frozenset()
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(*_GONE):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _private(process: psutil.Process) -> int:
+    with suppress(*_GONE):
+        return int(process.memory_full_info().uss)
+    return 0
+
+
+def _above_now(process: psutil.Process) -> int:
+    """By how many bytes its peak was above what it has resident now."""
+    with suppress(*_GONE):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak, now = (int(status.partition(f"\n{name}:")[2].split(maxsplit=1)[0]) for name in ("VmHWM", "VmRSS"))
+        return max(0, peak - now) * 1024
+    return 0
+
+
+SEGMENTS = SharedSegments()
+"""Those made since this process imported the suite."""

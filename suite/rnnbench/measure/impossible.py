@@ -1,0 +1,66 @@
+"""Times that cannot be: what a clock cannot have shown. A trial with such a time has failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from rnnbench.measure.blocks import Block
+
+ROUNDING_S = 1e-6
+"""Seconds by which sums and differences of readings may be off: the clock has nanoseconds, and floats round."""
+WAIT_S = 1e-3
+"""Seconds by which a worker may say that it took longer than the suite waited. Both read one clock of the kernel, and
+the suite reads it before it asks and after the answer, so that this is far more than is needed."""
+STEPPED_S = 2.0
+"""Seconds by which the wall clocks of the suite and of its worker may differ: it is one clock, and may be slewed."""
+
+
+def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
+    """Why the times of a block cannot be, in a sentence; empty where they can. `calls_per_sample` is what was asked."""
+    seconds = block.seconds
+    if len(seconds) == 0:
+        return "a block of calls has no sample"
+    if not np.isfinite(seconds).all():
+        return "a sample is not a finite number of seconds"
+    if (seconds <= 0).any():
+        return f"a sample is {float(seconds.min()):.3g} s; a call takes longer than 0 s"
+    if block.calls_per_sample != calls_per_sample:
+        return f"{block.calls_per_sample} calls were timed as one, and {calls_per_sample} were requested"
+    if block.warm_calls < 0 or not 0 <= block.missed <= len(seconds):
+        return f"{block.warm_calls} warm calls and {block.missed} of {len(seconds)} deadlines missed are no counts"
+    if problem := impossible_seconds({"start": block.start, "elapsed": block.elapsed}):
+        return problem
+    inside = float(seconds.sum()) * calls_per_sample
+    if inside > block.elapsed + ROUNDING_S * (1 + len(seconds)):
+        return f"its samples take {inside:.6g} s together, and the whole block {block.elapsed:.6g} s"
+    return ""
+
+
+def impossible_seconds(named: Mapping[str, float | None]) -> str:
+    """Which of these times cannot be, in a sentence; empty where all can. None is a time that was not measured."""
+    for name, seconds in named.items():
+        if seconds is not None and (not math.isfinite(seconds) or seconds < -ROUNDING_S):
+            return f"{name} is {seconds:.3g} s"
+    return ""
+
+
+def exceeds_wait(named: Mapping[str, float | None], waited: float) -> str:
+    """Whether the worker says that it took longer than the suite waited for it, in a sentence; empty where not."""
+    if problem := impossible_seconds(named):
+        return problem
+    total = sum(seconds or 0.0 for seconds in named.values())
+    if total > waited + WAIT_S:
+        names = " and ".join(named)
+        return f"its worker says that {names} took {total:.6g} s, and the suite waited {waited:.6g} s for all of it"
+    return ""
+
+
+def outside_wall_clock(start: float, began: float, ended: float) -> str:
+    """Whether a block began outside of the command that asked for it, by the wall clock; empty where not."""
+    earliest, latest = min(began, ended) - STEPPED_S, max(began, ended) + STEPPED_S
+    if earliest <= start <= latest:
+        return ""
+    return f"its block began {start - began:+.3g} s from the moment at which the suite asked for it"

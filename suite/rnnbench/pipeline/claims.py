@@ -1,0 +1,33 @@
+"""What the adapters of a run's trials claim, held against each other before their records are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rnnbench.pipeline.record import record_of
+from rnnbench.results import Claim, Contradiction, Finding, FindingKind, contradictions
+from rnnbench.stages import Sampled
+
+WithFirst = tuple[Sampled, Sampled | None]
+"""A trial, and the earlier one whose samples it shares."""
+
+
+def without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
+    """The trials of one workload: each contradiction is a finding, and a `hoisted` that cannot be is taken away."""
+    found: dict[str, list[Contradiction]] = {}
+    for one in contradictions([record_of(sampled, first) for sampled, first in trials]):
+        found.setdefault(one.trial, []).append(one)
+    return [(_with(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
+
+
+def _with(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:
+    if not found:
+        return sampled
+    findings = (Finding(kind=FindingKind.ARTIFACT, detail=one.detail) for one in found)
+    sampled = replace(sampled, findings=(*sampled.findings, *findings))
+    loaded = sampled.checked.loaded
+    if loaded is None or all(one.claim is not Claim.HOISTED for one in found):
+        return sampled
+    artifact = loaded.artifact.model_copy(update={"hoisted": None})
+    return replace(sampled, checked=replace(sampled.checked, loaded=replace(loaded, artifact=artifact)))

@@ -1,0 +1,135 @@
+"""The suite's own clocks around every command of a sampling worker, and what they say about the worker's.
+
+A program runs in the worker's process and may change what is read there. It cannot change the suite's clock, nor the
+CPU time that the kernel tells the suite. The worker is stopped between commands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rnnbench.measure import Block, exceeds_wait, family_cpu_seconds, impossible_block, outside_wall_clock
+from rnnbench.results import Finding, FindingKind
+
+HIDDEN_SHARE = 1.0
+"""Of a block's seconds: CPU time of this size beyond it was used outside of it. The suite's own work there, which is
+setting states, reading results and sending samples, is below 0.3."""
+HIDDEN_S = 0.025
+"""What it may be in any case. Blocks are as short as 4 ms."""
+UNSEEN_FACTOR = 4.0
+"""How many times longer than its block the suite may wait for it, where no CPU time is used: the machine is busy."""
+UNSEEN_S = 0.5
+CORES_SHARE = 1.25
+"""CPU seconds a second and requested thread. A worker is held to as many cores as it has threads, so that an honest one
+cannot have more than 1, and the kernel counts some work of its own."""
+BETWEEN_SHARE = 0.1
+"""Of the blocks' seconds: CPU time that the stopped worker and its children may use between commands."""
+SLACK_S = 0.05
+QUARTER = 4
+
+
+@dataclass(frozen=True)
+class CommandTimes:
+    """One command by the clocks of the suite, in seconds."""
+
+    began: float
+    """By the wall clock, since the epoch."""
+    ended: float
+    waited: float
+    cpu: float
+    """Of the worker and its descendants, during the command."""
+    cpu_before: float
+    """The same since the command before, while they should have been stopped."""
+
+
+@dataclass(frozen=True)
+class WatchedBlock:
+    elapsed: float
+    """As the worker says."""
+    times: CommandTimes
+
+    def hidden(self, threads: int) -> float:
+        """CPU seconds that were used outside of the block, beyond what is allowed."""
+        outside = min(self.times.waited - self.elapsed, self.times.cpu - threads * self.elapsed)
+        return outside - HIDDEN_SHARE * self.elapsed - HIDDEN_S
+
+    @property
+    def unseen(self) -> float:
+        """Seconds outside of the block, beyond what is allowed."""
+        return self.times.waited - (1 + UNSEEN_FACTOR) * self.elapsed - UNSEEN_S
+
+
+class CommandWatch:
+    """Around the commands of one worker process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._cpu = family_cpu_seconds(pid)
+        self._cpu_before = self._started = self._began = 0.0
+        self._times: CommandTimes | None = None
+        self._blocks: defaultdict[str, list[WatchedBlock]] = defaultdict(list)
+
+    def begin(self) -> None:
+        """A command is going to be sent."""
+        cpu = family_cpu_seconds(self._pid)
+        self._cpu_before, self._cpu, self._times = cpu - self._cpu, cpu, None
+        self._began, self._started = time.time(), time.monotonic()
+
+    def end(self) -> None:
+        """Its reply has come, and the worker is stopped."""
+        waited = time.monotonic() - self._started
+        cpu = family_cpu_seconds(self._pid)
+        self._times = CommandTimes(self._began, time.time(), waited, cpu - self._cpu, self._cpu_before)
+        self._cpu = cpu
+
+    def contradiction(self, trial: str, block: Block, calls_per_sample: int) -> str:
+        """Why the times of a block, the last command's reply, cannot be; empty where they can. It is remembered."""
+        times = self._times
+        assert times is not None, "the command has ended"
+        self._blocks[trial].append(WatchedBlock(block.elapsed, times))
+        return (
+            impossible_block(block, calls_per_sample)
+            or exceeds_wait({"a block of calls": block.elapsed}, times.waited)
+            or outside_wall_clock(block.start, times.began, times.ended)
+        )
+
+    def findings(self, trial: str, threads: int) -> list[Finding]:
+        """What the blocks of a trial show, since the last call of this method."""
+        details = moved_outside(self._blocks.pop(trial, []), threads)
+        return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in details]
+
+
+def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
+    """What blocks of one process show that their own clock does not, a sentence each; none of an honest program."""
+    found = []
+    elapsed, waited = sum(b.elapsed for b in blocks), sum(b.times.waited for b in blocks)
+    cpu, between = sum(b.times.cpu for b in blocks), sum(b.times.cpu_before for b in blocks)
+    if _mostly([b.hidden(threads) for b in blocks]):
+        found.append(
+            f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them, in which "
+            f"it used {cpu:.3g} s of CPU time: work was done outside of them, or its clock is slow"
+        )
+    elif _mostly([b.unseen for b in blocks]):
+        found.append(
+            f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them: "
+            f"something waited outside of them, or its clock is slow"
+        )
+    if cpu > CORES_SHARE * threads * waited + SLACK_S:
+        found.append(
+            f"the program used {cpu / waited:.2g} cores; {threads} were requested: further threads or processes worked"
+        )
+    if between > BETWEEN_SHARE * elapsed + SLACK_S:
+        found.append(
+            f"processes of the program used {between:.3g} s of CPU time while its worker was stopped between blocks, "
+            f"which took {elapsed:.3g} s"
+        )
+    return found
+
+
+def _mostly(excess: Sequence[float]) -> bool:
+    """Whether it is above 0 in three quarters of the blocks: a busy machine delays one or another."""
+    ordered = sorted(excess)
+    return bool(ordered) and ordered[len(ordered) // QUARTER] > 0

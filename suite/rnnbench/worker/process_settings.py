@@ -1,0 +1,365 @@
+"""The settings of a process that a program may change and not put back: reading them, naming a change, undoing it.
+
+A setting is an entry in `SETTINGS`. Reading all of them takes some 0.25 ms. What a process holds, such as descriptors
+and threads, is in `process_state`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import locale
+import os
+import platform
+import random
+import re
+import resource
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Values = Mapping[str, Any]
+"""The value of each setting, by name."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the process."""
+
+    name: str
+    """As it stands in a sentence: "the working folder"."""
+    read: Callable[[], Any]
+    """A value that can be compared, and that nothing changes later."""
+    restore: Callable[[Any], object]
+    """Set it to a value that was read. May raise OSError where the kernel does not allow it."""
+    describe: Callable[[Any, Any], str]
+    """The change from one value to another one, in some words."""
+
+
+def read_settings(names: Container[str] | None = None) -> Values:
+    """The values now, of all settings or of some."""
+    return {setting.name: setting.read() for setting in SETTINGS if names is None or setting.name in names}
+
+
+def changed_settings(before: Values, after: Values) -> dict[str, str]:
+    """The settings of `before` that differ, each with what changed."""
+    return {
+        setting.name: setting.describe(before[setting.name], after[setting.name])
+        for setting in SETTINGS
+        if setting.name in before and before[setting.name] != after[setting.name]
+    }
+
+
+def restore_settings(values: Values, names: Iterable[str]) -> None:
+    """Set these settings to their earlier values, as far as the kernel allows."""
+    by_name = {setting.name: setting for setting in SETTINGS}
+    for name in names:
+        with suppress(OSError, ValueError, locale.Error):
+            by_name[name].restore(values[name])
+
+
+def _from_to(before: object, after: object) -> str:
+    return f"{after} instead of {before}"
+
+
+# The floating-point environment of this thread (fenv(3)). Flags of exceptions that happened are no setting.
+
+_LIBC = ctypes.CDLL(None)
+_LIBM = _LIBC if hasattr(_LIBC, "fegetenv") else ctypes.CDLL("libm.so.6")
+_FENV = ctypes.create_string_buffer(64)
+_X86 = platform.machine() in ("x86_64", "AMD64")
+_CONTROL_WORDS = ((0, 2, 0xFFFF), (28, 4, 0xFFC0)) if _X86 else ((0, 4, 0xFFFFFFFF),)
+"""Offset, size and mask of the control words in fenv_t: x87 and MXCSR, or FPCR of AArch64."""
+_FLUSH, _DENORMALS_ARE_ZERO, _ROUNDING = (1 << 15, 1 << 6, 3 << 13) if _X86 else (1 << 24, 0, 3 << 22)
+"""Bits of MXCSR, or of FPCR."""
+
+
+def _read_floating_point() -> tuple[int, ...]:
+    _LIBM.fegetenv(_FENV)
+    raw = _FENV.raw
+    return tuple(int.from_bytes(raw[at : at + size], "little") & mask for at, size, mask in _CONTROL_WORDS)
+
+
+def _restore_floating_point(words: tuple[int, ...]) -> None:
+    _LIBM.fegetenv(_FENV)
+    for (at, size, mask), word in zip(_CONTROL_WORDS, words, strict=True):
+        now = int.from_bytes(_FENV.raw[at : at + size], "little")
+        ctypes.memmove(ctypes.addressof(_FENV) + at, (now & ~mask | word).to_bytes(size, "little"), size)
+    _LIBM.fesetenv(_FENV)
+
+
+def _describe_floating_point(before: tuple[int, ...], after: tuple[int, ...]) -> str:
+    old, new = before[-1], after[-1]
+    parts = []
+    if (old ^ new) & _FLUSH:
+        parts.append("denormals flushed to zero" if new & _FLUSH else "denormals no longer flushed to zero")
+    if (old ^ new) & _DENORMALS_ARE_ZERO:
+        parts.append("denormals read as zero" if new & _DENORMALS_ARE_ZERO else "denormals no longer read as zero")
+    if (old ^ new) & _ROUNDING:
+        parts.append("another rounding direction")
+    if rest := [word for word in zip(before, after, strict=True) if word[0] != word[1]]:
+        parts.append(", ".join(f"control word {b:#x} instead of {a:#x}" for a, b in rest))
+    return ", ".join(parts)
+
+
+# Environment variables, as C code sees them too.
+
+
+def _read_environment() -> dict[bytes, bytes]:
+    block = ctypes.POINTER(ctypes.c_char_p).in_dll(_LIBC, "environ")
+    found, index = {}, 0
+    while block and (entry := block[index]) is not None:
+        name, _, value = entry.partition(b"=")
+        found[name] = value
+        index += 1
+    return found
+
+
+def _restore_environment(values: dict[bytes, bytes]) -> None:
+    for name in _read_environment().keys() - values.keys():
+        os.environb.pop(name, None)
+        os.unsetenv(name)
+    for name, value in values.items():
+        os.environb[name] = value
+
+
+def _describe_environment(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> str:
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return _listed(os.fsdecode(name) for name in changed)
+
+
+# Signals: what Python calls, and what the C library calls.
+
+_SIGNALS = tuple(number for number in signal.valid_signals() if number < signal.SIGRTMIN)
+_ACTION = ctypes.create_string_buffer(256)
+"""A struct sigaction: its first word is the handler."""
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+def _read_handlers() -> dict[int, tuple[object, bytes]]:
+    return {number: (signal.getsignal(number), _c_action(number)[:_WORD]) for number in _SIGNALS}
+
+
+def _c_action(number: int) -> bytes:
+    _LIBC.sigaction(int(number), None, _ACTION)
+    return _ACTION.raw
+
+
+def _restore_handlers(handlers: dict[int, tuple[object, bytes]]) -> None:
+    for number, (python, c) in handlers.items():
+        if python is not None and signal.getsignal(number) != python:
+            signal.signal(number, python)  # type: ignore[arg-type]
+        action = _c_action(number)
+        if action[:_WORD] != c:
+            _LIBC.sigaction(int(number), ctypes.create_string_buffer(c + action[_WORD:]), None)
+
+
+def _describe_handlers(before: dict[int, tuple[object, bytes]], after: dict[int, tuple[object, bytes]]) -> str:
+    return _listed(signal.Signals(number).name for number in before if before[number] != after[number])
+
+
+def _read_timers() -> tuple[bool, ...]:
+    return tuple(any(signal.getitimer(which)) for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL))
+
+
+def _restore_timers(running: tuple[bool, ...]) -> None:
+    for which, runs in zip((signal.ITIMER_REAL, signal.ITIMER_VIRTUAL), running, strict=True):
+        if not runs:
+            signal.setitimer(which, 0)
+
+
+# NumPy, Python and the kernel.
+
+
+def _restore_collector(state: tuple[bool, tuple[int, int, int]]) -> None:
+    enabled, thresholds = state
+    gc.set_threshold(*thresholds)
+    if enabled:
+        gc.enable()
+    else:
+        gc.disable()
+
+
+def _read_numpy_random() -> tuple[Any, ...]:
+    name, keys, *rest = np.random.get_state(legacy=True)
+    return name, np.asarray(keys).tobytes(), *rest
+
+
+def _restore_numpy_random(state: tuple[Any, ...]) -> None:
+    name, keys, *rest = state
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), *rest))
+
+
+def _read_error_state() -> tuple[Any, ...]:
+    return np.geterr(), np.geterrcall(), np.getbufsize()
+
+
+def _restore_error_state(state: tuple[Any, ...]) -> None:
+    errors, call, size = state
+    np.seterr(**errors)
+    np.seterrcall(call)
+    np.setbufsize(size)
+
+
+def _restore_print_options(options: dict[str, Any]) -> None:
+    np.set_printoptions(**{name: value for name, value in options.items() if name != "override_repr"})
+
+
+def _read_warnings() -> tuple[Any, ...]:
+    return tuple(warnings.filters), warnings.showwarning
+
+
+def _restore_warnings(state: tuple[Any, ...]) -> None:
+    warnings.filters[:], warnings.showwarning = list(state[0]), state[1]  # type: ignore[index]
+
+
+def _read_path() -> tuple[str, ...]:
+    return tuple(sys.path)
+
+
+def _restore_path(path: tuple[str, ...]) -> None:
+    sys.path[:] = path
+
+
+_HOOKS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "sys.excepthook": (lambda: sys.excepthook, lambda hook: setattr(sys, "excepthook", hook)),
+    "sys.unraisablehook": (lambda: sys.unraisablehook, lambda hook: setattr(sys, "unraisablehook", hook)),
+    "threading.excepthook": (lambda: threading.excepthook, lambda hook: setattr(threading, "excepthook", hook)),
+    "sys.settrace": (sys.gettrace, sys.settrace),
+    "sys.setprofile": (sys.getprofile, sys.setprofile),
+    "sys.stdout": (lambda: sys.stdout, lambda file: setattr(sys, "stdout", file)),
+    "sys.stderr": (lambda: sys.stderr, lambda file: setattr(sys, "stderr", file)),
+}
+
+
+def _read_hooks() -> dict[str, Any]:
+    return {name: read() for name, (read, _) in _HOOKS.items()}
+
+
+def _restore_hooks(hooks: dict[str, Any]) -> None:
+    for name, (_, restore) in _HOOKS.items():
+        restore(hooks[name])
+
+
+def _describe_hooks(before: dict[str, Any], after: dict[str, Any]) -> str:
+    return _listed(name for name in before if before[name] is not after[name])
+
+
+_LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+
+
+def _read_limits() -> dict[str, tuple[int, int]]:
+    return {name: resource.getrlimit(which) for name, which in _LIMITS.items()}
+
+
+def _restore_limits(limits: dict[str, tuple[int, int]]) -> None:
+    """A hard limit that was lowered stays lowered: only root may raise it."""
+    for name, (soft, hard) in limits.items():
+        try:
+            resource.setrlimit(_LIMITS[name], (soft, hard))
+        except (OSError, ValueError):
+            now = resource.getrlimit(_LIMITS[name])[1]
+            resource.setrlimit(_LIMITS[name], (soft if now == resource.RLIM_INFINITY else min(soft, now), now))
+
+
+def _describe_limits(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> str:
+    return _listed(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
+
+
+def _read_locale() -> str:
+    return locale.setlocale(locale.LC_ALL)
+
+
+def _read_umask() -> int:
+    """Of /proc: os.umask would have to change it for a moment, and other threads write files."""
+    match = re.search(rb"^Umask:\s+(\d+)", Path("/proc/self/status").read_bytes(), re.MULTILINE)
+    return int(match[1], 8) if match else -1
+
+
+def _read_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "a folder that was removed"
+
+
+def _read_scheduling() -> tuple[Any, ...]:
+    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), tuple(sorted(os.sched_getaffinity(0)))
+
+
+def _restore_scheduling(values: tuple[Any, ...]) -> None:
+    os.sched_setaffinity(0, values[2])
+    if os.sched_getscheduler(0) != values[1]:
+        os.sched_setscheduler(0, values[1], os.sched_param(0))
+    if os.getpriority(os.PRIO_PROCESS, 0) != values[0]:
+        os.setpriority(os.PRIO_PROCESS, 0, values[0])
+
+
+def _describe_scheduling(before: tuple[Any, ...], after: tuple[Any, ...]) -> str:
+    what = zip(("niceness", "policy", "cores"), before, after, strict=True)
+    return ", ".join(f"{name} {_from_to(old, new)}" for name, old, new in what if old != new)
+
+
+def _listed(names: Any) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
+    return ", ".join(listed[:6]) + more
+
+
+def _nothing_more(before: object, after: object) -> str:
+    return ""
+
+
+FLOATING_POINT = "the floating-point environment"
+ENVIRONMENT, HANDLERS = "environment variables", "signal handlers"
+WARNINGS, PATH, HOOKS = "the filters of warnings", "sys.path", "Python's hooks"
+PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
+RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
+SETTINGS = (
+    Setting(FLOATING_POINT, _read_floating_point, _restore_floating_point, _describe_floating_point),
+    Setting(
+        "the garbage collector",
+        lambda: (gc.isenabled(), gc.get_threshold()),
+        _restore_collector,
+        lambda before, after: ("" if after[0] else "switched off, ") + f"thresholds {after[1]}",
+    ),
+    Setting("the working folder", _read_folder, os.chdir, _from_to),
+    Setting(ENVIRONMENT, _read_environment, _restore_environment, _describe_environment),
+    Setting(HANDLERS, _read_handlers, _restore_handlers, _describe_handlers),
+    Setting(
+        "blocked signals",
+        lambda: frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        lambda blocked: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
+        lambda before, after: _listed(str(number) for number in sorted(before ^ after)),
+    ),
+    Setting("interval timers", _read_timers, _restore_timers, _nothing_more),
+    Setting(PYTHON_RANDOM, random.getstate, random.setstate, _nothing_more),
+    Setting(NUMPY_RANDOM, _read_numpy_random, _restore_numpy_random, _nothing_more),
+    Setting(ERROR_STATE, _read_error_state, _restore_error_state, _from_to),
+    Setting("NumPy's print options", np.get_printoptions, _restore_print_options, _nothing_more),
+    Setting(
+        "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v), _from_to
+    ),
+    Setting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
+    Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
+    Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
+    Setting(PATH, _read_path, _restore_path, lambda before, after: _listed(sorted({*before} ^ {*after}))),
+    Setting(HOOKS, _read_hooks, _restore_hooks, _describe_hooks),
+    Setting("limits of resources", _read_limits, _restore_limits, _describe_limits),
+    Setting("the umask", _read_umask, os.umask, lambda before, after: f"{after:03o} instead of {before:03o}"),
+    Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
+)
+"""Every setting that is compared."""
+OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION})
+"""What the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX two variables;
+both draw from the random states. torch's Inductor adds a path and recurses deeper."""
+OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM)
+"""What a wrong result may come from. Reading it takes 0.05 ms."""

@@ -1,0 +1,203 @@
+"""What a command of a trial's worker leaves changed in its process: compared before and after each, and named.
+
+Settings that a command must not change are put back, so that the next command meets them as the first one did. What a
+process holds (descriptors, threads, children, shared memory) cannot be put back: a process in which a trial left more
+of it than `MOST_LEFT` is used for no other trial.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import TypeVar
+
+from rnnbench.measure import SharedSegments, read_holdings
+from rnnbench.results import CheckResult, Finding, FindingKind
+from rnnbench.worker.process_settings import (
+    OF_IMPORTS,
+    OF_RESULTS,
+    Values,
+    changed_settings,
+    read_settings,
+    restore_settings,
+)
+from rnnbench.worker.protocol import Failed
+from rnnbench.worker.server import attempt
+
+Reply = TypeVar("Reply")
+
+SHARED, PRINTED = "bytes of shared memory", "bytes printed"
+MOST_LEFT: Mapping[str, int] = {
+    "descriptors": 32,
+    "threads": 32 + 4 * (os.cpu_count() or 1),
+    "children": 8,
+    SHARED: 64 << 10,
+    PRINTED: 64 << 10,
+}
+"""What a command may leave more than before, once what only the first calls make is there.
+
+Descriptors: OpenVINO keeps one for each program, and no backend was seen to keep more than two; every check that opens
+sessions opens more than these. Threads: the pools of JAX have 15 on two cores. Children: no backend's calls leave any,
+and one that starts helpers once is to have room.
+Printed: of a worker's log the suite keeps as much.
+"""
+_OURS = frozenset({*sys.stdlib_module_names, "rnnbench", "numpy", "psutil", "pydantic"})
+
+
+class WatchedWork(StrEnum):
+    """What a trial's worker does, as it stands in a finding."""
+
+    IMPORT = "the import of the framework"
+    LOAD = "the load and the first calls"
+    CHECK = "the checks"
+    PREPARE = "the preparation of sampling"
+    SAMPLE = "the sampled calls"
+    VERIFY = "the check after sampling"
+
+
+STARTS = frozenset({WatchedWork.IMPORT, WatchedWork.LOAD, WatchedWork.PREPARE})
+"""Commands that may start thread pools and helper processes, open caches, print what a runtime says of itself, and
+change what imports may change."""
+SHARED_PROCESS = frozenset({WatchedWork.PREPARE, WatchedWork.SAMPLE, WatchedWork.VERIFY})
+"""Commands of processes that hold other trials too."""
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """A process at one moment."""
+
+    settings: Values
+    held: Mapping[str, int]
+    """How much it holds and has printed, by the names of `MOST_LEFT`."""
+    standard: tuple[str, ...]
+    """What its descriptors 0 to 2 are."""
+    modules: int
+    """How many modules it has imported."""
+
+
+class ProcessWatch:
+    """Compares the process before and after each command of its trials."""
+
+    def __init__(self) -> None:
+        self._segments = SharedSegments()
+        self._left: Counter[tuple[str, str]] = Counter()
+        """What each trial's timed calls have left so far, by trial and name."""
+        self._told: set[tuple[str, str, str]] = set()
+        self._findings: list[Finding] = []
+
+    def take_findings(self) -> list[Finding]:
+        """What was found since the last call of this method."""
+        taken, self._findings = self._findings, []
+        return taken
+
+    def read(self) -> ProcessState:
+        """Takes 0.4 ms, and 3 µs for each descriptor and thread."""
+        sys.stdout.flush()
+        held = {**read_holdings(), SHARED: self._segments.nbytes(), PRINTED: _printed()}
+        return ProcessState(read_settings(), held, tuple(map(_target, range(3))), len(sys.modules))
+
+    def around(self, stage: WatchedWork, trial: str, work: Callable[[], Reply]) -> Reply | Failed:
+        """What `work` returns, or `Failed` where it raises or leaves a process that other trials must not have."""
+        before = self.read()
+        reply = attempt(work, "run-failed")
+        try:
+            after = self.read()
+        except OSError as error:
+            return Failed("run-failed", f"{stage} left a process that can open no file: {error}", harmed=True)
+        unlike = self._compare_settings(stage, trial, before, after)
+        left = self._compare_held(stage, trial, before, after)
+        if stage not in SHARED_PROCESS or not (harm := ", ".join((*unlike, *left))):
+            return reply
+        if isinstance(reply, Failed):
+            return replace(reply, harmed=True)
+        return Failed("run-failed", f"{stage} left a process that no other trial can use: {harm}", harmed=True)
+
+    def explained(self, trial: str, results: Iterable[tuple[str, CheckResult]]) -> Iterator[tuple[str, CheckResult]]:
+        """Each result. One that failed says so where its check left something changed that results may come from."""
+        before = read_settings(OF_RESULTS)
+        modules = len(sys.modules)
+        for name, result in results:
+            allowed = OF_IMPORTS if _imported_since(modules) else ()
+            modules = len(sys.modules)
+            changed = _without(changed_settings(before, read_settings(OF_RESULTS)), allowed)
+            restore_settings(before, changed)
+            before = read_settings(OF_RESULTS)
+            sentences = [f"left {setting} changed{_of(what)}" for setting, what in changed.items()]
+            for setting, sentence in zip(changed, sentences, strict=True):
+                self._tell(f"the check {name!r}", trial, setting, sentence)
+            if sentences and result.verdict == "fail":
+                result = result.model_copy(update={"detail": f"{'; '.join(sentences)}. {result.detail}"})
+            yield name, result
+
+    def _compare_settings(self, stage: WatchedWork, trial: str, before: ProcessState, after: ProcessState) -> list[str]:
+        """Tell of what changed and put it back. Returns the names of what could not be put back."""
+        allowed = OF_IMPORTS if stage in STARTS or _imported_since(before.modules) else ()
+        changed = _without(changed_settings(before.settings, after.settings), allowed)
+        for name, what in changed.items():
+            self._tell(stage, trial, name, f"left {name} changed{_of(what)}")
+        if before.standard != after.standard:
+            self._tell(stage, trial, "standard", "left standard input, output or error somewhere else")
+        if not changed:
+            return []
+        restore_settings(before.settings, changed)
+        return list(changed_settings(_only(before.settings, changed), read_settings(changed)))
+
+    def _compare_held(self, stage: WatchedWork, trial: str, before: ProcessState, after: ProcessState) -> list[str]:
+        """Tell of what is more than a command may leave. Returns what is too much for another trial."""
+        if stage in STARTS:
+            return []
+        too_much = []
+        for name, most in MOST_LEFT.items():
+            left = after.held[name] - before.held[name]
+            if stage is WatchedWork.SAMPLE:
+                self._left[trial, name] += left
+                left = self._left[trial, name]
+            if left > most:
+                self._tell(stage, trial, name, f"left {left:,} {name} more than before")
+                if name != PRINTED:
+                    too_much.append(f"{left:,} more {name}")
+        return too_much
+
+    def _tell(self, who: str, trial: str, name: str, sentence: str) -> None:
+        """Once for each trial of a process: what a call does, every block of calls does."""
+        if (trial, who, name) not in self._told:
+            self._told.add((trial, who, name))
+            self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))
+
+
+def _imported_since(modules: int) -> bool:
+    """Whether a framework was imported since so many modules were there: a module that is not Python's nor ours."""
+    new = islice(reversed(sys.modules), max(0, len(sys.modules) - modules))
+    return any(name.partition(".")[0] not in _OURS for name in new)
+
+
+def _without(changed: Mapping[str, str], allowed: Container[str]) -> dict[str, str]:
+    return {name: what for name, what in changed.items() if name not in allowed}
+
+
+def _only(values: Values, names: Iterable[str]) -> Values:
+    return {name: values[name] for name in names}
+
+
+def _of(what: str) -> str:
+    return f": {what}" if what else ""
+
+
+def _target(descriptor: int) -> str:
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    return ""
+
+
+def _printed() -> int:
+    """Bytes of the log. 0 where standard output is no file."""
+    with suppress(OSError):
+        status = os.fstat(1)
+        return status.st_size if os.path.isfile("/proc/self/fd/1") else 0
+    return 0

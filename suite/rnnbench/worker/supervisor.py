@@ -1,0 +1,95 @@
+"""What ends the processes that a suite leaves behind where it is killed itself.
+
+The kernel ends each worker with the suite (`kernel.die_with_parent`), and no more than that: a compiler that a worker
+has started would run on. A process apart waits for the end of the suite, and then ends all that have its mark.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from rnnbench.worker.kernel import marked
+
+SUITE = uuid.uuid4().hex
+"""The beginning of the mark of every worker that this process starts."""
+LIMIT_S = 10.0
+"""Longest that processes which do not end are killed again. One that waits for a disk ends when the disk answers."""
+PAUSE_S = 0.02
+LOOKS = 3
+"""Looks in a row that find nothing before it ends: a process that is being replaced (exec) has no mark for a moment."""
+_ROOT = str(Path(__file__).parents[2])
+_PROGRAM = (
+    "import os, sys\n"
+    "if os.fork(): os._exit(0)\n"
+    "sys.path.append(sys.argv[1])\n"
+    "from rnnbench.worker.supervisor import main\n"
+    "main(sys.argv[2])\n"
+)
+"""It is nobody's child: whoever waits for all children of the suite does not wait for it."""
+
+
+class _Supervisor:
+    """The suite's side: a pipe whose other end the supervisor waits at. The kernel closes it with the suite."""
+
+    def __init__(self) -> None:
+        reading, self._writing = os.pipe()
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, SUITE]
+        try:
+            subprocess.run(
+                command,
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+                check=True,
+            )
+        finally:
+            os.close(reading)
+
+    @property
+    def is_alive(self) -> bool:
+        poll = select.poll()
+        poll.register(self._writing, 0)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        os.close(self._writing)
+
+
+_lock = Lock()
+_supervisor: _Supervisor | None = None
+
+
+def supervise() -> None:
+    """See to it that a supervisor waits for the end of this process."""
+    global _supervisor
+    with _lock:
+        if _supervisor is not None and not _supervisor.is_alive:
+            _supervisor.close()
+            _supervisor = None
+        _supervisor = _supervisor or _Supervisor()
+
+
+def main(suite: str) -> None:
+    """Wait for the end of standard input, which is that of the suite, and kill what is left of it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.read(0, 1)
+    until, looks = time.monotonic() + LIMIT_S, 0
+    while looks < LOOKS and time.monotonic() < until:
+        left = marked(suite)
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        looks = 0 if left else looks + 1
+        time.sleep(PAUSE_S)

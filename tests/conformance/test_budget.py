@@ -1,0 +1,41 @@
+"""A check with a time of its own says how far it came, and too short a check has not passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from rnnbench.conformance.budget import FIRST, Budget
+from rnnbench.results import CheckResult
+
+
+def run(planned, least, seconds):
+    budget = Budget("calls", planned, least, seconds)
+    turns = list(budget)
+    assert turns == list(range(budget.done))
+    return budget
+
+
+def test_all_that_is_planned_is_done_where_there_is_time():
+    budget = run(planned=30, least=20, seconds=3600)
+    assert budget.done == 30
+    result = budget.result(CheckResult(verdict="pass"))
+    assert (result.verdict, result.detail) == ("pass", "30 calls")
+
+
+def test_without_time_the_first_turns_are_made_and_that_is_no_pass():
+    result = run(planned=10_000, least=200, seconds=0).result(CheckResult(verdict="pass"))
+    assert result.verdict == "too-short"
+    assert result.figures == {"done": FIRST, "planned": 10_000, "least": 200}
+    assert f"{FIRST} of 10,000 calls in its 0 s; below 200 a pass means nothing" in result.detail
+
+
+@pytest.mark.parametrize("verdict", ["fail", "chaotic", "not-applicable"])
+def test_what_is_no_pass_stays_what_it_is(verdict):
+    result = run(planned=10_000, least=200, seconds=0).result(CheckResult(verdict=verdict, detail="wrong"))
+    assert (result.verdict, result.detail) == (verdict, "wrong")
+
+
+def test_enough_turns_are_a_pass_that_says_how_far_it_came():
+    budget = run(planned=100, least=5, seconds=0)
+    result = budget.result(CheckResult(verdict="pass"))
+    assert (result.verdict, result.detail) == ("pass", f"{FIRST} of 100 calls in its 0 s")

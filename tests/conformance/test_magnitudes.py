@@ -1,0 +1,22 @@
+"""Checks of magnitudes share runs of the reference with other trials of the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestSession
+from verdicts import verdicts
+
+from rnnbench.conformance import magnitudes, suite
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_trials_with_other_chunks_and_states_use_the_same_files_rightly(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    for state in ("stitched", "none"):
+        for chunk in (1, 3, 4, 12):
+            trial = replace(make_trial(state=state, chunk=chunk), batch=batch)
+            found = {name: result.detail for name, result in verdicts(trial, HonestSession, tmp_path).items()}
+            assert found == {"saturation": "", "denormals": "", "magnitudes": ""}

@@ -1,0 +1,113 @@
+"""Timed calls of both paths are checked after sampling, by the state that they led to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestBound, HonestProgram, HonestSession
+
+from rnnbench.backends.shared import of_one_step
+from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath
+from rnnbench.plan import request_of
+
+TIMED_CALLS = 1_201
+"""More than the reference needs to settle, and no multiple of the ring."""
+
+
+class WrongOnceTimed(HonestSession):
+    """In both paths, while calls are timed: each fault is a method that is called then."""
+
+    timing = False
+    calls = 0
+
+    def compute(self, x):
+        self.calls += self.timing
+        return super().compute(x)
+
+
+class SkipsACall(WrongOnceTimed):
+    def compute(self, x):
+        y = super().compute(x)
+        if self.calls == 1_190:
+            self.state = self.before
+        self.before = self.state
+        return y
+
+
+class LosesItsState(WrongOnceTimed):
+    def compute(self, x):
+        if self.timing and self.calls == TIMED_CALLS - 3:
+            self.reset()
+        return super().compute(x)
+
+
+class OutputIsStaleOnceTimed(WrongOnceTimed):
+    """The output alone, from then on."""
+
+    stale: np.ndarray | None = None
+
+    def compute(self, x):
+        y = super().compute(x)
+        self.stale, y = y, (self.stale if self.calls and self.stale is not None else y)
+        return y
+
+
+@pytest.fixture
+def path_of(tmp_path):
+    def prepared(path, session, state="stitched"):
+        class Program(HonestProgram):
+            def open(self):
+                return session(self)
+
+        trial = make_trial(state=state, chunk=1)
+        reference = ReferenceTrajectories(trial, tmp_path)
+        request = request_of(trial, reference.weights)
+        program = Program(request, "digest", True, lambda: Program(of_one_step(request), "digest", True, program.tail))
+        return path(program.open(), reference)
+
+    return prepared
+
+
+def sample(path, calls):
+    call = path.timed_call if isinstance(path, PublicPath) else path.bound
+    path.session.timing = True
+    for _ in range(calls):
+        call()
+    path.session.timing = False
+    path.called(calls)
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+@pytest.mark.parametrize("state", ["none", "stitched"])
+@pytest.mark.parametrize("calls", [0, 3, TIMED_CALLS])
+def test_an_honest_path_passes_before_and_after_it_is_sampled(path_of, path, state, calls):
+    timed = path_of(path, WrongOnceTimed, state)
+    assert timed.verify().verdict == "pass"
+    timed.start()
+    sample(timed, calls)
+    assert timed.verify().verdict == "pass"
+    assert timed.verify().verdict == "pass", "and again"
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+@pytest.mark.parametrize("session", [SkipsACall, LosesItsState, OutputIsStaleOnceTimed])
+def test_what_went_wrong_while_it_was_sampled_is_found(path_of, path, session):
+    timed = path_of(path, session)
+    assert timed.verify().verdict == "pass"
+    timed.start()
+    sample(timed, TIMED_CALLS)
+    result = timed.verify()
+    assert result.verdict == "fail"
+    assert ("public path" in result.detail) == (path is PublicPath)
+
+
+def test_the_timed_public_call_keeps_nothing(path_of):
+    """Else its timing would contain the freeing of the last output."""
+    path = path_of(PublicPath, WrongOnceTimed)
+    path.timed_call()
+    assert path.bound.output() == {}
+
+
+def test_a_bound_call_is_timed_as_the_session_gave_it(path_of):
+    assert type(path_of(TimedPath, WrongOnceTimed).bound) is HonestBound

@@ -1,0 +1,470 @@
+"""Programs that compute the right numbers and move work out of the timed call; and honest ones that look like it.
+
+The work that they move is `burn`: CPU time beside the honest arithmetic. So every check of values passes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from honest_adapter import HonestBound, HonestProgram, HonestSession
+
+WORK_S = 0.0006
+"""Seconds of work that a call of a liar leaves to others: about what the arithmetic takes."""
+LONG_S = 0.008
+"""The same, of the few calls of a path that waits between them."""
+now, cpu, sleep = time.perf_counter, time.thread_time, time.sleep
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A program, the path that is sampled, and a part of the sentence that must be found; none of an honest one."""
+
+    session: type[HonestSession]
+    sentence: str = ""
+    path: str = "bound"
+    trial: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.session.__name__
+
+
+LIARS: list[Moved] = []
+HONEST: list[Moved] = []
+
+
+def lies(sentence: str, path: str = "bound", **trial: Any) -> Callable[[type], type]:
+    """Enlists a session, or a bound call of an otherwise honest session, as a liar."""
+    return lambda made: _enlist(LIARS, made, sentence, path, trial)
+
+
+def honest(path: str = "bound", **trial: Any) -> Callable[[type], type]:
+    return lambda made: _enlist(HONEST, made, "", path, trial)
+
+
+def _enlist(kind: list[Moved], made: type, sentence: str, path: str, trial: dict[str, Any]) -> type:
+    session = made
+    if issubclass(made, HonestBound):
+        session = type(made.__name__, (HonestSession,), {"_bind": lambda self, ring: made(self, ring)})
+    kind.append(Moved(session, sentence, path, trial))
+    return made
+
+
+def burn(seconds: float) -> None:
+    """Use so much CPU time."""
+    end = cpu() + seconds
+    while cpu() < end:
+        continue
+
+
+# Into the first look at a result.
+
+
+@lies("first look")
+class WorkInOutput(HonestBound):
+    waiting = 0
+
+    def __call__(self):
+        super().__call__()
+        self.waiting += 1
+
+    def output(self):
+        burn(self.waiting * WORK_S)
+        self.waiting = 0
+        return super().output()
+
+
+@lies("first look", state="none")
+class WorkInOutputOfWholeSequences(WorkInOutput):
+    pass
+
+
+@lies("first look")
+class WorkInGetState(HonestSession):
+    waiting = 0
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(HonestBound):
+            def __call__(self):
+                super().__call__()
+                session.waiting += 1
+
+        return Bound(self, ring)
+
+    def _read_state(self):
+        burn(self.waiting * WORK_S)
+        self.waiting = 0
+        return super()._read_state()
+
+
+@lies("first look", path="public")
+class PublicWorkInGetState(HonestSession):
+    waiting = 0
+
+    def _advance(self, x):
+        self.waiting += 1
+        return super()._advance(x)
+
+    def _read_state(self):
+        burn(self.waiting * WORK_S)
+        self.waiting = 0
+        return super()._read_state()
+
+
+class Device:
+    """A queue that somebody else empties."""
+
+    def __init__(self, work: Callable[[float], object]) -> None:
+        self.queue: queue.Queue[float] = queue.Queue()
+        self._work = work
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._work(self.queue.get())
+            self.queue.task_done()
+
+
+class QueueingBound(HonestBound):
+    """`sync` does not wait for what is queued, and `output` does."""
+
+    seconds = WORK_S
+    work = staticmethod(sleep)
+
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        self.device = Device(type(self).work)
+
+    def __call__(self):
+        super().__call__()
+        self.device.queue.put(self.seconds)
+
+    def output(self):
+        self.device.queue.join()
+        return super().output()
+
+
+@lies("first look")
+class DeviceThatNobodyWaitsFor(QueueingBound):
+    pass
+
+
+@lies("first look", path="paced")
+class DeviceWorksWhileTheStreamWaits(QueueingBound):
+    seconds = 0.02
+
+
+@lies("first look", path="cold")
+class DeviceWorksWhileCachesAreEmptied(QueueingBound):
+    seconds = 0.02
+
+
+@lies("work is done between the calls", path="paced")
+class ThreadWorksBetweenPacedCalls(QueueingBound):
+    seconds = LONG_S
+    work = staticmethod(burn)
+
+    def output(self):
+        return HonestBound.output(self)
+
+
+def _child(receive: Any, answer: Any) -> None:
+    while (calls := receive.recv()) is not None:
+        burn(calls * WORK_S)
+        answer.send(None)
+
+
+@lies("first look")
+class ChildWorksUntilSomebodyLooks(HonestBound):
+    waiting = 0
+
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        receive, self.send = multiprocessing.Pipe(duplex=False)
+        self.answered, answer = multiprocessing.Pipe(duplex=False)
+        fork = multiprocessing.get_context("fork")
+        self.child = fork.Process(target=_child, args=(receive, answer), daemon=True)
+        self.child.start()
+
+    def __call__(self):
+        super().__call__()
+        self.waiting += 1
+
+    def output(self):
+        if self.waiting:
+            self.send.send(self.waiting)
+            self.answered.recv()
+        self.waiting = 0
+        return super().output()
+
+    def __del__(self):
+        self.child.kill()
+        self.child.join()
+
+
+# Into what comes before a block.
+
+
+@lies("setting the state")
+class WorkInSetState(HonestSession):
+    """Does the work of the coming calls for as many as the last block had."""
+
+    calls_before = 0
+
+    def _write_state(self, state):
+        if self.calls_before > 8:
+            burn(self.calls_before * WORK_S)
+        self.calls_before = 0
+        super()._write_state(state)
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(HonestBound):
+            def __call__(self):
+                super().__call__()
+                session.calls_before += 1
+
+        return Bound(self, ring)
+
+
+@lies("done while binding", state="none")
+class BindingComputesTheRing(HonestBound):
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        self.known = []
+        for chunk in ring:
+            burn(10 * WORK_S)
+            self.known.append(session.compute(chunk))
+
+    def __call__(self):
+        self.y = self.known[self.calls % len(self.known)]
+        self.calls += 1
+
+
+# Into a few of the calls.
+
+
+@lies("a few calls")
+class EverySixteenthCallWorksForAll(HonestBound):
+    def __call__(self):
+        super().__call__()
+        if self.calls % 16 == 0:
+            burn(16 * 5 * WORK_S)
+
+
+# Into earlier calls with the same numbers.
+
+
+class Remembering(HonestSession):
+    def compute(self, x):
+        memory = vars(type(self)).get("memory") if self.shared else self.__dict__.setdefault("own", {})
+        key = (x.tobytes(), *(array.tobytes() for array in self.state.values()))
+        if key not in memory:
+            burn(WORK_S)
+            memory[key] = (super().compute(x), self.state)
+        y, state = memory[key]
+        self.state = {name: array.copy() for name, array in state.items()}
+        return y.copy()
+
+    shared = False
+
+
+@lies("used again")
+class RemembersWhatItComputed(Remembering):
+    pass
+
+
+@lies("used again")
+class RemembersForAllSessions(Remembering):
+    shared = True
+    memory: dict[Any, Any] = {}  # noqa: RUF012 that it is shared is the lie
+
+
+@lies("used again", path="public")
+class PublicCallsAreRemembered(Remembering):
+    pass
+
+
+@lies("used again", path="public", state="none")
+class PublicSequencesAreRemembered(Remembering):
+    pass
+
+
+# Out of the public call.
+
+
+class Lazy(np.ndarray):
+    """An array that may be computed when somebody looks."""
+
+
+@lies("no array", path="public")
+class ResultThatIsNoPlainArray(HonestSession):
+    def _advance(self, x):
+        return super()._advance(x).view(Lazy)
+
+
+# Clocks.
+
+
+class _Clock(HonestBound):
+    clock = ""
+
+    def __call__(self):
+        super().__call__()
+        real = getattr(time, self.clock)
+        if real.__module__ == "time" if hasattr(real, "__module__") else True:
+            setattr(time, self.clock, lambda: real())
+
+
+@lies("replaced time.perf_counter_ns")
+class ReplacesTheClockOfCalls(_Clock):
+    clock = "perf_counter_ns"
+
+
+@lies("replaced time.time")
+class ReplacesTheWallClock(_Clock):
+    clock = "time"
+
+
+@lies("replaced time.process_time")
+class ReplacesTheClockOfCpuTime(_Clock):
+    clock = "process_time"
+
+
+# Honest, though they may look otherwise.
+
+
+@honest()
+class Plain(HonestBound):
+    pass
+
+
+@honest(path="public")
+class PlainPublic(HonestBound):
+    pass
+
+
+@honest(path="paced")
+class PlainPaced(HonestBound):
+    pass
+
+
+@honest(path="cold")
+class PlainCold(HonestBound):
+    pass
+
+
+@honest(state="none")
+class PlainWithoutState(HonestBound):
+    pass
+
+
+@honest()
+class SlowCopiesOfOutputs(HonestBound):
+    def output(self):
+        burn(10 * WORK_S)
+        return super().output()
+
+
+@honest()
+class OutputIsConvertedOnce(HonestBound):
+    """As arrays of JAX, which keep what NumPy was given."""
+
+    converted = None
+
+    def __call__(self):
+        self.converted = None
+        super().__call__()
+
+    def output(self):
+        if self.converted is None:
+            burn(0.0005)
+            self.converted = super().output()
+        return {"y": self.converted["y"].copy()}
+
+
+@honest()
+class SlowFirstCall(HonestBound):
+    def __call__(self):
+        if self.calls == 0:
+            burn(0.02)
+        super().__call__()
+
+
+@honest()
+class SlowStates(HonestSession):
+    def _write_state(self, state):
+        burn(0.001)
+        super()._write_state(state)
+
+
+@honest(state="none")
+class SlowBinding(HonestBound):
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        burn(0.02)
+
+
+@honest(threads=2)
+class ThreadOfItsOwnSpins(HonestBound):
+    """A pool of two threads, one of which waits for work without sleeping."""
+
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        self.spins = True
+        threading.Thread(target=self._spin, daemon=True).start()
+        threading.Timer(0.2, self._stop).start()
+
+    def _stop(self):
+        self.spins = False
+
+    def _spin(self):
+        while self.spins:
+            sleep(0)
+
+
+@honest()
+class Garbage(HonestBound):
+    def __call__(self):
+        super().__call__()
+        cycle: list[object] = [np.ones(100)]
+        cycle.append(cycle)
+
+
+@honest()
+class EveryCallDoesALittleMoreNowAndThen(HonestBound):
+    def __call__(self):
+        super().__call__()
+        if self.calls % 16 == 0:
+            burn(4 * WORK_S)
+
+
+class Preparing(HonestSession):
+    """Works while it is opened, bound, called for the first time and closed."""
+
+    def __init__(self, program):
+        burn(LONG_S)
+        super().__init__(program)
+
+    def _bind(self, ring):
+        burn(2 * LONG_S)
+        return SlowFirstCall(self, ring)
+
+    def close(self):
+        burn(3 * LONG_S)
+        super().close()
+
+
+def program_of(session: type[HonestSession]) -> type[HonestProgram]:
+    return type("Program", (HonestProgram,), {"open": lambda self: session(self)})

@@ -1,0 +1,65 @@
+"""A worker that hangs ends at its trial's limit, whatever it was doing. It ignores signals and holds Python's lock."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+from harness_trials import check_trial, context_in, make_trial
+from rnnbench_fake import HANGING_PATHS, HANGS_IN
+from waiting import ended
+
+from rnnbench.cases import Limits
+from rnnbench.measure import PATHS, BlockPlan
+from rnnbench.plan import examine
+from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
+from rnnbench.stages import Failure
+from rnnbench.worker import WorkerError, start_trial_worker
+
+LIMIT_S = 1.0
+"""Each command that does not hang takes some milliseconds."""
+COMMANDS = ("prepare", "sample_state_copy", "verify", *HANGING_PATHS)
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory):
+    """What the trial that hangs in each command of sampling ended with."""
+
+    def sampled(where: str) -> Failure | None:
+        context = context_in(tmp_path_factory.mktemp(where))
+        examined = examine(make_trial(f"fake:{HANGS_IN}{where}", limits=Limits(trial=LIMIT_S)))
+        sampling = TrialSampling(examined, is_built=False)
+        worker = SamplingWorker([sampling], context, "log")
+        worker.prepare()
+        worker.sample_state_copy(sampling, 0.001)
+        for path in HANGING_PATHS:
+            worker.sample(sampling, PathBlocks(PATHS[path], {"cold": 1.0, "paced": 0.001}.get(path)), BlockPlan(0.001))
+        worker.verify()
+        worker.close()
+        return sampling.failure
+
+    with ThreadPoolExecutor(3) as pool:
+        return dict(zip(COMMANDS, pool.map(sampled, COMMANDS), strict=True))
+
+
+@pytest.mark.parametrize("where", COMMANDS)
+def test_a_trial_that_hangs_while_it_is_sampled_is_timed_out(failures, where):
+    failure = failures[where]
+    assert (failure.stage, failure.outcome) == ("sample", "timed-out")
+    assert failure.reason == "no answer within 1 s, what its limits leave; killed"
+    assert ended(psutil.Process().children())
+
+
+def test_a_trial_that_hangs_while_it_is_loaded_is_timed_out(tmp_path):
+    failure = check_trial(make_trial(f"fake:{HANGS_IN}load", limits=Limits(trial=1.5)), context_in(tmp_path)).failure
+    assert failure.outcome == "timed-out"
+
+
+def test_a_worker_that_hangs_in_its_import_is_timed_out(tmp_path):
+    worker = start_trial_worker(
+        examine(make_trial(f"fake:{HANGS_IN}import_framework")), context_in(tmp_path).folders, "log"
+    )
+    with pytest.raises(WorkerError, match="no answer within 1 s") as raised:
+        worker.ready(LIMIT_S)
+    assert (raised.value.outcome, raised.value.alive) == ("timed-out", False)

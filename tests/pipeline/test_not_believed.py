@@ -1,0 +1,98 @@
+"""A program that changes the clock is found by the suite's own; its figures are in no ranking, or it has failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness_trials import context_in, make_trial, run_trials
+
+from rnnbench.pipeline import build_and_check_trial, not_checked, not_sampled
+from rnnbench.pipeline.ab import _without_disbelieved
+from rnnbench.plan import examine
+from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
+from rnnbench.results.verdict import judge_pairs
+from rnnbench.sampling import JudgedTrial
+from rnnbench.sampling.dispatch_floor import DispatchFloor
+from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
+from rnnbench.worker import Build
+
+ROUTES = ("honest", "sample-slows-the-clock", "sample-turns-the-clock-back")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder, _ = run_trials([make_trial(f"fake:{route}") for route in ROUTES], tmp_path_factory.mktemp("run"))
+    return read_run(folder)
+
+
+def test_a_clock_that_is_slow_makes_the_figures_not_believed(run):
+    honest, slow, _ = run.records
+    assert (honest.outcome, honest.findings) == ("ok", ())
+    assert slow.outcome == "ok"
+    assert "replaced time.perf_counter_ns" in slow.not_believed
+
+
+def test_a_clock_that_goes_back_is_a_failure_of_its_trial(run):
+    back = run.records[2]
+    assert (back.outcome, back.stage) == ("run-failed", "sample")
+    assert back.reason.startswith("times that cannot be: ")
+
+
+def test_what_is_not_believed_is_in_no_ranking(run):
+    (ranking,) = rank(view_runs([run]).entries)
+    assert [place.entry.record.route for place in ranking.places] == ["honest"]
+
+
+def test_opening_binding_and_closing_are_in_the_record(run):
+    timing = run.records[0].timing
+    assert min(timing.open_s, timing.bind_s, timing.close_s) > 0
+
+
+class LyingWorker:
+    """One whose clock is an hour ahead of the suite's, in its build or in its load."""
+
+    def __init__(self, build_s, bind_s):
+        self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
+        self.loaded = LoadFigures(0.0, 0.0, 0.0, 0, 0, artifact=None, bind_s=bind_s)
+
+    def ready(self):
+        return ImportFigures(0, 0, 0.0)
+
+    def ask(self, command, timeout, memory=None):
+        return self.built if isinstance(command, Build) else self.loaded
+
+    def take_findings(self):
+        return ()
+
+    def close(self):
+        """It is no process."""
+
+
+@pytest.mark.parametrize(
+    ("stage", "build_s", "bind_s"),
+    [("build", 3600.0, 0.0), ("build", -1.0, 0.0), ("load", 0.0, 3600.0), ("load", 0.0, float("nan"))],
+)
+def test_a_build_or_load_that_took_longer_than_the_suite_waited_is_a_failure(stage, build_s, bind_s, tmp_path):
+    worker = LyingWorker(build_s, bind_s)
+    failure = build_and_check_trial(examine(make_trial()), worker, context_in(tmp_path)).failure
+    assert (failure.stage, failure.outcome) == (stage, "run-failed")
+    assert failure.reason.startswith("times that cannot be: ")
+
+
+def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
+    examined = examine(make_trial())
+    floor = DispatchFloor([examined])
+    (smallest,) = floor._smallest.values()
+    smallest.note_findings([Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)])
+    assert floor.samples_of(examined).unmeasured == "not believed: a thread did its work"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_comparison_of_two_sides_gives_no_verdict_on_what_is_not_believed(side):
+    sides = [not_sampled(not_checked(examine(make_trial())))] * 2
+    judged = JudgedTrial(tuple(sides), {"bound": judge_pairs([1.0, 1.0, 1.0])}, {"bound": [1.0]}, 1.0)
+    assert _without_disbelieved(judged) == judged
+    doubtful = Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)
+    sides[side] = replace(sides[side], findings=(doubtful,))
+    assert _without_disbelieved(replace(judged, sides=tuple(sides))).judgements == {}

@@ -1,0 +1,84 @@
+"""The suite's clock against a worker's: what cannot be is a failure, and what was hidden is a finding."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnnbench.measure import Block
+from rnnbench.sampling.command_watch import CommandTimes, CommandWatch, WatchedBlock, moved_outside
+
+GOOD = Block(0.0, 1, np.full(10, 1e-4), 2, elapsed=0.003)
+
+
+def contradiction(block, asked=2):
+    watch = CommandWatch(os.getpid())
+    watch.begin()
+    time.sleep(0.005)
+    block = replace(block, start=block.start + time.time())
+    watch.end()
+    return watch.contradiction("trial", block, asked)
+
+
+def samples(*seconds):
+    return replace(GOOD, seconds=np.array(seconds))
+
+
+IMPOSSIBLE = {
+    "no sample": replace(GOOD, seconds=np.zeros(0)),
+    "is -0.0001 s": samples(1e-4, -1e-4),
+    "is 0 s": samples(1e-4, 0.0),
+    "not a finite": samples(1e-4, float("nan")),
+    "is not a finite": samples(float("inf")),
+    "elapsed is nan s": replace(GOOD, elapsed=float("nan")),
+    "elapsed is -1 s": replace(GOOD, elapsed=-1.0),
+    "take 0.004 s together": samples(*[2e-4] * 10),
+    "the suite waited": replace(GOOD, elapsed=60.0),
+    "4 calls were timed as one": replace(GOOD, calls_per_sample=4),
+    "no counts": replace(GOOD, missed=11),
+    "are no counts": replace(GOOD, warm_calls=-1),
+    "from the moment": replace(GOOD, start=-3600.0),
+    "+3.6e+03 s from the moment": replace(GOOD, start=3600.0),
+}
+
+
+def test_a_block_that_can_be_is_no_failure():
+    assert contradiction(GOOD) == ""
+
+
+@pytest.mark.parametrize("sentence", IMPOSSIBLE)
+def test_times_that_cannot_be_are_told_in_a_sentence(sentence):
+    assert sentence in contradiction(IMPOSSIBLE[sentence])
+
+
+def block(elapsed=0.04, waited=0.048, cpu=0.045, before=0.0):
+    return WatchedBlock(elapsed, CommandTimes(0.0, waited, waited, cpu, before))
+
+
+MOVED = {
+    "in which it used": block(waited=0.4, cpu=0.4),
+    "something waited outside of them": block(waited=2.0, cpu=0.03),
+    "used 1.9 cores; 1 were requested": block(waited=0.044, cpu=0.083),
+    "was stopped between blocks": block(before=0.1),
+}
+
+
+@pytest.mark.parametrize("sentence", MOVED)
+def test_work_outside_of_blocks_is_found(sentence):
+    assert any(sentence in detail for detail in moved_outside([MOVED[sentence]] * 4, 1))
+
+
+def test_threads_that_were_requested_may_work_and_one_more_may_not():
+    assert moved_outside([block(cpu=0.09)] * 4, 2) == []
+    assert "cores; 2 were requested" in moved_outside([block(cpu=0.14)] * 4, 2)[0]
+
+
+def test_a_machine_that_delays_a_block_or_all_of_them_a_little_accuses_nobody():
+    assert moved_outside([block()] * 4, 1) == []
+    assert moved_outside([block(waited=2.0, cpu=0.5), *[block(waited=0.2)] * 3], 1) == []
+    assert moved_outside([block(elapsed=0.004, waited=0.2, cpu=0.02)] * 4, 1) == []
+    assert moved_outside([], 1) == []

@@ -1,0 +1,57 @@
+"""A worker in which several trials are sampled: what one of them does is charged to it alone."""
+
+from __future__ import annotations
+
+import pytest
+from harness_trials import check_trial, context_in, make_trial, run_trials
+from rnnbench_fake import GROWING_CHUNK, HELD
+
+from rnnbench.cases import Limits
+from rnnbench.measure import PATHS, BlockPlan
+from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
+
+MEMORY = Limits(memory=170 << 20)
+"""A worker has some 60 MiB resident before it loads a program."""
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory):
+    trials = {chunk: make_trial("fake:sample-grows", chunk=chunk, limits=MEMORY) for chunk in (2, GROWING_CHUNK)}
+    _, records = run_trials(list(trials.values()), tmp_path_factory.mktemp("results"))
+    return {chunk: records[trial.id] for chunk, trial in trials.items()}
+
+
+def test_a_trial_that_grows_while_it_is_sampled_ends_at_its_limit_of_memory(growing):
+    """Each block is over long before a first look at the worker's memory would be due."""
+    record = growing[GROWING_CHUNK]
+    assert (record.outcome, record.stage) == ("out-of-memory", "sample")
+    assert "MiB resident, over its limit of" in record.reason
+
+
+def test_the_trial_beside_it_is_sampled_by_another_worker(growing):
+    assert growing[2].outcome == "ok", growing[2].reason
+    assert growing[2].latency("bound") is not None
+    assert growing[2].timing.dispatch_floor.unmeasured == ""
+
+
+def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_path):
+    trials = [make_trial("fake:holds-much", chunk=chunk, limits=MEMORY) for chunk in (2, 3, 4)]
+    assert MEMORY.memory < 3 * 8 * HELD
+    _, records = run_trials(trials, tmp_path)
+    assert [record.outcome for record in records.values()] == ["ok"] * 3, [record.reason for record in records.values()]
+
+
+def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):
+    context = context_in(tmp_path)
+    trials = [check_trial(make_trial("fake:sample-exits", chunk=chunk), context) for chunk in (2, 4)]
+    exits, other = samplings = [TrialSampling(checked.examined) for checked in trials]
+    worker = SamplingWorker(list(samplings), context, "sample.log")
+    worker.start()
+    worker.prepare()
+    first = worker._process
+    assert worker.sample(exits, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
+    assert (exits.failure.outcome, exits.failure.stage) == ("crashed", "sample")
+    assert worker.trials == [other]
+    assert worker._process is not first
+    assert worker.sample(other, PathBlocks(PATHS["public"]), BlockPlan(0.001)) is not None
+    worker.close()

@@ -1,0 +1,107 @@
+"""Work that is moved out of the timed call is found, and no honest program is accused of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness_trials import make_trial
+from moved_work import HONEST, LIARS, LONG_S, Preparing, program_of
+
+from rnnbench.measure import PATHS, Block, BlockPlan
+from rnnbench.measure.deferred import CLOCKS
+from rnnbench.plan import request_of
+from rnnbench.results import Finding
+from rnnbench.worker import commands, trial_worker
+from rnnbench.worker.trial_worker import TrialWorker
+
+BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
+WAIT_S = 0.01
+now, sleep = time.perf_counter, time.sleep
+PROCESSES = 6
+"""In how many processes at most a liar is looked for: a machine that is very busy may hide it in one."""
+
+
+@pytest.fixture(autouse=True)
+def counted_blocks(monkeypatch):
+    monkeypatch.setattr(trial_worker, "PATHS", {name: counted(path) for name, path in PATHS.items()})
+
+
+@pytest.fixture(autouse=True)
+def clocks():
+    """The real ones, whatever a program puts in their place."""
+    yield
+    for name, clock in CLOCKS.items():
+        setattr(time, name, clock)
+
+
+def counted(path):
+    """The path with blocks of so many calls, however long the machine takes for them."""
+
+    def sample(timed, plan):
+        seconds, waits = [], path.name in ("paced", "cold")
+        begun = now()
+        for _ in range(WAITING_CALLS if waits else CALLS):
+            sleep(WAIT_S if waits else 0)
+            before = now()
+            timed.call()
+            timed.sync()
+            seconds.append(now() - before)
+        return Block(0.0, 0, np.array(seconds), elapsed=now() - begun)
+
+    return replace(path, sample=sample)
+
+
+def worker_with(trial, session, folder):
+    """A worker in this process, which has loaded a program that opens such sessions."""
+    worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
+    request = request_of(trial, worker._reference(trial).weights)
+    worker._programs[trial.id] = program_of(session)(request, "digest", True, lambda: None)
+    return worker
+
+
+def sampled(moved, folder):
+    """The findings of a worker that samples the program, and what its checks say."""
+    given = dict(moved.trial)
+    trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
+    worker = worker_with(trial, moved.session, folder)
+    worker._evictor = lambda: None
+    checked = [worker.prepare(commands.Prepare(trial))]
+    for _ in range(BLOCKS):
+        worker.sample_path(commands.SamplePath(trial, moved.path, BlockPlan(0.0)))
+    checked.append(worker.verify(commands.Verify(trial)).timed)
+    return worker.take_findings(), [result.verdict for result in checked]
+
+
+@pytest.mark.parametrize("liar", LIARS, ids=lambda moved: moved.name)
+def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, tmp_path):
+    findings: tuple[Finding, ...] = ()
+    for _ in range(PROCESSES):
+        more, verdicts = sampled(liar, tmp_path)
+        findings += more
+        assert verdicts == ["pass", "pass"]
+        if any(liar.sentence in finding.detail for finding in findings):
+            break
+    assert any(liar.sentence in finding.detail for finding in findings), findings
+    assert all(finding.kind == "time" and finding.disbelieved for finding in findings)
+
+
+@pytest.mark.parametrize("honest", HONEST, ids=lambda moved: moved.name)
+def test_an_honest_program_is_not_accused(honest, tmp_path):
+    assert sampled(honest, tmp_path) == ((), ["pass", "pass"])
+
+
+def test_work_while_opening_binding_and_closing_is_in_the_figures_of_the_load(tmp_path):
+    trial = make_trial()
+    loaded = worker_with(trial, Preparing, tmp_path).load(commands.Load(trial))
+    assert loaded.open_s >= LONG_S
+    assert loaded.bind_s >= 2 * LONG_S
+    assert loaded.first_call_s >= 0.02
+    assert loaded.close_s >= 3 * LONG_S
+
+
+def test_there_are_programs_of_every_kind():
+    assert {moved.path for moved in LIARS} == {moved.path for moved in HONEST} == set(PATHS)
+    assert len(LIARS) >= 20

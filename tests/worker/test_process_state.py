@@ -1,0 +1,209 @@
+"""What a program leaves changed in its process is named as what it is, and put back where that is possible."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+
+import numpy as np
+import pytest
+from faulty_leavings import LEAVINGS, PLACES, Leaks, session_that
+from harness_trials import make_trial
+from honest_adapter import HonestProgram, HonestSession
+
+from rnnbench.conformance import ReferenceTrajectories
+from rnnbench.plan import request_of
+from rnnbench.results import CheckResult, FindingKind
+from rnnbench.worker.process_settings import SETTINGS, changed_settings, read_settings, restore_settings
+from rnnbench.worker.process_state import MOST_LEFT, ProcessWatch, WatchedWork
+from rnnbench.worker.protocol import Failed
+
+TIMES = 3
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    return ReferenceTrajectories(make_trial(), tmp_path_factory.mktemp("references"))
+
+
+@pytest.fixture(autouse=True)
+def process():
+    """Whatever a test leaves in this process is put back."""
+    before = read_settings()
+    yield
+    restore_settings(before, changed_settings(before, read_settings()))
+
+
+@pytest.fixture
+def leaks():
+    leaks = Leaks()
+    yield leaks
+    leaks.clean_up()
+
+
+def use(session, reference, times=TIMES):
+    """Passes every place of a session."""
+    program = HonestProgram(request_of(make_trial(), reference.weights), "digest", True, lambda: program)
+    for _ in range(times):
+        opened = session(program)
+        bound = opened.bind(reference.ring)
+        bound()
+        bound.sync()
+        opened.step(reference.ring[0])
+        opened.get_state()
+        opened.close()
+
+
+def found(watch):
+    return [finding.detail for finding in watch.take_findings()]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("leaving", LEAVINGS, ids=lambda leaving: leaving.name)
+def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference):
+    if leaving.name == "moves to one core" and len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("there is one core only")
+    watch, before = ProcessWatch(), read_settings()
+    session = session_that(leaving.change, place)
+    for _ in range(2):
+        watch.around(WatchedWork.SAMPLE, "trial", lambda: use(session, reference))
+    findings = watch.take_findings()
+    assert len(findings) == 1, findings
+    assert findings[0].kind is FindingKind.PROCESS
+    assert findings[0].detail.startswith("the sampled calls left ")
+    assert leaving.named in findings[0].detail
+    assert changed_settings(before, read_settings()) == {}
+
+
+def test_every_setting_has_a_program_that_leaves_it_changed():
+    assert all(any(setting.name in f"the {leaving.named}" for leaving in LEAVINGS) for setting in SETTINGS)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [("descriptor", "descriptors"), ("thread", "threads"), ("segment", "bytes of shared memory")],
+)
+def test_what_grows_with_the_calls_is_named_and_its_process_is_not_used_again(what, name, place, reference, leaks):
+    watch, session = ProcessWatch(), session_that(getattr(leaks, what), place)
+    times = 2 if what == "segment" else MOST_LEFT[name] + 1
+    reply = watch.around(WatchedWork.SAMPLE, "trial", lambda: use(session, reference, times))
+    assert isinstance(reply, Failed)
+    assert reply.harmed
+    assert f"more {name}" in reply.reason
+    (finding,) = [detail for detail in found(watch) if f"{name} more than before" in detail]
+    assert finding.startswith("the sampled calls left ")
+
+
+def test_children_that_stay_are_counted(reference, leaks):
+    watch = ProcessWatch()
+    session = session_that(leaks.child, "open")
+    reply = watch.around(WatchedWork.CHECK, "trial", lambda: use(session, reference, MOST_LEFT["children"] + 1))
+    assert reply is None, "a worker of one trial goes on: nobody else uses it"
+    assert f"the checks left {MOST_LEFT['children'] + 1} children more than before" in found(watch)
+
+
+def test_a_leak_over_many_commands_adds_up_for_each_trial(leaks):
+    watch = ProcessWatch()
+    replies = [
+        watch.around(WatchedWork.SAMPLE, trial, work)
+        for _ in range(MOST_LEFT["descriptors"])
+        for trial, work in (("leaks", leaks.descriptor), ("sound", lambda: None))
+    ]
+    assert replies == [None] * len(replies)
+    assert watch.around(WatchedWork.SAMPLE, "leaks", leaks.descriptor).harmed
+    assert watch.around(WatchedWork.SAMPLE, "sound", lambda: "figures") == "figures"
+
+
+def test_a_program_that_used_up_all_descriptors_has_harmed_its_process():
+    watch, limits = ProcessWatch(), resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def use_up():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        raise RuntimeError("too many open files")
+
+    try:
+        reply = watch.around(WatchedWork.CHECK, "trial", use_up)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert reply.harmed
+    assert "the checks left a process that can open no file" in reply.reason
+
+
+def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(capfd):
+    watch, line = ProcessWatch(), b"called " * 1_000 + b"\n"
+    for _ in range(150):
+        assert watch.around(WatchedWork.SAMPLE, "trial", lambda: os.write(1, line)) == len(line)
+    (finding,) = found(watch)
+    assert "bytes printed more than before" in finding
+
+
+def test_what_cannot_be_put_back_makes_the_process_unfit(monkeypatch):
+    watch = ProcessWatch()
+    monkeypatch.setattr("rnnbench.worker.process_state.restore_settings", lambda values, names: None)
+    reply = watch.around(WatchedWork.SAMPLE, "trial", lambda: np.seterr(over="raise"))
+    assert reply.harmed
+    assert "NumPy's handling of errors" in reply.reason
+
+
+def test_a_program_that_raises_is_compared_too():
+    watch = ProcessWatch()
+
+    def raises():
+        sys.setrecursionlimit(4321)
+        raise RuntimeError("lost its device")
+
+    reply = watch.around(WatchedWork.SAMPLE, "trial", raises)
+    assert "lost its device" in reply.reason
+    assert not reply.harmed, "what it changed was put back"
+    assert any("recursion limit" in detail for detail in found(watch))
+
+
+def test_a_failed_check_says_what_was_changed_while_it_ran():
+    watch = ProcessWatch()
+
+    def results():
+        yield "values", CheckResult(verdict="pass")
+        np.seterr(over="raise")
+        yield "chunks", CheckResult(verdict="fail", detail="y: off by 1")
+        yield "start", CheckResult(verdict="fail", detail="y: off by 2")
+
+    details = {name: result.detail for name, result in watch.explained("trial", results())}
+    assert details["chunks"].startswith("left NumPy's handling of errors changed: ")
+    assert details["chunks"].endswith(". y: off by 1")
+    assert details["start"] == "y: off by 2", "the next check begins with what the first one had"
+    (finding,) = found(watch)
+    assert finding.startswith("the check 'chunks' left NumPy's handling of errors changed")
+
+
+def test_an_honest_program_leaves_nothing(reference):
+    watch = ProcessWatch()
+    for work in WatchedWork:
+        assert watch.around(work, "trial", lambda: use(HonestSession, reference)) is None
+    assert found(watch) == []
+
+
+def test_what_first_calls_start_and_imports_change_is_no_finding(tmp_path, monkeypatch, reference):
+    """A pool of threads, a cache that is opened once, a variable of the framework's own, a line in the log."""
+    watch, kept, end = ProcessWatch(), [], threading.Event()
+
+    def first():
+        if not kept:
+            kept.append((tmp_path / "cache").open("wb"))
+            kept.extend(threading.Thread(target=end.wait, daemon=True) for _ in range(8))
+            for thread in kept[1:]:
+                thread.start()
+
+    def load():
+        monkeypatch.setenv("FRAMEWORK_SAYS", "1")
+        print("framework: 2 cores", flush=True)
+
+    session = session_that(first, "step")
+    watch.around(WatchedWork.LOAD, "trial", load)
+    for work in (WatchedWork.CHECK, WatchedWork.SAMPLE, WatchedWork.SAMPLE, WatchedWork.VERIFY):
+        assert not isinstance(watch.around(work, "trial", lambda: use(session, reference)), Failed)
+    assert found(watch) == []
+    end.set()
+    kept[0].close()

@@ -1,0 +1,318 @@
+"""What an adapter says of its builds counts where it agrees with the files; what is damaged is never loaded.
+
+The adapter here is one class whose honest behaviour a test replaces in one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness_trials import check_trial, context_in, make_trial
+from honest_adapter import HonestProgram, HonestSession
+
+from rnnbench.backends.answers import AdapterError
+from rnnbench.backends.base import ProgramFiles
+from rnnbench.backends.program_store import ProgramStore, described
+from rnnbench.backends.shared import of_one_step
+from rnnbench.pipeline import build_and_check_trial
+from rnnbench.pipeline.same_programs import SamePrograms, agree
+from rnnbench.plan import examine, request_of
+from rnnbench.rnn.weights import draw_weights
+from rnnbench.worker.launcher import WorkerError
+from rnnbench.worker.trial_process import log_name, start_trial_worker
+from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
+
+TRIAL = make_trial()
+REQUEST = request_of(TRIAL, draw_weights(TRIAL.model, TRIAL.seed))
+STEP = {"x": np.zeros((1, TRIAL.batch, TRIAL.model.input), np.float32)}
+
+
+class Adapter:
+    """Leaves a folder for each chunk, and says of it what it is."""
+
+    name = "adapter"
+
+    def __init__(self, **lies):
+        self.lies = lies
+        self.builds = 0
+
+    def build(self, request, cache):
+        folder = cache / f"chunk-{request.strategy.chunk}"
+        files = [folder / "code.bin", folder / "weights.bin", folder / "facts.json"]
+        cached = all(file.exists() for file in files) or "no files" in self.lies
+        if not cached or "builds again" in self.lies:
+            self.builds += 1
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in files:
+                file.write_text(f"{file.name} of {request.strategy!r}")
+        for name in self.lies.get("writes", ()):
+            (cache / name).write_text(f"{time.time_ns()}")
+        program = LyingProgram(request, "0" * 64, cached, lambda: self.build(of_one_step(request), cache))
+        program.lies = self.lies
+        program.files = self.lies.get("files", lambda cache: ProgramFiles(tuple(files[:2])))(cache)
+        program.cached = self.lies.get("cached", program.cached)
+        program.artifact = program.artifact.model_copy(update=self.lies.get("artifact", {}))
+        return program
+
+
+class LyingProgram(HonestProgram):
+    lies: dict = {}  # noqa: RUF012
+
+    def tail(self):
+        begun = self._tail is None
+        until = time.process_time() + self.lies.get("tail takes", 0.0)
+        while begun and time.process_time() < until:
+            continue
+        tail = super().tail()
+        if begun and "tail said" in self.lies:
+            self.tail_build_s = self.lies["tail said"]
+        return tail
+
+    def open(self):
+        for path in self.lies.get("opening writes", ()):
+            path.write_text("compiled at last")
+        return HonestSession(self)
+
+
+class Worker:
+    """Programs of a worker of its own in the same store."""
+
+    def __init__(self, folder, adapter):
+        self.adapter = adapter
+        self.store = ProgramStore(folder)
+        self.programs = TrialPrograms(adapter, self.store)
+
+    def build(self, trial=TRIAL, request=REQUEST):
+        before = self.programs.begin_build(trial)
+        return self.programs.end_build(trial, request, self.programs.build(request), before)
+
+    def load(self):
+        with self.programs.watched(TRIAL, LOADING):
+            return self.programs.load(TRIAL, REQUEST)
+
+    def found(self):
+        return [finding.detail for finding in self.programs.take_findings()]
+
+
+def test_an_honest_adapter_is_accused_of_nothing(tmp_path):
+    first = Worker(tmp_path, Adapter())
+    assert first.build() == "cold"
+    program = first.load()
+    with first.programs.watched(TRIAL, CHECKING):
+        seen = first.programs.time_tail(TRIAL, STEP)
+    assert first.programs.tail_build_s(TRIAL, seen) == program.tail_build_s
+    second = Worker(tmp_path, Adapter())
+    assert second.build() == "cached"
+    second.load()
+    assert (first.found(), second.found(), second.adapter.builds) == ([], [], 0)
+
+
+@pytest.mark.parametrize(
+    ("lies", "origin", "words"),
+    [
+        ({"cached": True}, "cold", "says that it was in the cache, and wrote chunk-4/code.bin and 2 more"),
+        ({"builds again": True, "cached": True}, "cold", "says that it was in the cache, and wrote"),
+    ],
+    ids=["fresh", "always"],
+)
+def test_a_build_that_says_cached_and_wrote_counts_as_cold(tmp_path, lies, origin, words):
+    worker = Worker(tmp_path, Adapter(**lies))
+    assert worker.build() == origin
+    (found,) = worker.found()
+    assert words in found
+
+
+def test_a_build_that_says_cold_and_wrote_nothing_counts_as_cached(tmp_path):
+    Worker(tmp_path, Adapter()).build()
+    worker = Worker(tmp_path, Adapter(cached=False))
+    assert worker.build() == "cached"
+    assert "not in the cache, and wrote nothing" in worker.found()[0]
+
+
+def test_a_program_that_every_load_builds_again_is_told(tmp_path):
+    worker = Worker(tmp_path, Adapter(**{"builds again": True, "cached": False}))
+    worker.build()
+    worker.load()
+    assert worker.found() == ["a second build does not use what the first one left, and builds again"]
+
+
+@pytest.mark.parametrize("doing", [LOADING, CHECKING])
+def test_a_build_that_is_hidden_outside_of_build_is_told(tmp_path, doing):
+    hidden = tmp_path / "programs" / "hidden.so"
+    worker = Worker(tmp_path, Adapter(**{"opening writes": [hidden]}))
+    worker.build()
+    program = worker.load()
+    assert worker.found() == []
+    with worker.programs.watched(TRIAL, doing):
+        program.open()
+    assert worker.found() == [f"while it was {doing}, hidden.so was written into the cache: work of the build"]
+
+
+@pytest.mark.parametrize("said", [0.0, 0.001])
+def test_a_tail_that_takes_longer_than_it_says_is_told_and_has_the_suites_seconds(tmp_path, said):
+    worker = Worker(tmp_path, Adapter(**{"tail takes": 0.4, "tail said": said}))
+    worker.build()
+    worker.load()
+    seen = worker.programs.time_tail(TRIAL, STEP)
+    assert worker.programs.tail_build_s(TRIAL, seen) == seen > 0
+    assert "the first ragged call took" in worker.found()[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (lambda cache: None, "NoneType instead of ProgramFiles"),
+        (lambda cache: ProgramFiles(()), "its files have no program"),
+        (lambda cache: ProgramFiles((cache / "absent.so",)), "does not exist"),
+        (lambda cache: ProgramFiles((Path(__file__),)), "is not under its cache"),
+        (lambda cache: ProgramFiles((cache / ".." / "elsewhere.so",)), "is not under its cache"),
+    ],
+    ids=["none", "empty", "absent", "outside", "beside"],
+)
+def test_files_that_cannot_be_a_programs_are_refused(tmp_path, files, words):
+    with pytest.raises(AdapterError, match=words):
+        Worker(tmp_path, Adapter(files=files)).build()
+
+
+@pytest.mark.parametrize("lowered", ["", "looped", "fast", "unrolled 4 of 2"])
+def test_a_form_that_is_of_no_form_is_refused(tmp_path, lowered):
+    with pytest.raises(AdapterError, match="no form that the suite knows"):
+        Worker(tmp_path, Adapter(artifact={"lowered": lowered})).build()
+
+
+@pytest.mark.parametrize("artifact", [{"digest": "f" * 64}, {"nbytes": 1}])
+def test_digest_and_size_are_the_files_own_whatever_the_adapter_says(tmp_path, artifact):
+    honest, lying = Worker(tmp_path / "a", Adapter()), Worker(tmp_path / "b", Adapter(artifact=artifact))
+    for worker in (honest, lying):
+        worker.build()
+        worker.load()
+    found = [worker.programs.described(TRIAL, REQUEST) for worker in (honest, lying)]
+    assert (found[0].digest, found[0].nbytes) == (found[1].digest, found[1].nbytes)
+    assert found[0].nbytes == sum(path.stat().st_size for path in honest.load().files.program)
+
+
+def test_the_digest_is_of_bytes_and_weights_and_not_of_names(tmp_path):
+    program = Adapter().build(REQUEST, tmp_path)
+    digest = described(program, REQUEST).digest
+    moved = tmp_path / "elsewhere.bin"
+    program.files.program[0].rename(moved)
+    program.files = ProgramFiles((moved, program.files.program[1]))
+    assert described(program, REQUEST).digest == digest
+    moved.write_text("another program")
+    assert described(program, REQUEST).digest != digest
+
+
+FILES = ("code.bin", "weights.bin", "facts.json")
+DAMAGES = {
+    "flipped": lambda file: file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:]),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-1]),
+    "empty": lambda file: file.write_bytes(b""),
+    "deleted": Path.unlink,
+    "exchanged": lambda file: file.write_bytes((file.parent.parent / "chunk-1" / file.name).read_bytes()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_artifact_is_removed_whole_and_never_loaded(tmp_path, name, damage):
+    first = Worker(tmp_path, Adapter())
+    first.build()
+    Adapter().build(of_one_step(REQUEST), first.store.programs)
+    DAMAGES[damage](first.store.programs / "chunk-4" / name)
+    second = Worker(tmp_path, Adapter())
+    assert not second.programs.is_intact(TRIAL)
+    assert not (second.store.programs / "chunk-4").exists()
+    assert second.build() == "cold"
+    assert second.programs.is_intact(TRIAL)
+    assert f"chunk-4/{name}" in second.found()[0]
+
+
+def test_a_build_takes_nothing_that_another_build_left_damaged(tmp_path):
+    Worker(tmp_path, Adapter()).build()
+    (tmp_path / "programs" / "chunk-4" / "code.bin").write_text("torn")
+    other = make_trial(time="unrolled")
+    worker = Worker(tmp_path, Adapter())
+    assert worker.build(other) == "cold"
+    assert worker.programs.is_intact(other)
+
+
+def test_what_is_on_no_list_is_a_leftover_and_is_built_again(tmp_path):
+    Adapter().build(REQUEST, tmp_path / "programs")
+    (tmp_path / "programs" / "part-123-program").write_text("half")
+    worker = Worker(tmp_path, Adapter())
+    assert worker.build() == "cold"
+    assert not (tmp_path / "programs" / "part-123-program").exists()
+    assert worker.found() == []
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]"])
+def test_a_list_that_is_torn_makes_a_new_build(tmp_path, content):
+    first = Worker(tmp_path, Adapter())
+    first.build()
+    (list_,) = (tmp_path / "lists").iterdir()
+    list_.write_text(content)
+    second = Worker(tmp_path, Adapter())
+    assert not second.programs.is_intact(TRIAL)
+    assert second.build() == "cold"
+    assert json.loads(list_.read_text())
+
+
+def test_a_trial_that_shares_a_program_verifies_all_of_its_files(tmp_path):
+    Worker(tmp_path, Adapter()).build()
+    other = make_trial(time="unrolled")
+    sharing = Worker(tmp_path, Adapter())
+    assert sharing.build(other) == "cached"
+    (tmp_path / "programs" / "chunk-4" / "facts.json").write_text("{}")
+    assert not Worker(tmp_path, Adapter()).programs.is_intact(other)
+
+
+def test_a_program_that_changes_after_it_was_verified_is_not_loaded(tmp_path):
+    worker = Worker(tmp_path, Adapter())
+    worker.build()
+    (tmp_path / "programs" / "chunk-4" / "code.bin").write_text("changed")
+    with pytest.raises(FileNotFoundError, match="changed after they were verified"):
+        worker.programs.load(TRIAL, REQUEST)
+
+
+def test_a_trial_whose_artifact_is_torn_between_build_and_load_is_built_again(tmp_path):
+    context, examined = context_in(tmp_path), examine(TRIAL)
+
+    def tear():
+        (file,) = (tmp_path / "artifacts" / "programs").iterdir()
+        file.write_bytes(b"")
+
+    worker = start_trial_worker(examined, context.folders, log_name(TRIAL))
+    checked = build_and_check_trial(examined, worker, context, tear)
+    assert checked.failure is None
+    assert [finding.kind for finding in checked.findings] == ["artifact"]
+    assert "removed and built again" in checked.findings[0].detail
+    assert checked.loaded.load_s is not None
+
+
+def test_equal_programs_share_samples_only_where_a_short_sampling_agrees(tmp_path):
+    assert agree([1.0, 1.1, 1.0], [1.4, 1.2, 1.3])
+    assert agree([1.0, 1.1, 4.0], [2.0, 2.2, 3.0])
+    assert not agree([1.0, 1.1, 1.2], [2.0, 2.2, 3.0])
+    same = SamePrograms()
+    checked = check_trial(TRIAL, context_in(tmp_path), same.compare)
+
+    class Slow:
+        def ask(self, command, timeout, memory=None):
+            return type("Blocks", (), {"first": (1.0, 1.0), "second": (3.0, 3.0)})
+
+        def take_findings(self):
+            return ()
+
+    class Dead(Slow):
+        def ask(self, command, timeout, memory=None):
+            raise WorkerError("crashed", "died of SIGSEGV", alive=False)
+
+    for worker, words in ((Slow(), "took 1 s and 3 s a call"), (Dead(), "died of SIGSEGV")):
+        again = same.compare(dataclasses.replace(checked), worker)
+        assert words in again.findings[-1].detail
+    assert same.same_as == {}
