@@ -141,7 +141,7 @@ def test_steps_are_found_and_none_is_invented(settings: Settings, together: bool
     false = sum(len(look.false) for look in looks) / sum(look.years for look in looks)
     print(f"  false alarms a trial and year: {false:.3f}, in {sum(look.years for look in looks):.0f} trial-years")
     if together:
-        return  # harder than any machine seen: a bad minute of the pool is a whole night. Figures only.
+        return  # a bad minute of the pool becomes a whole night here: docs/history.md has the figures, no promise
     if settings is SCREEN:
         assert shares[3][WITHIN.index(7)] >= 0.85
     else:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rnnbench.history import Change, History, change_lines, find_changes
-from rnnbench.results import Record
+from rnnbench.results import Finding, FindingKind, Record
 
 NIGHTS, STEP = 16, 8
 
@@ -97,8 +97,6 @@ def test_trials_that_come_and_go_do_not_move_their_backend(tmp_path: Path) -> No
 
 
 def test_what_is_not_believed_is_in_no_series(tmp_path: Path) -> None:
-    from rnnbench.results import Finding, FindingKind
-
     finding = Finding(kind=FindingKind.TIME, detail="too fast", disbelieved=True)
 
     def night(n: int, record: Record) -> Record:
