@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("cases", "conformance", "measure", "rnn")
+PACKAGES = ("cases", "conformance", "history", "measure", "rnn")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

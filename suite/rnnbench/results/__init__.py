@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.damage import sound
     from rnnbench.results.finding import Finding, FindingKind
     from rnnbench.results.fits import (
         LEAST_POINTS,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from rnnbench.results.run_info import Conditions, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run, run_name
-    from rnnbench.results.text import file_name, visible
+    from rnnbench.results.text import file_name, spreadsheet, visible
     from rnnbench.results.timing import (
         STEPS_PER_S,
         DispatchFloor,
@@ -103,6 +104,7 @@ _NAMES = {
         "OutcomeChange",
         "compare_runs",
     ),
+    "damage": ("sound",),
     "finding": (
         "Finding",
         "FindingKind",
@@ -186,6 +188,7 @@ _NAMES = {
     ),
     "text": (
         "file_name",
+        "spreadsheet",
         "visible",
     ),
     "timing": (
@@ -313,6 +316,8 @@ __all__ = [
     "samples_file",
     "save_samples",
     "short_names",
+    "sound",
+    "spreadsheet",
     "strategy_pairs",
     "unwritable",
     "view_runs",

@@ -1,0 +1,97 @@
+"""`rnnbench history`: the rows of many runs, and what changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.options import RESULTS
+
+if TYPE_CHECKING:
+    from rnnbench.history import History
+
+HISTORY = click.option(
+    "--history",
+    "root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/history"),
+    show_default=True,
+    help="Folder of the history.",
+)
+
+
+@click.group(short_help="Keep the rows of many runs, and see what changed.")
+def history() -> None:
+    """Keep the rows of many runs, query them by SQL, and see what changed since when.
+
+    docs/history.md says what is kept, and how a change becomes an alarm.
+    """
+
+
+@history.command(short_help="Add runs.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@HISTORY
+@RESULTS
+def add(runs: tuple[str, ...], root: Path, results: Path) -> None:
+    """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated."""
+    from rnnbench.history import History
+    from rnnbench.results import Store
+
+    for run in runs:
+        folder = Store(results).resolve(run)
+        addition = History(root).add(folder)
+        for warning in addition.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        click.echo(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+
+
+@history.command(name="list", short_help="List the runs.")
+@HISTORY
+def list_runs(root: Path) -> None:
+    """List the runs of the history, oldest first."""
+    from rnnbench.history import plain_table
+
+    for line in plain_table(_open(root).sql("SELECT run_id, run, started, machine, trials FROM runs ORDER BY started")):
+        click.echo(line)
+
+
+@history.command(short_help="Answer a SELECT.")
+@click.argument("statement", metavar="SELECT")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV. Text of a table is cut where it is long.")
+@HISTORY
+def sql(statement: str, as_csv: bool, root: Path) -> None:
+    """Answer one SELECT over the tables 'rows' (one row for each trial of each run) and 'runs'.
+
+    The statement can read no other file, and write none.
+    """
+    from rnnbench.history import csv_lines, plain_table
+
+    for line in (csv_lines if as_csv else plain_table)(_open(root).sql(statement)):
+        click.echo(line)
+
+
+@history.command(short_help="Say what changed.")
+@click.option("--screen", is_flag=True, help="Show candidates too, which a measurement has to confirm.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Look at the last N runs of each machine only.")
+@HISTORY
+def changes(screen: bool, last: int | None, root: Path) -> None:
+    """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
+    from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+
+    opened = _open(root)
+    for line in change_lines(find_changes(opened, SCREEN if screen else PUBLISH, last)):
+        click.echo(line)
+    for line in event_lines(find_events(opened)):
+        click.echo(line)
+
+
+def _open(root: Path) -> History:
+    """The history in a folder. Its damaged files are named on standard error."""
+    from rnnbench.history import History
+
+    opened = History(root)
+    for warning in opened.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return opened

@@ -1,0 +1,191 @@
+"""What changed in a history, and whether the program or the machine did: machines first, then backends, then trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from rnnbench.history.change_points import PUBLISH, SCREEN, Array, Settings, Step, find_steps
+from rnnbench.history.measures import MEASURES, Measure
+from rnnbench.history.series import Trials, trials_of_machines
+from rnnbench.history.settings import read_settings
+from rnnbench.history.store import History
+
+Level = Literal["machine", "backend", "trial"]
+Cause = Literal["program", "environment"]
+LEVELS: tuple[Level, ...] = ("machine", "backend", "trial")
+NEAR = 3
+"""Runs by which a change may be dated wrongly: the noise of a few runs at its edge."""
+MACHINE_SHARE = 0.5
+"""Programs differ in what a move of the machine does to them, by some 15 % of the move (one deviation): what is left
+after the division, up to three deviations of it, is the machine's."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A level that changed: of a machine's anchors, of a backend, or of a trial."""
+
+    machine: str
+    """Fingerprint."""
+    level: Level
+    subject: str
+    """The machine's fingerprint, the backend, or the trial's id."""
+    backend: str
+    """Empty for a machine."""
+    measure: str
+    run: str
+    """Name of the first run with the new level."""
+    night: str
+    """Start of that run, UTC."""
+    last_run: str
+    """Name of the last run with the old level."""
+    versions: tuple[str, str]
+    """Of the backend's packages, before and after; equal where they did not change."""
+    ratio: float
+    """New over old level, the anchors' course divided out."""
+    interval: tuple[float, float]
+    """Its 95 % interval."""
+    cause: Cause
+    """`environment`: the machine, and no alarm."""
+    reason: str
+    """Why it is the environment's; empty otherwise."""
+    together: tuple[str, ...] = ()
+    """Trials whose level changed in the same way at about the same run, this one left out."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A step of one series."""
+
+    measure: Measure
+    level: Level
+    subject: str
+    members: tuple[int, ...]
+    """Trials that the series is made of."""
+    step: Step
+
+
+def find_changes(history: History, settings: Settings = PUBLISH, last: int | None = None) -> tuple[Change, ...]:
+    """Every change of every machine, or of the last runs of each: machines first, then backends, then trials."""
+    anchors = read_settings(history.root).anchors
+    return tuple(
+        change
+        for machine, trials in trials_of_machines(history, anchors)
+        for change in changes_of(machine, trials if last is None else trials.part(-last), settings)
+    )
+
+
+def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> list[Change]:
+    """The changes of one machine: its own first, then backends, then trials, each by night."""
+    found = _found(machine, trials, settings)
+    moves: dict[str, list[Step]] = {}
+    for each in found:
+        if each.level == "machine":
+            moves.setdefault(each.measure.name, []).append(each.step)
+    changes = [
+        _change(
+            machine,
+            trials,
+            each,
+            _environment(each, trials, moves.get(each.measure.anchored_by or "", ())),
+            _together(each, found),
+        )
+        for each in found
+    ]
+    return sorted(changes, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
+
+
+def _found(machine: str, trials: Trials, settings: Settings) -> list[_Found]:
+    series = list(_series(machine, trials))
+    # A move of the machine raises no alarm, and hides none that is larger: it may be told early.
+    of_machine = [of for of in series if of[0].level == "machine"]
+    others = [of for of in series if of[0].level != "machine"]
+    return [*_steps(of_machine, SCREEN), *_steps(others, settings)]
+
+
+def _steps(series: Sequence[tuple[_Found, Array]], settings: Settings) -> list[_Found]:
+    steps = find_steps([values for _, values in series], settings)
+    return [replace(of, step=step) for (of, _), each in zip(series, steps, strict=True) for step in each]
+
+
+def _series(machine: str, trials: Trials) -> Iterator[tuple[_Found, Array]]:
+    no_step = Step(0, 0.0, 0.0, 0.0, 1.0)
+    anchors = tuple(int(k) for k in np.flatnonzero(trials.is_anchor))
+    for measure in MEASURES.values():
+        course = trials.anchors(measure)
+        if course is not None and measure.anchored_by == measure.name:
+            yield _Found(measure, "machine", machine, anchors, no_step), course
+        for backend, values in trials.backend_series(measure).items():
+            members = tuple(k for k, of in enumerate(trials.backends) if of == backend and k not in anchors)
+            yield _Found(measure, "backend", backend, members, no_step), values
+        for k, values in enumerate(trials.divided(measure)):
+            if k not in anchors and np.isfinite(values).any():
+                yield _Found(measure, "trial", trials.names[k], (k,), no_step), values
+
+
+def _environment(found: _Found, trials: Trials, moves: Sequence[Step]) -> str:
+    """Why a step is no doing of the program; empty where it may be."""
+    if found.level == "machine":
+        return "the anchors moved, whose versions did not change"
+    for move in moves:
+        near = abs(move.index - found.step.index) <= NEAR
+        if near and abs(found.step.size) < MACHINE_SHARE * abs(move.size):
+            return f"the machine moved by {math.exp(move.size) - 1:+.1%} at that time, and programs differ in how much"
+    if found.measure.anchored_by and _program_change(found, trials) is None:
+        return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
+    return ""
+
+
+def _program_change(found: _Found, trials: Trials) -> tuple[str, str] | None:
+    """Versions before and after the change of the program that is nearest to the step; None where there is none."""
+    nearest: tuple[int, str, str] | None = None
+    for k in found.members:
+        measured = np.flatnonzero(trials.program[k])
+        at = int(np.searchsorted(measured, found.step.index))
+        for new in range(max(at - NEAR, 1), min(at + NEAR + 1, len(measured))):
+            old_run, new_run = measured[new - 1], measured[new]
+            distance = abs(new - at)
+            if trials.program[k, old_run] != trials.program[k, new_run] and (not nearest or distance < nearest[0]):
+                nearest = distance, trials.versions[k, old_run], trials.versions[k, new_run]
+    return nearest and nearest[1:]
+
+
+def _together(found: _Found, others: Sequence[_Found]) -> tuple[str, ...]:
+    return tuple(
+        other.subject
+        for other in others
+        if other.level == "trial"
+        and other.subject != found.subject
+        and other.measure is found.measure
+        and abs(other.step.index - found.step.index) <= NEAR
+        and other.step.size * found.step.size > 0
+        and (found.level != "backend" or other.members[0] in found.members)
+    )
+
+
+def _change(machine: str, trials: Trials, found: _Found, reason: str, together: tuple[str, ...]) -> Change:
+    step, at = found.step, found.step.index
+    measured = np.flatnonzero(trials.program[list(found.members)].any(axis=0))
+    last = int(measured[max(int(np.searchsorted(measured, at)) - 1, 0)])
+    present = next((k for k in found.members if trials.program[k, at]), found.members[0])
+    same = trials.versions[present, at] or ""
+    return Change(
+        machine=machine,
+        level=found.level,
+        subject=found.subject,
+        backend="" if found.level == "machine" else trials.backends[found.members[0]],
+        measure=found.measure.name,
+        run=trials.runs[at].run,
+        night=trials.runs[at].started,
+        last_run=trials.runs[last].run,
+        versions=_program_change(found, trials) or (same, same),
+        ratio=math.exp(step.size),
+        interval=(math.exp(step.low), math.exp(step.high)),
+        cause="environment" if reason else "program",
+        reason=reason,
+        together=together,
+    )

@@ -1,0 +1,70 @@
+"""Columns of the history's table `rows`: those of the flat row, with types, and a few that only the history has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from rnnbench.measure import PATHS
+from rnnbench.results import COLUMNS, Record, Run, row
+
+Cell = str | float | int | bool | list[float] | None
+FIGURE = "DOUBLE"
+TYPES: Mapping[str, str] = {
+    "count": "BIGINT",
+    "steps": "BIGINT",
+    "flag": "BOOLEAN",
+    "text": "VARCHAR",
+    "json": "VARCHAR",
+    "time": "TIMESTAMP",
+}
+"""DuckDB's type of a column by its unit. Every other unit is that of a figure."""
+
+
+@dataclass(frozen=True)
+class OwnColumn:
+    """A column that the flat row does not have."""
+
+    name: str
+    type: str
+    meaning: str
+    value: Callable[[Record], Cell]
+
+
+def _own_columns() -> Iterator[OwnColumn]:
+    for path in PATHS:
+        meaning = f"{path.capitalize()} latency: the median of each sampled process, in seconds."
+        yield OwnColumn(process_medians(path), f"{FIGURE}[]", meaning, partial(_process_medians, path))
+
+
+def process_medians(path: str) -> str:
+    """Name of the column with the process medians of a latency path."""
+    return f"{path}_process_medians"
+
+
+def _process_medians(path: str, record: Record) -> Cell:
+    latency = record.latency(path)
+    return list(latency.process_medians) if latency else None
+
+
+OWN_COLUMNS = tuple(_own_columns())
+RUN_ID = "run_id"
+"""The run's identity in the history: the key between the tables `rows` and `runs`."""
+ROW_TYPES: Mapping[str, str] = {
+    RUN_ID: "VARCHAR",
+    **{
+        column.name: FIGURE if column.name.startswith("metric_") else TYPES.get(column.unit, FIGURE)
+        for column in COLUMNS
+    },
+    **{column.name: column.type for column in OWN_COLUMNS},
+}
+"""Every column of the table `rows` with DuckDB's type."""
+
+
+def rows_of(run: Run, run_id: str) -> list[dict[str, Cell]]:
+    """The rows of a run."""
+    return [
+        {RUN_ID: run_id, **row(record, run.info), **{column.name: column.value(record) for column in OWN_COLUMNS}}
+        for record in run.records
+    ]

@@ -1,0 +1,102 @@
+"""The entry of a run in the history: what its rows have in common, and which run it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
+
+SCHEMA = 1
+"""Version of an entry's file."""
+ID_DIGITS = 16
+
+
+class RunEntry(FrozenModel):
+    """One run of the history: a row of the table `runs`, and the file `runs/<run_id>.json`."""
+
+    schema_version: int = SCHEMA
+    run_id: str
+    """Hex digits of the run's name, start and seed. A folder that was renamed or copied has the same."""
+    run: str
+    """Its name when it was made."""
+    started: str
+    """UTC, ISO 8601."""
+    finished: str | None
+    rnnbench: str
+    machine: str
+    """Fingerprint of the machine."""
+    machine_cpu: str | None
+    cases: tuple[str, ...]
+    command: str
+    baseline: tuple[str, ...]
+    """Targets that declare themselves the baseline."""
+    versions: dict[str, dict[str, str]]
+    """Versions of the packages by backend."""
+    steal: float | None
+    """Share of the processors' time that the machine's host gave to others."""
+    trials: int
+    rows_sha256: str
+    """Of the file with the rows. A file with another digest is damaged."""
+
+    @property
+    def completeness(self) -> tuple[int, str]:
+        """Orders two states of one run: the later one has more trials, or ended later."""
+        return self.trials, self.finished or ""
+
+
+RUN_TYPES: Mapping[str, str] = {
+    "run_id": "VARCHAR",
+    "run": "VARCHAR",
+    "started": "TIMESTAMP",
+    "finished": "TIMESTAMP",
+    "rnnbench": "VARCHAR",
+    "machine": "VARCHAR",
+    "machine_cpu": "VARCHAR",
+    "cases": "VARCHAR[]",
+    "command": "VARCHAR",
+    "baseline": "VARCHAR[]",
+    "versions": "JSON",
+    "steal": "DOUBLE",
+    "trials": "BIGINT",
+}
+"""Columns of the table `runs` with DuckDB's types. Times are UTC."""
+
+
+def run_id(run: Run) -> str:
+    """The identity of a run, from its content."""
+    content = json.dumps([run.info.run, run.info.started, run.info.seed])
+    return hashlib.sha256(content.encode()).hexdigest()[:ID_DIGITS]
+
+
+def entry_of(run: Run, rows_sha256: str) -> RunEntry:
+    """The entry of a run as it was read. Raises StoreError where its start is no time."""
+    info = run.info
+    cpu = info.machine.get("cpu")
+    return RunEntry(
+        run_id=run_id(run),
+        run=info.run,
+        started=_utc(info.started, run),
+        finished=_utc(info.finished, run) if info.finished else None,
+        rnnbench=info.rnnbench,
+        machine=fingerprint(info.machine),
+        machine_cpu=None if cpu is None else str(cpu),
+        cases=info.cases,
+        command=" ".join(info.command),
+        baseline=tuple(sorted({record.target for record in run.records if record.baseline})),
+        versions=info.versions,
+        steal=info.conditions.steal if info.conditions else None,
+        trials=len(run.records),
+        rows_sha256=rows_sha256,
+    )
+
+
+def _utc(time: str, run: Run) -> str:
+    try:
+        parsed = datetime.fromisoformat(time)
+    except ValueError as error:
+        raise StoreError(f"{run.path}: '{time}' is no time in ISO 8601; restore its run.json") from error
+    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")

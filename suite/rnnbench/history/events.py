@@ -1,0 +1,124 @@
+"""What changed that is no number: outcomes, checks, support, lowered forms, versions, and what is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnbench.history.store import History
+from rnnbench.results import FAILURES
+
+_Sentence = Callable[[str, str], str]
+Fact = Literal["outcome", "failed_checks", "support", "lowered", "believed", "versions", "measured"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A fact of a trial, or of a backend, that differs from the run before on the same machine."""
+
+    machine: str
+    """Fingerprint."""
+    backend: str
+    subject: str
+    """The trial's id; the backend for its versions."""
+    fact: Fact
+    run: str
+    """Name of the first run in which it differs; where a trial is measured no longer, of the last one that has it."""
+    night: str
+    """Start of that run, UTC."""
+    before: str
+    after: str
+    versions: tuple[str, str]
+    """Of the backend's packages, before and after; equal where they did not change."""
+    detail: str = ""
+    """The reason that the record gives."""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, without its subject: "became unrolled 16 (it was looped 1)"."""
+        detail = f": {self.detail}" if self.detail else ""
+        return _SENTENCES[self.fact](self.before, self.after) + detail
+
+
+def find_events(history: History) -> tuple[Event, ...]:
+    """Every event of every machine, oldest first."""
+    facts = [_FACTS.format(fact=fact, detail=detail, where=where, kept=kept) for fact, detail, where, kept in _WATCHED]
+    events = [event for statement in (*facts, _VERSIONS, _NO_LONGER) for event in _events(history, statement)]
+    return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
+
+
+def _outcome(before: str, after: str) -> str:
+    if after == "unsupported":
+        return "is no longer supported"
+    if after == "unavailable":
+        return "is no longer installed"
+    if after == "nonconforming":
+        return "no longer conforms" if before == "ok" else f"runs, and does not conform (it was {before})"
+    if after in FAILURES:
+        return f"ends as {after} (it was {before})"
+    if before == "unsupported":
+        return "is supported now"
+    return "conforms again" if before == "nonconforming" else f"is ok again (it was {before})"
+
+
+_SENTENCES: Mapping[Fact, _Sentence] = {
+    "outcome": _outcome,
+    "failed_checks": lambda before, after: (
+        f"fails the checks: {after} (it failed {before or 'none'})"
+        if after
+        else f"no longer fails the checks: {before}"
+    ),
+    "support": lambda before, after: f"has {after} support (it was {before})",
+    "lowered": lambda before, after: f"became {after} (it was {before})",
+    "believed": lambda before, after: "is believed again" if after == "true" else "has figures that are not believed",
+    "versions": lambda before, after: f"changed its versions: {before or 'none'} → {after or 'none'}",
+    "measured": lambda before, after: "is no longer measured",
+}
+
+
+_FACTS = """
+    SELECT machine, backend, trial, run, started, '{fact}' AS fact, before, after, versions_before, versions, detail
+    FROM (
+        SELECT machine, backend, trial, run, started, coalesce(versions, '') AS versions,
+            coalesce({detail}, '') AS detail, coalesce({fact}::VARCHAR, '') AS after,
+            lag(coalesce({fact}::VARCHAR, '')) OVER w AS before, lag(coalesce(versions, '')) OVER w AS versions_before,
+            lag(outcome) OVER w IS DISTINCT FROM outcome AS other_outcome
+        FROM rows WHERE {where}
+        WINDOW w AS (PARTITION BY machine, trial ORDER BY started, run_id)
+    )
+    WHERE before <> after AND {kept}
+"""
+_WATCHED: tuple[tuple[Fact, str, str, str], ...] = (
+    ("outcome", "CASE WHEN outcome NOT IN ('ok', 'nonconforming') THEN reason END", "true", "true"),
+    # An outcome that changed says it already.
+    ("failed_checks", "NULL", "true", "NOT other_outcome"),
+    ("support", "NULL", "true", "'unsupported' NOT IN (before, after)"),
+    # A failed build has no form: the one before it is that of the last program.
+    ("lowered", "NULL", "lowered IS NOT NULL", "true"),
+    ("believed", "CASE WHEN NOT believed THEN findings END", "outcome IN ('ok', 'nonconforming')", "true"),
+)
+"""For each fact: what explains it, the rows that have it, and the changes of it that are events."""
+_VERSIONS = """
+    SELECT machine, backend, backend, run, started, 'versions', before, after, before, after, ''
+    FROM (
+        SELECT *, lag(after) OVER (PARTITION BY machine, backend ORDER BY started, run_id) AS before
+        FROM (
+            SELECT machine, backend, run, run_id, started, max(versions) AS after
+            FROM rows WHERE versions IS NOT NULL GROUP BY ALL
+        )
+    )
+    WHERE before <> after
+"""
+_NO_LONGER = """  -- trials that a later run of their case on the same machine does not have
+    SELECT machine, backend, trial, arg_max(run, started), max(started) AS last_seen, 'measured', '', '',
+        arg_max(coalesce(versions, ''), started), arg_max(coalesce(versions, ''), started), ''
+    FROM rows JOIN (SELECT machine, "case", max(started) AS last_run FROM rows GROUP BY ALL) USING (machine, "case")
+    GROUP BY machine, backend, trial, last_run HAVING last_seen < last_run
+"""
+
+
+def _events(history: History, statement: str) -> Iterator[Event]:
+    for machine, backend, subject, run, started, fact, before, after, old, new, detail in history.sql(statement).rows:
+        night = started.isoformat(timespec="seconds")
+        yield Event(machine, backend, subject, fact, run, night, before, after, (old, new), detail)

@@ -1,0 +1,149 @@
+"""Series of one machine: for each trial and measure a value a run, and what the anchors say of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rnnbench.history.entry import RunEntry
+from rnnbench.history.measures import MEASURES, Measure
+from rnnbench.history.store import History
+from rnnbench.results import COMPARED_PATHS
+
+Array = npt.NDArray[np.float64]
+LEAST_TRIALS = 3
+"""Of a series that is a median over trials, as that of a backend. Two trials have no median that one cannot move."""
+POLISH_ROUNDS = 6
+"""Rounds after which a common course hardly changes any more."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one machine and what their rows say; every array is [trials, runs]."""
+
+    runs: tuple[RunEntry, ...]
+    """Oldest first."""
+    names: tuple[str, ...]
+    backends: tuple[str, ...]
+    is_anchor: npt.NDArray[np.bool_]
+    """[trials]"""
+    values: Mapping[str, Array]
+    """Logarithms by measure; NaN where a run has no value, or none that is believed."""
+    program: npt.NDArray[np.uint64]
+    """A hash of digest and versions of the program; 0 where it was not measured."""
+    versions: npt.NDArray[np.object_]
+    """Versions of the backend's packages; None where it was not measured."""
+
+    def part(self, first: int, end: int | None = None) -> Trials:
+        """The same trials in some of the runs."""
+        runs = slice(first, end)
+        return replace(
+            self,
+            runs=self.runs[runs],
+            values={name: values[:, runs] for name, values in self.values.items()},
+            program=self.program[:, runs],
+            versions=self.versions[:, runs],
+        )
+
+    @cached_property
+    def _anchors(self) -> dict[str, Array]:
+        """[runs]: the anchors' common course by measure; NaN where a run has none."""
+        return {path: common_course(self._anchor_series(path)) for path in COMPARED_PATHS}
+
+    def anchors(self, measure: Measure) -> Array | None:
+        """[runs]: what the anchors say of the machine; None where no run has any, or the measure needs none."""
+        course = self._anchors[measure.anchored_by] if measure.anchored_by else None
+        return course if course is not None and np.isfinite(course).any() else None
+
+    def divided(self, measure: Measure) -> Array:
+        """[trials, runs]: the measure's values over the anchors'."""
+        anchors = self.anchors(measure)
+        values = self.values[measure.name]
+        return values if anchors is None else values - anchors
+
+    def backend_series(self, measure: Measure) -> dict[str, Array]:
+        """[runs] by backend: the common course of its trials, over the anchors'."""
+        divided = self.divided(measure)
+        members = {
+            backend: [k for k in range(len(self.names)) if self.backends[k] == backend and not self.is_anchor[k]]
+            for backend in sorted(set(self.backends))
+        }
+        measured = {b: [k for k in of if np.isfinite(divided[k]).any()] for b, of in members.items()}
+        return {b: common_course(divided[of]) for b, of in measured.items() if len(of) >= LEAST_TRIALS}
+
+    def _anchor_series(self, path: str) -> Array:
+        """[series, runs]: an anchor with other versions is another anchor, since its level may be another one."""
+        return np.array(
+            [
+                np.where(self.versions[k] == version, self.values[path][k], np.nan)
+                for k in np.flatnonzero(self.is_anchor)
+                for version in sorted({v for v in self.versions[k] if v is not None})
+            ]
+        ).reshape(-1, len(self.runs))
+
+
+def common_course(values: Array) -> Array:
+    """[runs]: what series [series, runs] have in common, each with a level of its own: Tukey's median polish.
+
+    A series that begins late, ends early or misses runs does not move it. NaN where a run has no value.
+    """
+    course = np.zeros(values.shape[1])
+    present = np.isfinite(values).any(axis=0)
+    kept = values[np.isfinite(values).any(axis=1)]
+    if not len(kept):
+        return np.full_like(course, np.nan)
+    for _ in range(POLISH_ROUNDS):
+        levels = np.nanmedian(kept - course, axis=1, keepdims=True)
+        course[present] = np.nanmedian(kept[:, present] - levels, axis=0)
+    return np.where(present, course, np.nan)
+
+
+def trials_of_machines(history: History, anchors: Sequence[str] = ()) -> Iterator[tuple[str, Trials]]:
+    """Each machine's fingerprint with its trials. `anchors` names targets that are anchors beside the baseline."""
+    for machine in sorted({entry.machine for entry in history.runs}):
+        yield machine, _trials(history, machine, anchors)
+
+
+def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
+    runs = tuple(entry for entry in history.runs if entry.machine == machine)
+    number = {entry.run_id: index for index, entry in enumerate(runs)}
+    columns = history.arrays(_select(machine))
+    names, trial = np.unique(_text(columns["trial"]), return_inverse=True)
+    run = np.array([number[identity] for identity in columns["run_id"]], dtype=np.intp)
+    shape = (len(names), len(runs))
+    first = np.zeros(len(names), dtype=np.intp)
+    first[trial] = np.arange(len(trial))
+    is_anchor = np.zeros(len(names), dtype=bool)
+    is_anchor[trial[np.ma.filled(columns["baseline"], False).astype(bool)]] = True
+    is_anchor |= np.isin(_text(columns["target"])[first], list(anchors))
+    grids = {}
+    for name in MEASURES:
+        grids[name] = np.full(shape, np.nan)
+        grids[name][trial, run] = np.ma.filled(columns[name].astype(float), np.nan)
+    program, versions = np.zeros(shape, dtype=np.uint64), np.full(shape, None, dtype=object)
+    program[trial, run] = columns["program"]
+    versions[trial, run] = _text(columns["versions"])
+    backends = _text(columns["backend"])[first]
+    return Trials(runs, tuple(names), tuple(backends), is_anchor, grids, program, versions)
+
+
+def _select(machine: str) -> str:
+    """The rows of a machine. A row that shares the measurement of another has no values of its own."""
+    values = ", ".join(
+        f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
+        for measure in MEASURES.values()
+    )
+    return (
+        f"SELECT run_id, trial, backend, backend || ':' || route AS target, baseline, "
+        f"coalesce(versions, '') AS versions, "
+        f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
+        f"FROM rows WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming')"
+    )
+
+
+def _text(column: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
+    return np.asarray(np.ma.filled(column, ""), dtype=object)

@@ -1,0 +1,139 @@
+"""The history's folder: runs are added to it once, and queried by SQL.
+
+    runs/<run_id>.json       the run's entry
+    rows/<run_id>.parquet    its rows, one for each trial
+
+`records.jsonl` of the runs stays the truth: every file here can be made again by adding its run again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from rnnbench.disk import read_cached, write_bytes, write_text
+from rnnbench.history.columns import ROW_TYPES, rows_of
+from rnnbench.history.database import Arrays, Content, Table, parquet, query, query_arrays
+from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id
+from rnnbench.optional import MissingExtraError
+from rnnbench.results import read_run, sound, unwritable
+
+Added = Literal["added", "updated", "already there"]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What became of a run that was to be added."""
+
+    entry: RunEntry
+    what: Added
+    warnings: tuple[str, ...]
+    """What was left out: damaged lines, and figures that cannot be."""
+
+
+@dataclass(frozen=True)
+class History:
+    """A folder with the rows of many runs. It is read once: make another History after adding."""
+
+    root: Path
+
+    def add(self, folder: Path) -> Addition:
+        """Add the run in a folder. One that is there already stays, unless this one has more trials (it was resumed).
+
+        A damaged line of its records is skipped and named. Safe where several processes add. Raises StoreError.
+        """
+        read = read_run(folder)
+        (run,), impossible = sound((read,))
+        rows = parquet(ROW_TYPES, rows_of(run, run_id(run)))
+        entry = entry_of(run, hashlib.sha256(rows).hexdigest())
+        try:
+            with self._held():
+                before = self._read_entry(self._entry_file(entry.run_id))
+                intact = before is not None and self._is_intact(before)
+                if before is not None and intact and before.completeness >= entry.completeness:
+                    return Addition(before, "already there", (*run.warnings, *impossible))
+                write_bytes(self._rows_file(entry.run_id), rows)
+                write_text(self._entry_file(entry.run_id), entry.model_dump_json(indent=2) + "\n")
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+        return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
+
+    @cached_property
+    def _read(self) -> tuple[tuple[RunEntry, ...], tuple[str, ...]]:
+        """The runs whose files are intact, oldest first, and a warning for each file that is not."""
+        entries, damaged = [], []
+        for file in sorted((self.root / "runs").glob("*.json")):
+            entry = self._read_entry(file)
+            if entry is None:
+                damaged.append(f"{file}: damaged, and skipped; add its run again")
+            elif not self._is_intact(entry):
+                rows = self._rows_file(entry.run_id)
+                damaged.append(f"{rows}: missing or damaged, and skipped; add the run {entry.run} again")
+            else:
+                entries.append(entry)
+        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.run_id))), tuple(damaged)
+
+    @property
+    def runs(self) -> tuple[RunEntry, ...]:
+        """Oldest first."""
+        return self._read[0]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The files that are damaged, a sentence each."""
+        return self._read[1]
+
+    def sql(self, statement: str) -> Table:
+        """The result of one SELECT over the tables `rows` and `runs`. Raises StoreError."""
+        return query(statement, self._files, ROW_TYPES, self._tables)
+
+    def arrays(self, statement: str) -> Arrays:
+        """The same as an array for each column, for results of many rows. A NULL is masked."""
+        return query_arrays(statement, self._files, ROW_TYPES, self._tables)
+
+    def frame(self, statement: str = "SELECT * FROM rows ORDER BY started") -> Any:
+        """The result as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
+        table = self.sql(statement)
+        content = {name: [row[index] for row in table.rows] for index, name in enumerate(table.columns)}
+        for library in ("pandas", "polars"):
+            if find_spec(library) is not None:
+                return import_module(library).DataFrame(content)
+        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+
+    @property
+    def _files(self) -> list[Path]:
+        return [self._rows_file(entry.run_id) for entry in self.runs]
+
+    @property
+    def _tables(self) -> dict[str, Content]:
+        return {"runs": (RUN_TYPES, [entry.model_dump(include=set(RUN_TYPES)) for entry in self.runs])}
+
+    def _rows_file(self, identity: str) -> Path:
+        return self.root / "rows" / f"{identity}.parquet"
+
+    def _entry_file(self, identity: str) -> Path:
+        return self.root / "runs" / f"{identity}.json"
+
+    def _is_intact(self, entry: RunEntry) -> bool:
+        file = self._rows_file(entry.run_id)
+        return read_cached(file, lambda path: hashlib.sha256(path.read_bytes()).hexdigest()) == entry.rows_sha256
+
+    def _read_entry(self, file: Path) -> RunEntry | None:
+        entry = read_cached(file, lambda path: RunEntry.model_validate_json(path.read_bytes()))
+        return entry if entry is not None and entry.run_id == file.stem else None
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The folder, while no other process adds to it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,69 @@
+"""Changes and events in words: plain lines, safe in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rnnbench.history.changes import Change
+from rnnbench.history.events import Event
+from rnnbench.history.measures import MEASURES
+from rnnbench.results import visible
+
+NAMED = 5
+"""Trials that are named of those that moved together."""
+LEGEND = (
+    "A size is new over old level, with its 95 % interval; the course of the machine's anchors (the baseline's trials) "
+    "is divided out of times.",
+    "environment: the machine moved, or nothing of the program changed. No alarm.",
+)
+
+
+def change_lines(changes: Sequence[Change]) -> Iterator[str]:
+    """Backends first, then trials that no change of their backend has, then what the environment did."""
+    alarms = [change for change in changes if change.cause == "program"]
+    backends = [change for change in alarms if change.level == "backend"]
+    for title, some in (
+        ("Backends", backends),
+        ("Trials", [c for c in alarms if c.level == "trial" and not _in_backend(c, backends)]),
+        ("Environment", [c for c in changes if c.cause == "environment"]),
+    ):
+        if some:
+            yield title
+            for change in some:
+                yield from _change(change)
+    if changes:
+        yield from LEGEND
+    else:
+        yield "No level changed."
+
+
+def event_lines(events: Sequence[Event]) -> Iterator[str]:
+    """One line for each event, oldest first."""
+    if events:
+        yield "Events"
+    for event in events:
+        yield visible(f"  {event.night[:10]}  {event.subject} {event.sentence}{_versions(event.versions, event.fact)}")
+
+
+def _in_backend(change: Change, backends: Sequence[Change]) -> bool:
+    return any(change.subject in of.together and change.measure == of.measure for of in backends)
+
+
+def _change(change: Change) -> Iterator[str]:
+    title = MEASURES[change.measure].title
+    subject = "the machine" if change.level == "machine" else change.subject
+    low, high = (f"{bound - 1:+.1%}" for bound in change.interval)
+    yield visible(
+        f"  {change.night[:10]}  {subject}: {title} {change.ratio - 1:+.1%} ({low} to {high}), "
+        f"from {change.run} on{_versions(change.versions)} [machine {change.machine}]"
+    )
+    if change.reason:
+        yield visible(f"      environment: {change.reason}")
+    elif change.together:
+        more = f" and {len(change.together) - NAMED} more" if len(change.together) > NAMED else ""
+        yield visible(f"      moved together: {', '.join(change.together[:NAMED])}{more}")
+
+
+def _versions(versions: tuple[str, str], fact: str = "") -> str:
+    before, after = versions
+    return "" if fact == "versions" or before == after else f"; {before or 'none'} → {after or 'none'}"

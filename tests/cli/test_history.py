@@ -1,0 +1,30 @@
+"""`rnnbench history`: add, list, sql, changes; a mistake ends in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+
+
+def test_a_run_is_added_once_listed_queried_and_compared(rnnbench, folder):
+    shutil.copytree(REFERENCE, folder / "run")
+    assert "added (96 trials)" in rnnbench("history", "add", "run").stdout
+    assert "already there" in rnnbench("history", "add", "run").stdout
+    assert "20261121T185224Z-lstm_streaming" in rnnbench("history", "list").stdout
+    query = "SELECT outcome, count(*) AS trials FROM rows GROUP BY ALL ORDER BY ALL"
+    lines = rnnbench("history", "sql", query, "--csv").stdout.splitlines()
+    assert lines[0] == "outcome,trials"
+    assert sum(int(line.split(",")[1]) for line in lines[1:]) == 96
+    assert rnnbench("history", "changes").stdout == "No level changed.\n"
+
+
+def test_a_query_that_fails_ends_in_a_sentence(rnnbench):
+    failed = rnnbench("history", "sql", "SELECT * FROM read_text('/etc/passwd')", status=2)
+    assert failed.stderr.startswith("rnnbench: the query failed: Permission Error")
+    assert "Traceback" not in failed.stderr

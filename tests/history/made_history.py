@@ -1,0 +1,62 @@
+"""Histories of runs that no machine made: some trials over some nights, with what each night changes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import fake_records as fake
+
+from rnnbench.history import History
+from rnnbench.results import Record, Timing
+
+MACHINE = {"cpu": "Fake CPU 9000", "cores": 2}
+Night = Callable[[int, Record], Record | None]
+"""What a night makes of a record; None: it is not measured."""
+
+
+def trials() -> list[Record]:
+    """Four anchors, four trials of one backend, and two of another."""
+    anchors = [fake.record("fakebase", "ops", chunk=2**k, baseline=True) for k in range(4)]
+    first = [fake.record("fakemlir", "linalg", chunk=2**k) for k in range(4)]
+    return [*anchors, *first, fake.record("fakelib", "ops"), fake.record("fakelib", "ops", chunk=64)]
+
+
+def slower(record: Record, factor: float) -> Record:
+    """The record with latencies that are so many times as long."""
+    latencies = {
+        path: one.model_copy(
+            update={"median": one.median * factor, "process_medians": tuple(m * factor for m in one.process_medians)}
+        )
+        for path, one in record.timing.latency.items()
+    }
+    return record.model_copy(update={"timing": Timing(**{**dict(record.timing), "latency": latencies})})
+
+
+def of_version(record: Record, version: str) -> Record:
+    """The record of another build: versions and digest are others."""
+    artifact = record.artifact and record.artifact.model_copy(update={"digest": version})
+    return record.model_copy(update={"version": {f"{record.backend}-package": version}, "artifact": artifact})
+
+
+def make(
+    folder: Path,
+    nights: int,
+    night: Night = lambda n, record: record,
+    machine: Callable[[int], dict] = lambda n: MACHINE,
+) -> History:
+    """A history of so many nights, with a scatter of 0.5 %."""
+    chance = random.Random(0)
+    root = folder / "history"
+    for number in range(nights):
+        scattered = [slower(record, 1 + chance.gauss(0, 0.005)) for record in trials()]
+        records = [changed for record in scattered if (changed := night(number, record)) is not None]
+        started = f"2026-{1 + number // 28:02d}-{1 + number % 28:02d}T02:00:00+00:00"
+        run = folder / f"night{number:03d}"
+        run.mkdir(parents=True)
+        info = fake.info(run=run.name, started=started, seed=number, machine=machine(number))
+        (run / "run.json").write_text(info.model_dump_json())
+        (run / "records.jsonl").write_text("".join(record.model_dump_json() + "\n" for record in records))
+        History(root).add(run)
+    return History(root)

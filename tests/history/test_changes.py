@@ -1,0 +1,114 @@
+"""What changed is told with its night, versions and size; the machine is not taken for the compiler."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import made_history as made
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import Change, History, change_lines, find_changes
+from rnnbench.results import Finding, FindingKind, Record
+
+NIGHTS, STEP = 16, 8
+
+
+def new_version(n: int, record: Record, backend: str = "fakemlir") -> Record:
+    return made.of_version(record, "2.0") if record.backend == backend and n >= STEP else record
+
+
+def bound(history: History) -> list[Change]:
+    return [change for change in find_changes(history) if change.measure == "bound"]
+
+
+@pytest.fixture(scope="module")
+def slow_backend(tmp_path_factory: pytest.TempPathFactory) -> History:
+    def night(n: int, record: Record) -> Record | None:
+        if n in (4, 12):
+            return None if record.params.chunk == 1 else record
+        return made.slower(new_version(n, record), 1.05 if record.backend == "fakemlir" and n >= STEP else 1)
+
+    return made.make(tmp_path_factory.mktemp("slow"), NIGHTS, night)
+
+
+def test_a_backend_is_told_first_with_night_versions_size_and_trials(slow_backend: History) -> None:
+    change, *trials = bound(slow_backend)
+    assert (change.level, change.subject, change.cause) == ("backend", "fakemlir", "program")
+    assert change.run == f"night{STEP:03d}"
+    assert change.last_run == f"night{STEP - 1:03d}"
+    assert change.versions == ("fakemlir-package 1.2.3", "fakemlir-package 2.0")
+    assert change.interval[0] < 1.05 < change.interval[1]
+    assert len(change.together) == len(trials) == 4
+    assert {trial.level for trial in trials} == {"trial"}
+    with pytest.raises(FrozenInstanceError):
+        change.run = ""  # type: ignore[misc]
+
+
+def test_the_words_name_a_backend_once_with_what_moved_together(slow_backend: History) -> None:
+    lines = list(change_lines(bound(slow_backend)))
+    assert lines[0] == "Backends"
+    assert "fakemlir: bound latency +5." in lines[1]
+    assert "fakemlir-package 1.2.3 → fakemlir-package 2.0" in lines[1]
+    assert lines[2].startswith("      moved together: ")
+    assert "Trials" not in lines
+
+
+def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        return made.slower(made.of_version(record, str(n)) if not record.baseline else record, 1.08 if n >= STEP else 1)
+
+    (change,) = bound(made.make(tmp_path, NIGHTS, night))
+    assert (change.level, change.cause) == ("machine", "environment")
+    assert change.interval[0] < 1.08 < change.interval[1]
+
+
+def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        return made.slower(new_version(n, record, "fakebase"), 1.1 if record.baseline and n >= STEP else 1)
+
+    assert bound(made.make(tmp_path, NIGHTS, night)) == []
+
+
+def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        return made.slower(record, 1.1 if record.backend == "fakelib" and n >= STEP else 1)
+
+    changes = bound(made.make(tmp_path, NIGHTS, night))
+    assert [(change.subject.split("/")[1], change.cause) for change in changes] == [("fakelib:ops", "environment")] * 2
+    assert "the same program with the same versions" in changes[0].reason
+
+
+def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
+    machines = [made.MACHINE, {**made.MACHINE, "cpu": "Fake CPU 1"}]
+    history = made.make(
+        tmp_path, NIGHTS, lambda n, record: made.slower(record, 1 + n % 2), machine=lambda n: machines[n % 2]
+    )
+    assert bound(history) == []
+
+
+def test_trials_that_come_and_go_do_not_move_their_backend(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record | None:
+        return None if record.backend == "fakemlir" and (record.params.chunk > 2) == (n < STEP) else record
+
+    assert bound(made.make(tmp_path, NIGHTS, night)) == []
+
+
+def test_what_is_not_believed_is_in_no_series(tmp_path: Path) -> None:
+    finding = Finding(kind=FindingKind.TIME, detail="too fast", disbelieved=True)
+
+    def night(n: int, record: Record) -> Record:
+        if record.backend != "fakelib" or n < STEP:
+            return record
+        return made.slower(made.of_version(record, "2.0"), 0.1).model_copy(update={"findings": (finding,)})
+
+    assert bound(made.make(tmp_path, NIGHTS, night)) == []
+
+
+def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:
+    history = made.make(tmp_path, 12, lambda n, record: None if record.baseline else made.slower(record, 1 + (n > 5)))
+    assert {change.level for change in bound(history)} <= {"backend", "trial"}
+    (history.root / "settings.yaml").write_text("anchors: [fakelib:ops]\n")
+    assert {change.level for change in find_changes(history) if change.measure == "bound"} <= {"machine"}

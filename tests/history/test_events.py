@@ -1,0 +1,82 @@
+"""What is no number is told in plain words: outcomes, checks, support, forms, versions, what is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake_records as fake
+import made_history as made
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import event_lines, find_events
+from rnnbench.results import Finding, FindingKind, Record
+
+
+def told(tmp_path: Path, before: Record, after: Record | None) -> list[str]:
+    def night(n: int, record: Record) -> Record | None:
+        if record.backend != "fakelib" or record.params.chunk != 16:
+            return record
+        changed = before if n == 0 else after
+        return changed and changed.model_copy(update={"trial": record.trial})
+
+    return [event.sentence for event in find_events(made.make(tmp_path, 2, night))]
+
+
+OK = fake.record()
+FINDING = Finding(kind=FindingKind.TIME, detail="a call took no time", disbelieved=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (OK, fake.record(outcome="nonconforming"), "no longer conforms"),
+        (fake.record(outcome="nonconforming"), OK, "conforms again"),
+        (fake.record(outcome="unsupported"), OK, "is supported now"),
+        (
+            OK,
+            fake.record(outcome="unsupported"),
+            "is no longer supported: fakelib has no operator that keeps its own state",
+        ),
+        (
+            OK,
+            fake.record(outcome="crashed"),
+            "ends as crashed (it was ok): the worker died of signal 11 (SIGSEGV)",
+        ),
+        (OK, fake.record(lowered="unrolled 16"), "became unrolled 16 (it was looped 1)"),
+        (
+            OK,
+            OK.model_copy(update={"support": OK.support.model_copy(update={"level": "emulated"})}),
+            "has emulated support (it was native)",
+        ),
+        (
+            OK,
+            OK.model_copy(update={"findings": (FINDING,)}),
+            "has figures that are not believed: a call took no time",
+        ),
+        (OK, None, "is no longer measured"),
+    ],
+)
+def test_a_trial_that_changes_is_told(tmp_path: Path, before: Record, after: Record | None, sentence: str) -> None:
+    assert told(tmp_path, before, after) == [sentence]
+
+
+def test_what_stays_is_no_event(tmp_path: Path) -> None:
+    assert told(tmp_path, OK, OK) == []
+
+
+def test_other_versions_are_told_once_for_a_backend(tmp_path: Path) -> None:
+    history = made.make(tmp_path, 2, lambda n, r: made.of_version(r, "2.0") if n and r.backend == "fakemlir" else r)
+    assert list(event_lines(find_events(history))) == [
+        "Events",
+        "  2026-01-02  fakemlir changed its versions: fakemlir-package 1.2.3 → fakemlir-package 2.0",
+    ]
+
+
+def test_text_of_records_is_safe_in_a_terminal(tmp_path: Path) -> None:
+    crashed = fake.record(outcome="crashed").model_copy(update={"reason": "\x1b[2Jgone"})
+    lines = [*told(tmp_path, OK, crashed)]
+    assert lines
+    history = made.make(tmp_path / "again", 2, lambda n, r: crashed.model_copy(update={"trial": r.trial}) if n else r)
+    assert not any("\x1b" in line for line in event_lines(find_events(history)))

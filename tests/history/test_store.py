@@ -1,0 +1,155 @@
+"""Runs are added once, whatever happens to them and to the files, and SQL reads the history and nothing else."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from pathlib import Path
+
+import fake_records as fake
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import History
+from rnnbench.results import StoreError, append_record, read_run
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return fake.write_run(tmp_path / "run", list(fake.whole_run())[:5])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+def test_a_run_of_an_older_schema_is_added_with_typed_columns(root: Path) -> None:
+    assert json.loads((REFERENCE / "run.json").read_text())["schema"] == 1
+    addition = History(root).add(REFERENCE)
+    assert (addition.what, addition.warnings) == ("added", ())
+    rows = read_run(REFERENCE).rows()
+    history = History(root)
+    assert history.sql("SELECT trial, outcome, bound_median_s, chunk, baseline FROM rows ORDER BY trial").rows == tuple(
+        sorted(tuple(row[name] for name in ("trial", "outcome", "bound_median_s", "chunk", "baseline")) for row in rows)
+    )
+    types = dict(row[:2] for row in history.sql("DESCRIBE rows").rows)
+    assert types["bound_median_s"] == "DOUBLE"
+    assert types["chunk"] == "BIGINT"
+    assert types["baseline"] == "BOOLEAN"
+    assert types["started"] == "TIMESTAMP"
+    assert types["bound_process_medians"] == "DOUBLE[]"
+
+
+def test_process_medians_are_kept(root: Path, run: Path) -> None:
+    History(root).add(run)
+    record = read_run(run).records[0]
+    kept = History(root).sql(f"SELECT bound_process_medians FROM rows WHERE trial = '{record.trial}'").rows
+    assert kept == ((list(record.timing.latency["bound"].process_medians),),)
+
+
+def test_the_table_of_runs_says_what_rows_have_in_common(root: Path, run: Path) -> None:
+    History(root).add(run)
+    read = read_run(run).info
+    ((name, started, versions, trials),) = History(root).sql("SELECT run, started, versions, trials FROM runs").rows
+    assert (name, started.isoformat() + "Z", json.loads(versions), trials) == (read.run, read.started, read.versions, 5)
+
+
+def test_nothing_is_added_twice_under_another_folder(root: Path, run: Path, tmp_path: Path) -> None:
+    History(root).add(run)
+    shutil.copytree(run, tmp_path / "renamed")
+    assert History(root).add(tmp_path / "renamed").what == "already there"
+    assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
+
+
+def test_a_resumed_run_replaces_itself_and_an_older_copy_does_not(root: Path, run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "before")
+    History(root).add(run)
+    append_record(run, fake.record(chunk=99))
+    assert History(root).add(run).what == "updated"
+    assert History(root).add(tmp_path / "before").what == "already there"
+    assert History(root).sql("SELECT count(*), count(DISTINCT run_id) FROM rows").rows == ((6, 1),)
+
+
+def _add(root: Path, run: Path) -> None:
+    History(root).add(run)
+
+
+def test_processes_that_add_at_once_add_once(root: Path, run: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    adders = [context.Process(target=_add, args=(root, run)) for _ in range(3)]
+    for adder in adders:
+        adder.start()
+    for adder in adders:
+        adder.join()
+    assert [adder.exitcode for adder in adders] == [0, 0, 0]
+    assert History(root).warnings == ()
+    assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
+
+
+def test_a_damaged_line_is_named_and_skipped(root: Path, run: Path) -> None:
+    file = run / "records.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([lines[0], b'{"schema": 2, "tri\n', *lines[2:]]))
+    addition = History(root).add(run)
+    assert any("records.jsonl:2" in warning and "left out" in warning for warning in addition.warnings)
+    assert addition.entry.trials == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", None])
+@pytest.mark.parametrize("name", ["rows", "runs"])
+def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, content: bytes | None) -> None:
+    History(root).add(run)
+    (file,) = (root / name).iterdir()
+    file.write_bytes(content if content is not None else file.read_bytes()[:-7])
+    history = History(root)
+    assert history.sql("SELECT count(*) FROM rows").rows == ((0,),)
+    assert str(file) in history.warnings[0]
+    assert History(root).add(run).what != "already there"
+    assert History(root).warnings == ()
+    assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY rows TO '{file}'",
+        "EXPLAIN ANALYZE COPY rows TO '{file}'",
+        "CREATE TABLE mine AS SELECT 1",
+        "SET threads = 4",
+        "ATTACH '{file}' AS other",
+        "INSTALL httpfs",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "SELECT 1; SELECT 2",
+        "SELEC",
+        "",
+        "SELECT no_such_column FROM rows",
+    ],
+)
+def test_sql_reads_the_history_and_nothing_else(root: Path, run: Path, tmp_path: Path, statement: str) -> None:
+    History(root).add(run)
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    before = {file: file.read_bytes() for file in root.rglob("*") if file.is_file()}
+    (parquet,) = (root / "rows").iterdir()
+    for file in (tmp_path / "written", parquet):
+        with pytest.raises(StoreError, match=r"query failed|answers one SELECT"):
+            History(root).sql(statement.format(file=file, secret=secret, folder=tmp_path))
+        assert not (tmp_path / "written").exists()
+    assert {file: file.read_bytes() for file in root.rglob("*") if file.is_file()} == before
+
+
+def test_a_history_without_runs_has_empty_tables(root: Path) -> None:
+    assert History(root).sql("SELECT (SELECT count(*) FROM rows), (SELECT count(*) FROM runs)").rows == ((0, 0),)
+
+
+def test_rows_are_a_data_frame(root: Path, run: Path) -> None:
+    pytest.importorskip("pandas")
+    History(root).add(run)
+    frame = History(root).frame()
+    assert list(frame["trial"]) == [record.trial for record in read_run(run).records]
