@@ -10,13 +10,16 @@ from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
 from honest_variants import VARIANTS
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models
 from verdicts import failures
 
 from rnnbench.cases import Strategy
 from rnnbench.rnn import Arithmetic
+
+MODELS = 12 if settings.default.derandomize else settings.default.max_examples
+"""Models of each arithmetic and dtype: a few in every test run, and 125 each, 3,000 in all, with the profile `explore`."""
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -29,6 +32,7 @@ from rnnbench.rnn import Arithmetic
     seed=st.integers(0, 2**31),
     state=st.sampled_from(["none", "stitched"]),
 )
+@settings(max_examples=MODELS)
 def test_honest_adapters_are_not_accused(
     arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path, monkeypatch
 ) -> None:

@@ -20,3 +20,10 @@ def test_trials_with_other_chunks_and_states_use_the_same_files_rightly(tmp_path
             trial = replace(make_trial(state=state, chunk=chunk), batch=batch)
             found = {name: result.detail for name, result in verdicts(trial, HonestSession, tmp_path).items()}
             assert found == {"saturation": "", "denormals": "", "magnitudes": ""}
+
+
+def test_trials_of_other_lengths_use_the_same_files_rightly(tmp_path, monkeypatch):
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    for steps in (1, 2, 5, 8):
+        trial = replace(make_trial(chunk=1), steps=steps)
+        assert {result.detail for result in verdicts(trial, HonestSession, tmp_path).values()} == {""}

@@ -55,7 +55,7 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         x = np.broadcast_to(
             _driving(reference, preactivation), (steps, reference.trial.batch, reference.trial.model.input)
         )
-        expected = reference.run(f"pinned at {gate} for {steps}, {reference.is_stream}", x, state)
+        expected = reference.run(x, state)
         session = open_session()
         if state is not None:
             session.set_state(state)
@@ -91,7 +91,7 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     x = np.resize(reference.x, (steps, *reference.x.shape[1:]))
     scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
     for call, part in enumerate(np.split(scaled, calls)):
-        expected = reference.run(f"call {call} of {calls} of {steps} steps from {TINY:g} to {HUGE:g}", part)
+        expected = reference.run(part)
         where = f"of call {call} of inputs from {TINY:g} to {HUGE:g}"
         compare_with_run(errors, where, fed_chunks(open_session(), part, reference), expected)
     if reference.is_stream:
@@ -107,7 +107,7 @@ def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference:
             for name, array in reference.start.items()
         }
         x = reference.x[: reference.trial.strategy.chunk]
-        expected = reference.run(f"{len(x)} steps from a state of {scales}", x, state)
+        expected = reference.run(x, state)
         session = open_session()
         session.set_state(state)
         if scales[0] > 1:  # Smaller ones may be flushed to zero.

@@ -148,15 +148,13 @@ class ReferenceTrajectories:
     def scaled(self, scale: float) -> ReferenceRun:
         """The run over the stream's inputs times `scale`; with state `none`, over one call of them."""
         steps = self.trial.steps if self.is_stream else self.trial.strategy.chunk
-        return self.run(
-            f"scaled by {scale:g}", rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype)
-        )
+        return self.run(rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype))
 
-    def run(self, name: str, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:
+    def run(self, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:
         """The run over x [steps, batch, input] from `state` (zeros where None).
 
-        It is kept in a file under `name`, which must identify x and the state. Where rows have lengths, they are those
-        of the ring's first chunk, and x must be as long as this chunk.
+        It is kept in a file that is named by the values of x, state and lengths, which trials of one model share. Where
+        rows have lengths, they are those of the ring's first chunk, and x must be as long as this chunk.
         """
 
         def compute() -> dict[str, np.ndarray]:
@@ -166,7 +164,8 @@ class ReferenceTrajectories:
             expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
             return {"y": exact.y, "rounding": expected.over(len(x))}
 
-        key = {**self.stream_key, "steps": len(x), "name": name}
+        inputs = {"x": x, **(state or {}), **({} if self.lengths is None else {"lengths": self.lengths[0]})}
+        key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs)}
         arrays = self._stored("run", key, compute)
         return ReferenceRun(x, arrays["y"], arrays["rounding"])
 
@@ -303,3 +302,11 @@ class ReferenceTrajectories:
             return compute()
         finally:
             self.seconds += time.perf_counter() - start
+
+
+def _digest(arrays: Arrays) -> str:
+    """Digest of names and values: two backends save different bits of one state."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()[:16]
