@@ -19,7 +19,7 @@ from rnnbench.cases import Strategy
 from rnnbench.rnn import Arithmetic
 
 MODELS = 12 if settings.default.derandomize else settings.default.max_examples
-"""Models of each arithmetic and dtype: a few in every test run, and 125 each, 3,000 in all, with the profile `explore`."""
+"""Models of each arithmetic and dtype: a few in every test run; 125, so 3,000 in all, with the profile `explore`."""
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -64,6 +64,7 @@ def worker_with(trial, session, folder):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("program")
     program.files = ProgramFiles((file,))
+    worker._programs._store.note(trial.digest, [file.name])
     worker._programs._loaded[trial.id] = program
     return worker
 
