@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -190,12 +190,18 @@ class TrialWorker:
     def check(self, command: commands.RunChecks) -> CheckResults:
         trial, reference = command.trial, self._reference(command.trial)
         program = self._program(trial)
+        seen: list[float] = []
+
+        def results() -> Iterator[tuple[str, CheckResult]]:
+            if reference.is_stream and trial.strategy.chunk > 1:
+                # Before any check: the first ragged call builds.
+                seen.append(self._programs.time_tail(trial, {"x": reference.x[:1]}))
+            yield from run_checks(program, reference)
+
         with self._programs.watched(trial, CHECKING):
-            has_rests = reference.is_stream and trial.strategy.chunk > 1
-            seen = self._programs.time_tail(trial, {"x": reference.x[:1]}) if has_rests else None
-            results = dict(self._watch.explained(trial.id, run_checks(program, reference)))
-        tail_build_s = self._programs.tail_build_s(trial, seen)
-        return CheckResults(results, tail_build_s, reference.seconds, _worker_state())
+            explained = dict(self._watch.explained(trial.id, results()))
+        tail_build_s = self._programs.tail_build_s(trial, seen[0] if seen else None)
+        return CheckResults(explained, tail_build_s, reference.seconds, _worker_state())
 
     def compare(self, command: commands.Compare) -> commands.ComparedBlocks:
         trials = (command.first, command.second)
