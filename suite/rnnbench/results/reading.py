@@ -71,7 +71,7 @@ class Reader:
             return ()
         return (
             f"{self.file}: fields that rnnbench {__version__} does not know were ignored: "
-            f"{', '.join(sorted(self.unknown))}; a newer rnnbench wrote the file",
+            f"{', '.join(map(visible, sorted(self.unknown)))}; a newer rnnbench wrote the file",
         )
 
     def _validated(self, model: type[M], content: Content) -> M:
