@@ -36,7 +36,8 @@ def test_every_damaged_file_of_an_artifact_is_seen_and_all_of_it_removed(default
         for name, damage in DAMAGES.items():
             damage(file)
             assert ProgramStore(tmp_path).mend("trial") == (str(file.relative_to(store.programs)),), name
-            assert not store.programs.exists() or not any(store.programs.iterdir()), name
+            # TensorFlow's saved models have a folder without files, which may stay.
+            assert not any(path.is_file() for path in store.programs.rglob("*")), name
             for path, content in whole.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
