@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run, fed_chunks
+from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import Errors, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -86,7 +89,7 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     errors, chunk = Errors(), reference.trial.strategy.chunk
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(MAGNITUDES) // chunk))
     steps = max(len(MAGNITUDES), chunk) if reference.is_stream else calls * chunk
-    scales = np.array(MAGNITUDES)[np.linspace(0, len(MAGNITUDES) - 1, steps).round().astype(int)]
+    scales = np.concatenate(list(_rising(calls, steps // calls, reference)))
     # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
     x = np.resize(reference.x, (steps, *reference.x.shape[1:]))
     scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
@@ -97,6 +100,16 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     if reference.is_stream:
         _compare_scaled_states(errors, open_session, reference)
     return errors.verdict()
+
+
+def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterator[np.ndarray]:
+    """The scale of each step of each call [length].
+
+    Scales rise over the steps whose rounding is measured, and then stay: a later step may not be coarser than these.
+    """
+    measured = steps_measured(reference.trial.model, reference.weights, length)
+    for indices in np.linspace(0, len(MAGNITUDES) - 1, calls * measured).round().astype(int).reshape(calls, measured):
+        yield np.array(MAGNITUDES)[np.pad(indices, (0, length - measured), mode="edge")]
 
 
 def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
