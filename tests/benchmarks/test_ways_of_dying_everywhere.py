@@ -35,17 +35,17 @@ def test_there_are_sixty_ways_or_more():
     assert len(WAYS) >= 60
 
 
-@pytest.mark.parametrize("timed", [True, False], ids=["run", "check"])
-@pytest.mark.parametrize("stage", ["support", *CHECKED, *SHARED])
-def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, timed, tmp_path):
-    if (SELECTED and stage not in SELECTED) or (stage in SHARED and not timed):
-        pytest.skip("not selected, or no stage of a check")
+STAGES = [(stage, "run") for stage in ("support", *CHECKED, *SHARED)]
+STAGES += [(stage, "check") for stage in ("support", *CHECKED)]
+
+
+@pytest.mark.parametrize(("stage", "command"), [one for one in STAGES if not SELECTED or one[0] in SELECTED])
+def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, command, tmp_path):
     dying, mistakes, began = deaths(stage), [], time.monotonic()
     for first in range(0, len(dying), TOGETHER):
         together = dying[first : first + TOGETHER]
-        wrong = die_together(together, tmp_path / str(first), timed=timed).mistakes(together)
+        wrong = die_together(together, tmp_path / str(first), timed=command == "run").mistakes(together)
         print("".join(f"\n  {line}" for line in wrong), end="", flush=True)
         mistakes += wrong
-    how = "run" if timed else "check"
-    print(f"\n{how}, {stage}: {len(dying)} ways, {len(mistakes)} mistakes, {time.monotonic() - began:.0f} s")
+    print(f"\n{command}, {stage}: {len(dying)} ways, {len(mistakes)} mistakes, {time.monotonic() - began:.0f} s")
     assert not mistakes

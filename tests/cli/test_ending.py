@@ -121,7 +121,10 @@ ending._say = slow
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A folder on a disk of 3 MiB."""
+    """A folder on a disk of 3 MiB.
+
+    Only root may mount one. Elsewhere `pipeline/test_record_on_disk.py` still tries a write that finds the disk full.
+    """
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]

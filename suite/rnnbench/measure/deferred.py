@@ -206,10 +206,14 @@ def _between_calls(block: BlockSurroundings) -> float:
     return block.process_cpu - (IDLE_FACTOR * block.timed + IDLE_CALL_S * block.calls + IDLE_S)
 
 
-def _mostly(blocks: Sequence[BlockSurroundings], excess: Callable[[BlockSurroundings], float]) -> bool:
-    """Whether it is above 0 in three quarters of the blocks."""
-    ordered = sorted(map(excess, blocks))
+def in_most_blocks(excess: Iterable[float]) -> bool:
+    """Whether the blocks' figures are above 0 in three quarters of them: a busy machine delays one or another."""
+    ordered = sorted(excess)
     return bool(ordered) and ordered[len(ordered) // QUARTER] > 0
+
+
+def _mostly(blocks: Sequence[BlockSurroundings], excess: Callable[[BlockSurroundings], float]) -> bool:
+    return in_most_blocks(map(excess, blocks))
 
 
 def _typical(seconds: Iterable[float]) -> str:

@@ -15,7 +15,7 @@ from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import group_by_workload
 from rnnbench.plan import RunPlan, begin_run, end_run
-from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, read_run, write_info
+from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
@@ -109,8 +109,8 @@ def _check_pairs(
 
 def _without_disbelieved(judged: JudgedTrial) -> JudgedTrial:
     """No verdict rests on figures that are not believed."""
-    findings = (finding for side in judged.sides for finding in side.findings)
-    return replace(judged, judgements={}) if any(finding.disbelieved for finding in findings) else judged
+    believed = not any(not_believed(side.findings) for side in judged.sides)
+    return judged if believed else replace(judged, judgements={})
 
 
 def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:

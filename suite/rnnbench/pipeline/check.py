@@ -29,8 +29,7 @@ def check_trials(plan: RunPlan, observer: Observer, jobs: int, shrinks: bool = T
     """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
 
     A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
-    of each target and check did, at most MOST_SHRUNK; none
-    without `shrinks`.
+    of each target and check did, at most MOST_SHRUNK; none without `shrinks`.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)

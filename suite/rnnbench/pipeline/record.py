@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from rnnbench import __version__
+from rnnbench.backends import Support
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
 from rnnbench.disk import reports_disk_error
@@ -86,7 +87,6 @@ def record_of(
     outcome = "ok" if failure is None else failure.outcome
     floor = _floor(sampled, measured, timing.latency.get("bound"))
     entries = expected_failures_of(trial, examined.probe.versions, expected_failures)
-    support = examined.support
     return Record(
         trial=trial.id,
         case=trial.case,
@@ -96,7 +96,7 @@ def record_of(
         version=dict(examined.probe.versions),
         rnnbench=__version__,
         params=Params.model_validate(trial.params),
-        support=SupportResult(level=support.level, reason=support.reason, upstream=support.upstream),
+        support=_support(examined.support),
         outcome=outcome,
         stage="" if failure is None else failure.stage,
         reason="" if failure is None else failure.reason,
@@ -109,9 +109,13 @@ def record_of(
         metrics=_metrics(sampled),
         floor=floor,
         artifact=checked.artifact,
-        findings=tuple(dict.fromkeys((*sampled.findings, *measured.findings, *below_floor(floor)))),
+        findings=tuple(dict.fromkeys([*sampled.findings, *measured.findings, *below_floor(floor)])),
         environment=_environment(sampled, measured),
     )
+
+
+def _support(support: Support) -> SupportResult:
+    return SupportResult(level=support.level, reason=support.reason, upstream=support.upstream)
 
 
 def _timing(sampled: Sampled, measured: Sampled) -> Timing:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         compare_runs,
     )
     from rnnbench.results.damage import sound
-    from rnnbench.results.finding import Finding, FindingKind
+    from rnnbench.results.finding import Finding, FindingKind, not_believed
     from rnnbench.results.fits import (
         LEAST_POINTS,
         TELLING_POINTS,
@@ -108,6 +108,7 @@ _NAMES = {
     "finding": (
         "Finding",
         "FindingKind",
+        "not_believed",
     ),
     "fits": (
         "CallCost",
@@ -306,6 +307,7 @@ __all__ = [
     "is_lowered_form",
     "judge_pairs",
     "machine_identity",
+    "not_believed",
     "pair_ratio",
     "parse_lowered",
     "rank",

@@ -146,12 +146,7 @@ def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_mac
         only_base=tuple(trial for trial in olds if trial not in news),
         only_new=tuple(trial for trial in news if trial not in olds),
         shared=len(common) - len(compared),
-        not_believed=tuple(
-            NotBelieved(record.trial, run.name, reason)
-            for pair in pairs
-            for run, record in zip((base, new), pair, strict=True)
-            if (reason := _not_believed(run, record))
-        ),
+        not_believed=tuple(_all_not_believed(base, new, pairs)),
         two_machines=two_machines,
     )
 
@@ -190,6 +185,13 @@ def _not_believed(run: Run, record: Record) -> str:
     """Why the figures of a record are not believed; empty where they are."""
     measured = run.measured(record)
     return record.not_believed or (measured.not_believed if measured else "")
+
+
+def _all_not_believed(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[NotBelieved]:
+    for pair in pairs:
+        for run, record in zip((base, new), pair, strict=True):
+            if reason := _not_believed(run, record):
+                yield NotBelieved(record.trial, run.name, reason)
 
 
 def _builds(old: Record, new: Record) -> Iterator[BuildChange]:

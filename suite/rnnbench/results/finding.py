@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from rnnbench.outside_text import OutsideText
@@ -27,3 +28,8 @@ class Finding(FrozenModel):
     """What was seen and what was expected, in a sentence."""
     disbelieved: bool = False
     """Whether the trial's figures are not believed because of it. Such a trial is in no ranking."""
+
+
+def not_believed(findings: Iterable[Finding]) -> str:
+    """Why figures with these findings are not believed; empty where they are."""
+    return "; ".join(finding.detail for finding in findings if finding.disbelieved)

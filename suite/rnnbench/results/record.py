@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.finding import Finding
+from rnnbench.results.finding import Finding, not_believed
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
 
@@ -221,7 +221,7 @@ class Record(FrozenModel):
     @property
     def not_believed(self) -> str:
         """Why its figures are not believed; empty where they are."""
-        return "; ".join(finding.detail for finding in self.findings if finding.disbelieved)
+        return not_believed(self.findings)
 
     @property
     def fails_as_expected(self) -> bool:

@@ -11,7 +11,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.measure import Block, exceeds_wait, family_cpu_seconds, impossible_block, outside_wall_clock
+from rnnbench.measure import (
+    Block,
+    exceeds_wait,
+    family_cpu_seconds,
+    impossible_block,
+    in_most_blocks,
+    outside_wall_clock,
+)
 from rnnbench.results import Finding, FindingKind
 
 HIDDEN_SHARE = 1.0
@@ -28,7 +35,6 @@ cannot have more than 1, and the kernel counts some work of its own."""
 BETWEEN_SHARE = 0.1
 """Of the blocks' seconds: CPU time that the stopped worker and its children may use between commands."""
 SLACK_S = 0.05
-QUARTER = 4
 
 
 @dataclass(frozen=True)
@@ -107,12 +113,12 @@ def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
     found = []
     elapsed, waited = sum(b.elapsed for b in blocks), sum(b.times.waited for b in blocks)
     cpu, between = sum(b.times.cpu for b in blocks), sum(b.times.cpu_before for b in blocks)
-    if _mostly([b.hidden(threads) for b in blocks]):
+    if in_most_blocks(b.hidden(threads) for b in blocks):
         found.append(
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them, in which "
             f"it used {cpu:.3g} s of CPU time: work was done outside of them, or its clock is slow"
         )
-    elif _mostly([b.unseen for b in blocks]):
+    elif in_most_blocks(b.unseen for b in blocks):
         found.append(
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them: "
             f"something waited outside of them, or its clock is slow"
@@ -127,9 +133,3 @@ def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
             f"which took {elapsed:.3g} s"
         )
     return found
-
-
-def _mostly(excess: Sequence[float]) -> bool:
-    """Whether it is above 0 in three quarters of the blocks: a busy machine delays one or another."""
-    ordered = sorted(excess)
-    return bool(ordered) and ordered[len(ordered) // QUARTER] > 0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, GrowthStep
-from rnnbench.results import CheckResult, Finding
+from rnnbench.results import CheckResult, Finding, not_believed
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
     Checked,
@@ -49,7 +49,7 @@ class TrialSampling:
     @property
     def not_believed(self) -> str:
         """Why its times are not believed; empty where they are."""
-        return "; ".join(finding.detail for finding in self._findings if finding.disbelieved)
+        return not_believed(self._findings)
 
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
