@@ -79,11 +79,13 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 def changes(screen: bool, last: int | None, root: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
     from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+    from rnnbench.results import StoreError
 
     opened = _open(root)
-    for line in change_lines(find_changes(opened, SCREEN if screen else PUBLISH, last)):
-        click.echo(line)
-    for line in event_lines(find_events(opened)):
+    if not opened.runs:
+        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
+    found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
+    for line in (*change_lines(found), *event_lines(events)):
         click.echo(line)
 
 
