@@ -130,7 +130,24 @@ def test_a_program_that_used_up_all_descriptors_has_harmed_its_process():
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert reply.harmed
-    assert "the checks left a process that can open no file" in reply.reason
+    assert "the checks left a process that cannot be read: OSError" in reply.reason
+
+
+@pytest.mark.parametrize("modules", [("psutil",), tuple(sys.modules)], ids=("one", "all"))
+def test_a_program_that_removed_modules_has_harmed_its_process(modules, monkeypatch):
+    """Also where the suite can still read the process: the next trial's command would fail of it."""
+    watch = ProcessWatch()
+
+    def remove():
+        for name in modules:
+            monkeypatch.delitem(sys.modules, name, raising=False)
+
+    try:
+        reply = watch.around(WatchedWork.SAMPLE, "trial", remove)
+    finally:
+        monkeypatch.undo()
+    assert reply.harmed
+    assert "the sampled calls left a process" in reply.reason
 
 
 def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(capfd):

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TypeVar
 
 from rnnbench.measure import SharedSegments, read_holdings
+from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker.process_settings import (
     OF_IMPORTS,
@@ -48,6 +49,8 @@ and one that starts helpers once is to have room.
 Printed: of a worker's log the suite keeps as much.
 """
 _OURS = frozenset({*sys.stdlib_module_names, "rnnbench", "numpy", "psutil", "pydantic"})
+_NEEDED = ("numpy", "psutil", "rnnbench")
+"""Packages that every worker has imported. They import parts of themselves later, by name."""
 
 
 class WatchedWork(StrEnum):
@@ -108,8 +111,12 @@ class ProcessWatch:
         reply = attempt(work, "run-failed")
         try:
             after = self.read()
-        except OSError as error:
-            return Failed("run-failed", f"{stage} left a process that can open no file: {error}", harmed=True)
+            gone = [name for name in _NEEDED if name not in sys.modules]
+        except Exception as error:  # noqa: BLE001 without descriptors or modules, reading fails in any way
+            what = describe_error(error)
+            return Failed("run-failed", f"{stage} left a process that cannot be read: {what}", harmed=True)
+        if gone:
+            return Failed("run-failed", f"{stage} left a process without its modules {', '.join(gone)}", harmed=True)
         unlike = self._compare_settings(stage, trial, before, after)
         left = self._compare_held(stage, trial, before, after)
         if stage not in SHARED_PROCESS or not (harm := ", ".join((*unlike, *left))):
