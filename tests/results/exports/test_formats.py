@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import fake_records as fake
@@ -34,6 +35,12 @@ def loaded(name: str, run: Any) -> Any:
         raise AssertionError(f"{constant} is no JSON")
 
     return json.loads(exported(name, run), parse_constant=refuse)
+
+
+def test_the_page_has_a_row_for_each_format() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "exports.md").read_text()
+    table = page.partition("| `--format` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(EXPORTS)
 
 
 def test_the_action_s_entries_have_a_name_a_unit_and_a_value_above_zero(run) -> None:

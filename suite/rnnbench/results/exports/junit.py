@@ -1,4 +1,4 @@
-"""JUnit XML: one test for each trial. It fails where `rnnbench run` would exit with a status that is not 0.
+"""JUnit XML: one test for each trial. It does not pass where `rnnbench run` exits with 1 or 3.
 
 A trial that is unsupported or unavailable is skipped, a nonconforming one is a failure, and one that failed to build or
 to run is an error. An expected failure is skipped, and one that passed is a failure, as in `pytest CASE`.
@@ -57,7 +57,8 @@ def _verdict(record: Record) -> tuple[str, str, str] | None:
     if record.passes_unexpectedly:
         passed = [expected.what for expected in record.expected_failures if expected.verdict == "passed"]
         message = f"an expected failure passed: {', '.join(passed)}; remove its entry from expectations.yaml"
-        return "failure", "unexpected-pass", message
+        ended = "" if record.outcome == "ok" else f"; and the trial is {record.outcome}: {record.reason}"
+        return "failure", "unexpected-pass", message + ended
     if record.fails_as_expected:
         reasons = dict.fromkeys(f"{expected.reason} {expected.upstream}" for expected in record.expected_failures)
         return "skipped", "expected-failure", "; ".join(reasons)
