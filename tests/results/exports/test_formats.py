@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from junitparser import JUnitXml
 from made_runs import NEW, OLD, SLOWER, exported, made_records, made_run
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from rnnbench.results import ExpectedFailureResult, Run, StoreError, read_run
 from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
@@ -159,5 +160,12 @@ def test_hostile_text_stays_text(tmp_path, name: str) -> None:
     assert not re.search(rb"[\x00-\x09\x0b-\x1f]", content)
     if name == "junit":
         assert JUnitXml.fromstring(content.decode()).tests == 2
-    elif name != "openmetrics":
+    elif name == "openmetrics":
+        (crash,) = [s for s in _trials(content.decode()) if s.labels["outcome"] == "crashed"]
+        assert crash.labels["run"].startswith('../x"\\ </testcase>\\x00')
+    else:
         json.loads(content)
+
+
+def _trials(text: str) -> Any:
+    return next(family for family in text_string_to_metric_families(text) if family.name == "rnnbench_trial").samples
