@@ -92,9 +92,10 @@ def test_a_file_that_is_half_written_leaves_the_one_before(results: Path, monkey
 def test_a_pipe_is_written_into_and_stays_a_pipe(results: Path) -> None:
     pipe = results / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
-        assert run("latest", "-o", str(pipe), "--results", str(results)).exit_code == 0
-        assert reader.communicate()[0].startswith(b"run,started,")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert run("latest", "-o", str(pipe), "--results", str(results)).exit_code == 0
+    assert os.read(reader, 100).startswith(b"run,started,")
+    os.close(reader)
     assert pipe.is_fifo()
 
 
