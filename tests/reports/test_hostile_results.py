@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from rich.console import Console
 from rnnbench.reports import comparison_markdown, print_comparison, print_conformance, print_summary, write_report
 from rnnbench.reports.escape import Markdown, code, escaped, paragraph
 from rnnbench.reports.markdown import page
-from rnnbench.results import Latency, Record, Run, compare_runs, row, view_runs
-from rnnbench.results.exports import EXPORTS
+from rnnbench.results import Latency, Record, Run, StoreError, compare_runs, sound, view_runs
+from rnnbench.results.exports import EXPORTS, Export
 
 HOSTILE = (
     "[click](https://evil.example)",
@@ -114,11 +115,13 @@ def test_any_record_has_a_page_a_summary_and_rows(of: list[Record]) -> None:
     print_summary(shown, terminal)
     print_conformance(shown, terminal)
     harmless_terminal(terminal.file.getvalue())  # type: ignore[attr-defined]
-    rows = [row(record, shown.info) for record in of]
+    (exported,), _ = sound([shown])
     for export in EXPORTS.values():
-        stream = io.StringIO()
-        export.write(rows, stream)
-        stream.getvalue().encode()
+        if isinstance(export, Export):
+            stream = io.StringIO()
+            with suppress(StoreError):  # Some tools read no file without a figure.
+                export.write(exported, stream)
+            stream.getvalue().encode()
 
 
 @given(st.lists(records(), min_size=1, max_size=3), st.lists(records(), max_size=2))

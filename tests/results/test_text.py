@@ -19,11 +19,11 @@ from rnnbench.results import (
     file_name,
     read_run,
     read_samples,
-    row,
     samples_file,
     visible,
 )
 from rnnbench.results.exports import EXPORTS
+from rnnbench.results.text import identifier
 
 ANY = st.text(st.characters(codec=None), max_size=300)
 
@@ -49,6 +49,14 @@ def test_an_ordinary_name_stays() -> None:
     assert file_name(name) == name
 
 
+@given(ANY, ANY)
+def test_names_are_visible_and_differ_where_texts_do(text: str, other: str) -> None:
+    name = identifier(text, 40)
+    assert visible(name) == name
+    assert 1 <= len(name.encode()) <= 40
+    assert (name == identifier(other, 40)) == (text == other)
+
+
 @given(ANY)
 def test_visible_text_is_one_line_that_can_be_written(text: str) -> None:
     shown = visible(text)
@@ -63,10 +71,10 @@ def test_what_cannot_be_seen_is_an_escape() -> None:
 
 
 @pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@x", "\t=1"])
-def test_no_cell_of_csv_is_a_formula(reason: str) -> None:
+def test_no_cell_of_csv_is_a_formula(reason: str, tmp_path: Path) -> None:
     stream = io.StringIO()
     record = fake.record().model_copy(update={"reason": reason})
-    EXPORTS["csv"].write([row(record, fake.info())], stream)
+    EXPORTS["csv"].write(Run(tmp_path, fake.info(), (record,)), stream)
     (read,) = csv.DictReader(io.StringIO(stream.getvalue()))
     assert read["reason"] == f"'{reason}"
 

@@ -1,51 +1,107 @@
-"""`rnnbench export`: the rows of a run in another format."""
+"""`rnnbench export`: a run in the formats of other tools."""
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from rnnbench.cli.options import RESULTS
 from rnnbench.cli.output import tell
 
+if TYPE_CHECKING:
+    from rnnbench.results import Run
+    from rnnbench.results.exports import BinaryExport, Export
 
-@click.command(short_help="Write a run's rows as CSV or JSON Lines.")
+
+class ExportCommand(click.Command):
+    """A command whose help lists the formats."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from rnnbench.results.exports import EXPORTS
+
+        with formatter.section("Formats"):
+            formatter.write_dl([(export.name, export.description) for export in EXPORTS.values()])
+
+
+@click.command(cls=ExportCommand, short_help="Write a run in the format of another tool.")
 @click.argument("run")
-@click.option(
-    "--format",
-    "name",
-    default="csv",
-    show_default=True,
-    metavar="NAME",
-    help="Format of the rows, for example csv or jsonl.",
-)
+@click.option("--format", "name", default="csv", show_default=True, metavar="NAME", help="One of the formats below.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write. Without it, standard output.",
+    type=click.Path(path_type=Path),
+    help="File to write; for asv, folder. Without it, standard output.",
 )
 @RESULTS
 def export(run: str, name: str, output: Path | None, results: Path) -> None:
-    """Write one row for each trial of RUN: a folder, a name, or 'latest'.
+    """Write RUN, which is a folder, a name, or 'latest', in the format of another tool.
 
-    docs/results.md describes the columns.
+    docs/exports.md says which command reads each format, and what becomes of trials without figures.
     """
-    from rnnbench.results import Store, StoreError
-    from rnnbench.results.exports import EXPORTS
+    from rnnbench.results import Store, StoreError, sound
+    from rnnbench.results.exports import EXPORTS, FolderExport
 
     if name not in EXPORTS:
         raise click.BadParameter(f"'{name}' is not one of {', '.join(EXPORTS)}", param_hint="--format")
+    chosen = EXPORTS[name]
+    if isinstance(chosen, FolderExport) and output is None:
+        raise click.UsageError(f"{name} is a folder of files; name it with -o FOLDER")
     read = Store(results).read(run)
-    for warning in read.warnings:
+    (exported,), impossible = sound([read])
+    for warning in (*read.warnings, *impossible):
         tell(f"warning: {warning}", is_error=True)
-    if output is None:
-        EXPORTS[name].write(read.rows(), sys.stdout)
-        return
     try:
-        with output.open("w", encoding="utf-8", newline="") as stream:
-            EXPORTS[name].write(read.rows(), stream)
+        if isinstance(chosen, FolderExport):
+            assert output is not None
+            chosen.write(exported, output)
+        elif output is None:
+            _print(chosen, exported)
+        else:
+            _write_file(chosen, exported, output)
     except OSError as error:
-        raise StoreError(f"cannot write {output}: {error.strerror or error}; choose another file with -o") from error
+        if output is None:
+            raise
+        raise StoreError(f"cannot write {output}: {error.strerror or error}; choose another place with -o") from error
+
+
+def _print(chosen: Export | BinaryExport, run: Run) -> None:
+    from rnnbench.results.exports import BinaryExport
+
+    stream = sys.stdout.buffer
+    if isinstance(chosen, BinaryExport) and stream.isatty():
+        raise click.UsageError(f"{chosen.name} is not text; write it to a file with -o {run.name}{chosen.ending}")
+    _write(chosen, run, stream)
+
+
+def _write_file(chosen: Export | BinaryExport, run: Run, file: Path) -> None:
+    """The whole file, or what was there before. A device or a pipe is written into."""
+    from rnnbench.disk import write_whole
+    from rnnbench.results import StoreError
+
+    if file.is_dir():
+        raise StoreError(f"{file} is a folder; name a file in it, for example -o {file / run.name}{chosen.ending}")
+    if file.exists() and not file.is_file():
+        with file.open("wb") as stream:
+            _write(chosen, run, stream)
+    elif not file.resolve().parent.is_dir():
+        raise StoreError(f"cannot write {file}: its folder does not exist; make it, or choose another place with -o")
+    else:
+        write_whole(file.resolve(), lambda stream: _write(chosen, run, stream))
+
+
+def _write(chosen: Export | BinaryExport, run: Run, stream: BinaryIO) -> None:
+    from rnnbench.results.exports import BinaryExport
+
+    if isinstance(chosen, BinaryExport):
+        chosen.write(run, stream)
+    else:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        try:
+            chosen.write(run, text)
+        finally:
+            text.detach()
+    stream.flush()

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from rnnbench.measure import PATHS
-from rnnbench.results import COLUMNS, Record, Run, row
+from rnnbench.results import COLUMN_TYPES, FIGURE, Record, Run, row
 
 Cell = str | float | int | bool | list[float] | None
-FIGURE = "DOUBLE"
-TYPES: Mapping[str, str] = {
-    "count": "BIGINT",
-    "steps": "BIGINT",
-    "flag": "BOOLEAN",
-    "text": "VARCHAR",
-    "json": "VARCHAR",
-    "time": "TIMESTAMP",
-}
-"""DuckDB's type of a column by its unit. Every other unit is that of a figure."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +43,7 @@ RUN_ID = "run_id"
 """The run's identity in the history: the key between the tables `rows` and `runs`."""
 ROW_TYPES: Mapping[str, str] = {
     RUN_ID: "VARCHAR",
-    **{
-        column.name: FIGURE if column.name.startswith("metric_") else TYPES.get(column.unit, FIGURE)
-        for column in COLUMNS
-    },
+    **COLUMN_TYPES,
     **{column.name: column.type for column in OWN_COLUMNS},
 }
 """Every column of the table `rows` with DuckDB's type."""

@@ -1,12 +1,7 @@
-"""DuckDB: rows to Parquet, and SQL over Parquet files. The only module that imports DuckDB.
-
-A database is in memory and lives as long as one call.
-"""
+"""SQL over Parquet files, through DuckDB. A database is in memory and lives as long as one call."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.optional import require
-from rnnbench.results import StoreError, visible
+from rnnbench.results import StoreError, TableRows, make_table, open_database, sql_literal, visible
 
-THREADS = 2
-"""Of a query. The tables are small, and a machine that measures needs its other cores."""
-Rows = Sequence[Mapping[str, object]]
-Content = tuple[Mapping[str, str], Rows]
+PURPOSE = "the history"
+Content = tuple[Mapping[str, str], TableRows]
 """The columns of a table with their types, and its rows."""
 Arrays = dict[str, Any]
 """NumPy arrays by column; masked where a value is NULL."""
@@ -31,15 +24,6 @@ class Table:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-
-
-def parquet(types: Mapping[str, str], rows: Rows) -> bytes:
-    """The rows as a Parquet file. A value that its column's type cannot hold is empty."""
-    with tempfile.TemporaryDirectory() as folder, closing(_database()) as database:
-        file = Path(folder) / "rows.parquet"
-        _make_table(database, "written", types, rows)
-        database.execute(f"COPY written TO {_quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
-        return file.read_bytes()
 
 
 def query(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Table:
@@ -63,21 +47,16 @@ def query_arrays(sql: str, files: Sequence[Path], types: Mapping[str, str], tabl
 def _selected(
     sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]
 ) -> Iterator[Any]:
-    duckdb = require("duckdb", "history", "the history")
-    with closing(_database()) as database:
+    duckdb = require("duckdb", "history", PURPOSE)
+    with closing(open_database(PURPOSE)) as database:
         try:
             _make_view(database, files, types)
             for name, (columns, rows) in tables.items():
-                _make_table(database, name, columns, rows)
+                make_table(database, name, columns, rows)
             _lock(database, files)
             yield database.execute(_select(database, sql))
         except duckdb.Error as error:
             raise StoreError(f"the query failed: {visible(' '.join(str(error).split()))}") from error
-
-
-def _database() -> Any:
-    duckdb = require("duckdb", "history", "the history")
-    return duckdb.connect(config={"threads": THREADS, "python_enable_replacements": False})
 
 
 def _lock(database: Any, files: Sequence[Path]) -> None:
@@ -98,31 +77,12 @@ def _select(database: Any, sql: str) -> Any:
 
 
 def _make_view(database: Any, files: Sequence[Path], types: Mapping[str, str]) -> None:
-    _make_table(database, "no_rows", types, ())
+    make_table(database, "no_rows", types, ())
     stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(files)}, union_by_name = true)" if files else ""
     cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in types.items())
     # An older rnnbench may have written a column with another type.
     database.execute(f"CREATE VIEW rows AS SELECT * REPLACE ({cast}) FROM (SELECT * FROM no_rows{stored})")
 
 
-def _make_table(database: Any, name: str, types: Mapping[str, str], rows: Rows) -> None:
-    """A table whose rows come as JSON: DuckDB takes rows one at a time else, which is a thousand times slower."""
-    columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
-    database.execute(f"CREATE TABLE {name} ({columns})")
-    if rows:
-        structure = json.dumps([{column: _json_type(kind) for column, kind in types.items()}])
-        database.execute(
-            f"INSERT INTO {name} SELECT unnest(from_json(?, ?), recursive := true)", [json.dumps(list(rows)), structure]
-        )
-
-
-def _json_type(kind: str) -> object:
-    return [kind.removesuffix("[]")] if kind.endswith("[]") else kind
-
-
 def _list(files: Sequence[Path]) -> str:
-    return "[" + ", ".join(_quoted(str(file.resolve())) for file in files) + "]"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return "[" + ", ".join(sql_literal(str(file.resolve())) for file in files) + "]"

@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 from rnnbench.disk import read_cached, write_bytes, write_text
 from rnnbench.history.columns import ROW_TYPES, rows_of
-from rnnbench.history.database import Arrays, Content, Table, parquet, query, query_arrays
+from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id
 from rnnbench.optional import MissingExtraError
-from rnnbench.results import read_run, sound, unwritable
+from rnnbench.results import parquet, read_run, sound, unwritable
 
 Added = Literal["added", "updated", "already there"]
 
@@ -52,7 +52,7 @@ class History:
         """
         read = read_run(folder)
         (run,), impossible = sound((read,))
-        rows = parquet(ROW_TYPES, rows_of(run, run_id(run)))
+        rows = parquet(ROW_TYPES, rows_of(run, run_id(run)), PURPOSE)
         entry = entry_of(run, hashlib.sha256(rows).hexdigest())
         try:
             with self._held():

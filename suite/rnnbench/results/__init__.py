@@ -3,7 +3,8 @@
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
     journal, samples                     writing a run: `append_record`, `write_info`, `save_samples`
     store, reading, migrations           reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
-    rows, exports                        flat rows with documented columns (`docs/results.md`), CSV and JSON Lines
+    rows, tables                         flat rows with documented columns (`docs/results.md`), and as tables of DuckDB
+    exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
     compare, verdict, identity           two runs: FASTER, SLOWER, SAME, UNDECIDED; what must be equal for that
 
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from rnnbench.results.run_info import Conditions, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run, run_name
+    from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
     from rnnbench.results.text import file_name, spreadsheet, visible
     from rnnbench.results.timing import (
         STEPS_PER_S,
@@ -187,6 +189,15 @@ _NAMES = {
         "read_run",
         "run_name",
     ),
+    "tables": (
+        "COLUMN_TYPES",
+        "FIGURE",
+        "TableRows",
+        "make_table",
+        "open_database",
+        "parquet",
+        "sql_literal",
+    ),
     "text": (
         "file_name",
         "spreadsheet",
@@ -224,9 +235,11 @@ _NAMES = {
 }
 __all__ = [
     "COLUMNS",
+    "COLUMN_TYPES",
     "COMPARED_PATHS",
     "ERROR_RATE",
     "FAILURES",
+    "FIGURE",
     "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
@@ -286,6 +299,7 @@ __all__ = [
     "StoreError",
     "StrategyPair",
     "SupportResult",
+    "TableRows",
     "Timing",
     "Value",
     "Verdict",
@@ -307,8 +321,11 @@ __all__ = [
     "is_lowered_form",
     "judge_pairs",
     "machine_identity",
+    "make_table",
     "not_believed",
+    "open_database",
     "pair_ratio",
+    "parquet",
     "parse_lowered",
     "rank",
     "read_run",
@@ -320,6 +337,7 @@ __all__ = [
     "short_names",
     "sound",
     "spreadsheet",
+    "sql_literal",
     "strategy_pairs",
     "unwritable",
     "view_runs",

@@ -48,6 +48,16 @@ def file_name(text: str) -> str:
     return f"{short or 'unnamed'}-{digest}"
 
 
+def identifier(text: str, longest: int) -> str:
+    """`text` as a name: one visible line of up to `longest` bytes. What had to change gets a digest, to stay unique."""
+    shown = visible(text)
+    if shown == text and text and len(text.encode()) <= longest:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_DIGITS]
+    short = shown.encode()[: longest - DIGEST_DIGITS - 1].decode("utf-8", "ignore")
+    return f"{short or 'unnamed'}-{digest}"
+
+
 def writable(text: str) -> str:
     """`text` with lone surrogates, which UTF-8 cannot hold, as escapes (`\\ud800`)."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,17 +1,18 @@
-"""What an export declares."""
+"""What an export declares. It writes a run to a text file, to a binary file or to a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TextIO
+from pathlib import Path
+from typing import BinaryIO, TextIO
 
-from rnnbench.results.rows import Row
+from rnnbench.results.store import Run
 
 
 @dataclass(frozen=True)
 class Export:
-    """One format to which a run's rows are written."""
+    """A format of text, in UTF-8."""
 
     name: str
     """Value of `--format`."""
@@ -19,5 +20,24 @@ class Export:
     """Ending of such a file, with its dot."""
     description: str
     """A few words for the command's help."""
-    write: Callable[[Sequence[Row], TextIO], None]
-    """Writes the rows, all of which have the columns `rows.COLUMNS`, to a text stream."""
+    write: Callable[[Run, TextIO], None]
+
+
+@dataclass(frozen=True)
+class BinaryExport:
+    """A format of bytes. It is not written to a terminal."""
+
+    name: str
+    ending: str
+    description: str
+    write: Callable[[Run, BinaryIO], None]
+
+
+@dataclass(frozen=True)
+class FolderExport:
+    """A format of several files in one folder."""
+
+    name: str
+    description: str
+    write: Callable[[Run, Path], None]
+    """Raises StoreError where the folder has something else in it, and OSError where it cannot be written."""

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
-from rnnbench.results.exports.export import Export
+from rnnbench.results.exports.export import BinaryExport, Export, FolderExport
 
-_NO_FORMATS = ("export", "formats")
+_NO_FORMATS = ("export", "formats", "measured")
 
 
-def _declared() -> dict[str, Export]:
+def _declared() -> dict[str, Export | BinaryExport | FolderExport]:
     package = __name__.rpartition(".")[0]
     folder = import_module(package).__path__
     names = sorted(module.name for module in iter_modules(folder) if module.name not in _NO_FORMATS)
-    exports: list[Export] = [import_module(f"{package}.{name}").EXPORT for name in names]
-    return {export.name: export for export in exports}
+    exports: list[Export | BinaryExport | FolderExport] = [import_module(f"{package}.{name}").EXPORT for name in names]
+    return {export.name: export for export in sorted(exports, key=lambda export: export.name)}
 
 
-EXPORTS: Mapping[str, Export] = _declared()
+EXPORTS: Mapping[str, Export | BinaryExport | FolderExport] = _declared()
 """By name."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import TextIO
 
 from rnnbench.results.columns import Value
 from rnnbench.results.exports.export import Export
-from rnnbench.results.rows import Row
+from rnnbench.results.store import Run
 
 
-def _write(rows: Sequence[Row], stream: TextIO) -> None:
-    for row in rows:
+def _write(run: Run, stream: TextIO) -> None:
+    for row in run.rows():
         stream.write(json.dumps({name: _finite(value) for name, value in row.items()}, ensure_ascii=False) + "\n")
 
 
@@ -24,4 +23,4 @@ def _finite(value: Value) -> Value:
     return value
 
 
-EXPORT = Export("jsonl", ".jsonl", "one JSON object per line", _write)
+EXPORT = Export("jsonl", ".jsonl", "rows as JSON objects, one a line", _write)

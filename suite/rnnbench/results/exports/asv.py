@@ -1,0 +1,174 @@
+"""A folder for `asv publish`: results in asv's files, and a git repository with an empty commit for each run.
+
+asv draws its series over commits. So each run gets a commit, at the time at which it began, with the run's name as its
+message. A further export into the same folder adds the next run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rnnbench.disk import read_cached, write_text
+from rnnbench.results.exports.export import FolderExport
+from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
+from rnnbench.results.identity import fingerprint
+from rnnbench.results.reading import StoreError
+from rnnbench.results.store import Run
+from rnnbench.results.text import file_name, visible
+
+CONFIG, REPOSITORY, RESULTS, BENCHMARKS = "asv.conf.json", "runs.git", "results", "benchmarks.json"
+BRANCH, ENVIRONMENT = "runs", "rnnbench"
+CONFIG_VERSION, MACHINE_VERSION, RESULT_VERSION, BENCHMARKS_VERSION = 1, 1, 2, 2
+MACHINE = {"cpu": "cpu", "cores": "num_cpu", "memory": "ram", "system": "os"}
+"""asv's names for facts of the machine."""
+COLUMNS = ("result", "params", "version", "started_at")
+"""Columns of a result. asv's `duration`, statistics and samples are not filled: its interval is one of 99 %."""
+NO_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""git's name of a folder without files."""
+SEPARATOR = "\x1f"
+
+
+def _write(run: Run, folder: Path) -> None:
+    time = started(run.info)
+    if time is None:
+        raise StoreError(f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it")
+    if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
+        raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
+    machine = fingerprint(run.info.machine)
+    figures = [(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
+    commit = _commit(folder, run, time)
+    results = folder / RESULTS
+    facts = machine_facts(run)
+    about = {"machine": machine, **{name: str(facts[key]) for key, name in MACHINE.items() if key in facts}}
+    milliseconds = int(time.timestamp() * 1000)
+    _save(results / machine / "machine.json", {**about, "version": MACHINE_VERSION})
+    _save(
+        results / machine / f"{commit[:8]}-{ENVIRONMENT}.json",
+        {
+            "commit_hash": commit,
+            "env_name": ENVIRONMENT,
+            "date": milliseconds,
+            "params": about,
+            "python": "",
+            "requirements": {},
+            "env_vars": {},
+            "result_columns": COLUMNS,
+            "results": {_name(*one): [[one[1].value], [], "1", milliseconds] for one in figures},
+            "durations": {},
+            "version": RESULT_VERSION,
+        },
+    )
+    known = _read(results / BENCHMARKS)
+    added = {_name(*one): _benchmark(*one) for one in figures}
+    _save(results / BENCHMARKS, {**known, **added, "version": BENCHMARKS_VERSION})
+    _save(
+        folder / CONFIG,
+        {
+            "version": CONFIG_VERSION,
+            "project": "rnnbench",
+            "repo": REPOSITORY,
+            "dvcs": "git",
+            "branches": [BRANCH],
+            "results_dir": RESULTS,
+            "html_dir": "html",
+        },
+    )
+
+
+def _name(trial: ExportedTrial, figure: Figure) -> str:
+    """asv groups benchmarks by what stands before the first dot: the case.
+
+    It makes a file of each name, and reports no step of a benchmark whose name had to change for that.
+    """
+    return f"{file_name(re.sub('[/:]', '.', trial.entry.record.trial))}.{figure.name}"
+
+
+def _benchmark(trial: ExportedTrial, figure: Figure) -> dict[str, Any]:
+    name = _name(trial, figure)
+    return {
+        "name": name,
+        "pretty_name": name,
+        "code": figure.meaning,
+        "param_names": [],
+        "params": [],
+        "timeout": 0,
+        "type": "time" if figure.unit == "s" else "memory",
+        "unit": "seconds" if figure.unit == "s" else "bytes",
+        "version": "1",
+    }
+
+
+def _commit(folder: Path, run: Run, time: datetime) -> str:
+    """The commit of the run: the one that it has, or a new one after all others."""
+    repository, name = folder / REPOSITORY, visible(run.info.run)
+    seconds = int(time.timestamp())
+    if not repository.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _git(folder, "init", "--quiet", "--bare", f"--initial-branch={BRANCH}", REPOSITORY)
+        last: list[str] = []
+    else:
+        log = _git(repository, "log", f"--format=%H{SEPARATOR}%at{SEPARATOR}%s", BRANCH).splitlines()
+        commits = [line.split(SEPARATOR) for line in log]
+        for commit, at, subject in commits:
+            if (int(at), subject) == (seconds, name):
+                return commit
+        last = commits[0]
+    if last and int(last[1]) > seconds:
+        raise StoreError(
+            f"{folder} already has the later run {last[2]}, and asv takes runs in the order of time; "
+            f"choose a new folder with -o, and export the oldest run first"
+        )
+    parents = ("-p", last[0]) if last else ()
+    commit = _git(repository, "commit-tree", NO_TREE, *parents, "-m", name, "-m", _versions(run), time=seconds).strip()
+    _git(repository, "update-ref", f"refs/heads/{BRANCH}", commit)
+    return commit
+
+
+def _versions(run: Run) -> str:
+    packages = {package: version for of in run.info.versions.values() for package, version in of.items()}
+    return "\n".join(f"{visible(package)} {visible(version)}" for package, version in sorted(packages.items()))
+
+
+def _git(folder: Path, *arguments: str, time: int = 0) -> str:
+    """git's output, whatever the user's settings are. Raises StoreError where there is no git, or it fails."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    for who in ("AUTHOR", "COMMITTER"):
+        environment |= {
+            f"GIT_{who}_NAME": "rnnbench",
+            f"GIT_{who}_EMAIL": "rnnbench@localhost",
+            f"GIT_{who}_DATE": f"@{time} +0000",
+        }
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise StoreError("the export to asv needs git, which is not installed; install it") from error
+    if done.returncode:
+        raise StoreError(f"{folder}: git {arguments[0]} failed: {visible(done.stderr.strip())}; choose a new folder")
+    return done.stdout
+
+
+def _is_asv(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and (folder / REPOSITORY).is_dir()
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The object in a file; empty where there is none."""
+    content = read_cached(file, lambda path: json.loads(path.read_bytes()))
+    return content if isinstance(content, dict) else {}
+
+
+def _save(file: Path, content: Mapping[str, Any]) -> None:
+    write_text(file, json.dumps(content, indent=1) + "\n")
+
+
+EXPORT = FolderExport("asv", "a folder for `asv publish`, one commit a run", _write)

@@ -1,0 +1,93 @@
+"""OpenMetrics text: a gauge for each kind of figure, in seconds and bytes, and the outcome of every trial.
+
+Each line has the time at which the run began, so that an import puts old runs where they belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+from rnnbench.results.exports.export import Export
+from rnnbench.results.exports.measured import ExportedTrial, exported_trials, started
+from rnnbench.results.identity import fingerprint
+from rnnbench.results.store import Run
+from rnnbench.results.text import visible
+
+
+@dataclass(frozen=True)
+class Family:
+    """A metric family of OpenMetrics."""
+
+    name: str
+    kind: str
+    unit: str
+    """Empty for none. The name ends in it."""
+    meaning: str
+    sample_ending: str = ""
+    """What the format adds to the name of a sample."""
+
+
+TRIAL = Family("rnnbench_trial", "info", "", "A trial of the run, with its outcome.", "_info")
+LATENCY = Family("rnnbench_latency_seconds", "gauge", "seconds", "Median latency of a call, by latency path.")
+LOW = Family("rnnbench_latency_low_seconds", "gauge", "seconds", "Lower end of the median's 95 % interval.")
+HIGH = Family("rnnbench_latency_high_seconds", "gauge", "seconds", "Upper end of the median's 95 % interval.")
+BUILD = Family("rnnbench_build_seconds", "gauge", "seconds", "Time of a cold build, without imports.")
+MEMORY = Family("rnnbench_memory_bytes", "gauge", "bytes", "Peak of the process that loads and runs the program.")
+ARTIFACT = Family("rnnbench_artifact_bytes", "gauge", "bytes", "Size of the artifact, weights included.")
+FAMILIES = (TRIAL, LATENCY, LOW, HIGH, BUILD, MEMORY, ARTIFACT)
+OTHERS = {"build": BUILD, "memory": MEMORY, "artifact": ARTIFACT}
+Sample = tuple[Family, dict[str, str], float]
+
+
+def _write(run: Run, stream: TextIO) -> None:
+    samples = [sample for trial in exported_trials(run) for sample in _samples(run, trial)]
+    begun = started(run.info)
+    time = f" {begun.timestamp():.3f}" if begun else ""
+    for family in FAMILIES:
+        stream.write(f"# TYPE {family.name} {family.kind}\n")
+        if family.unit:
+            stream.write(f"# UNIT {family.name} {family.unit}\n")
+        stream.write(f"# HELP {family.name} {family.meaning}\n")
+        for of, labels, value in samples:
+            if of is family:
+                stream.write(f"{family.name}{family.sample_ending}{{{_shown(labels)}}} {value!r}{time}\n")
+    stream.write("# EOF\n")
+
+
+def _samples(run: Run, trial: ExportedTrial) -> Iterator[Sample]:
+    record = trial.entry.record
+    labels = {"trial": trial.name, "machine": fingerprint(run.info.machine)}
+    facts = {
+        "run": run.info.run,
+        "case": record.case,
+        "backend": record.backend,
+        "route": record.route,
+        "versions": ", ".join(f"{package} {version}" for package, version in sorted(record.version.items())),
+        "outcome": record.outcome,
+        "believed": "no" if trial.entry.not_believed else "yes",
+        "same_as": record.same_as or "",
+    }
+    yield TRIAL, {**labels, **facts}, 1.0
+    for figure in trial.figures:
+        if figure.latency is None:
+            yield OTHERS[figure.name], labels, figure.value
+            continue
+        of_path = {**labels, "path": figure.name}
+        yield LATENCY, of_path, figure.value
+        if figure.interval:
+            yield LOW, of_path, figure.interval[0]
+            yield HIGH, of_path, figure.interval[1]
+
+
+def _shown(labels: dict[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(visible(value))}"' for name, value in labels.items())
+
+
+def _escaped(text: str) -> str:
+    """OpenMetrics' escapes in a label's value. `visible` leaves no line feed."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+EXPORT = Export("openmetrics", ".txt", "OpenMetrics text, as Prometheus reads it", _write)

@@ -1,0 +1,78 @@
+"""The folder for asv: one commit a run, in the order of time, and nothing else's folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import fake_records as fake
+import pytest
+
+from rnnbench.results import StoreError, read_run
+from rnnbench.results.exports import EXPORTS
+
+
+def add(folder: Path, root: Path, day: int, *, name: str = "", started: str = "") -> None:
+    run = fake.write_run(
+        root / (name or f"day-{day}"), [fake.record()], started=started or f"2026-01-{day:02}T00:00:00Z"
+    )
+    EXPORTS["asv"].write(read_run(run), folder)
+
+
+def commits(folder: Path) -> list[str]:
+    log = ["git", f"--git-dir={folder}/runs.git", "log", "--reverse", "--format=%s %at %b"]
+    return subprocess.run(log, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_each_run_is_a_commit_at_its_time_with_its_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/elsewhere")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
+    for day in (1, 2):
+        add(tmp_path / "asv", tmp_path, day)
+    assert [line for line in commits(tmp_path / "asv") if line.startswith("day")] == [
+        "day-1 1767225600 fakelib-package 1.2.3",
+        "day-2 1767312000 fakelib-package 1.2.3",
+    ]
+
+
+def test_a_run_that_is_exported_twice_is_there_once(tmp_path: Path) -> None:
+    for day in (1, 2, 1):
+        add(tmp_path / "asv", tmp_path, day)
+    results = sorted((tmp_path / "asv" / "results").glob("*/*-rnnbench.json"))
+    assert len(results) == 2
+    assert {json.loads(file.read_text())["date"] for file in results} == {1767225600000, 1767312000000}
+
+
+def test_a_run_before_the_last_one_is_refused(tmp_path: Path) -> None:
+    add(tmp_path / "asv", tmp_path, 2)
+    with pytest.raises(StoreError, match="already has the later run day-2"):
+        add(tmp_path / "asv", tmp_path, 1)
+
+
+def test_a_folder_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "asv.conf.json").write_text("{}")
+    with pytest.raises(StoreError, match="no folder that an export to asv made"):
+        add(tmp_path / "mine", tmp_path, 1)
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["asv.conf.json"]
+
+
+def test_a_run_without_a_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no time at which the run began"):
+        add(tmp_path / "asv", tmp_path, 1, started="once upon a time")
+
+
+def test_without_git_the_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StoreError, match="needs git"):
+        add(tmp_path / "asv", tmp_path, 1)
+
+
+def test_a_hostile_name_names_no_other_file(tmp_path: Path) -> None:
+    record = fake.record().model_copy(update={"trial": "../../x\x1b[31m(<b>)" + "y" * 500})
+    run = fake.write_run(tmp_path / "run", [record])
+    EXPORTS["asv"].write(read_run(run), tmp_path / "asv")
+    (name, *_) = json.loads((tmp_path / "asv" / "results" / "benchmarks.json").read_text())
+    assert not set(name) & set('<>:"/\\^|?*(\x1b')
+    assert len(name) < 200

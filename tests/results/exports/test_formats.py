@@ -1,0 +1,171 @@
+"""What the formats say of figures, units and trials without figures, held against the rules of their readers.
+
+github-action-benchmark and Bencher are no Python packages: docs/exports.md says how their own code was tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import fake_records as fake
+import numpy as np
+import pytest
+from junitparser import JUnitXml
+from made_runs import NEW, OLD, SLOWER, exported, made_records, made_run
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from rnnbench.results import ExpectedFailureResult, Run, StoreError, read_run
+from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
+
+FIGURES = ("bencher", "github-action-benchmark", "pyperf", "pytest-benchmark")
+WITH_FIGURES = {record.trial for record in made_records(OLD)[:3]}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return made_run(tmp_path_factory.mktemp("run"), OLD)
+
+
+def loaded(name: str, run: Any) -> Any:
+    """Its JSON; a figure that is null, infinite or NaN is refused."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(exported(name, run), parse_constant=refuse)
+
+
+def test_the_page_has_a_row_for_each_format() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "exports.md").read_text()
+    table = page.partition("| `--format` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(EXPORTS)
+
+
+def test_the_action_s_entries_have_a_name_a_unit_and_a_value_above_zero(run) -> None:
+    entries = loaded("github-action-benchmark", run)
+    for entry in entries:
+        assert set(entry) <= {"name", "unit", "value", "range", "extra"}
+        assert {type(entry[key]) for key in ("name", "unit", "extra")} == {str}
+        assert type(entry["value"]) in (int, float)
+        assert entry["value"] > 0
+        assert entry["unit"] in ("us", "s", "bytes")
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    assert {entry["name"].split()[0] for entry in entries} == WITH_FIGURES
+    (bound,) = [entry for entry in entries if entry["name"] == f"{SLOWER} bound"]
+    record = read_run(run).by_trial[SLOWER]
+    assert (bound["unit"], bound["value"]) == ("us", record.latency("bound").median * 1e6)
+    assert re.fullmatch(r"± \d+(\.\d+)?", bound["range"]), "a number, so that the action can change its unit"
+    assert float(bound["range"][2:]) == pytest.approx(125 - bound["value"], rel=1e-5), "the longer side of the interval"
+
+
+def test_bencher_s_measures_are_numbers_in_the_units_of_its_built_in_ones(run) -> None:
+    benchmarks = loaded("bencher", run)
+    assert set(benchmarks) == WITH_FIGURES
+    record = read_run(run).by_trial[SLOWER]
+    measures = benchmarks[SLOWER]
+    assert measures["latency"]["value"] == record.latency("bound").median * 1e9
+    assert (measures["latency"]["lower_value"], measures["latency"]["upper_value"]) == pytest.approx((90e3, 125e3))
+    assert measures["public-latency"] == {"value": record.latency("public").median * 1e9}
+    assert measures["build-time"] == {"value": 1.5}
+    assert measures["file-size"] == {"value": record.artifact.nbytes}
+    for metrics in benchmarks.values():
+        for name, metric in metrics.items():
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name), "a slug"
+            assert set(metric) <= {"value", "lower_value", "upper_value"}
+            assert {type(value) for value in metric.values()} <= {int, float}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_trial_without_figures_is_absent(run, name: str) -> None:
+    text = exported(name, run).decode()
+    for record in read_run(run).records:
+        assert (record.trial in text) == (record.trial in WITH_FIGURES), record.outcome
+
+
+def test_the_one_that_is_not_believed_passes_in_junit_and_says_why(run) -> None:
+    (suite,) = JUnitXml.fromstring(exported("junit", run).decode())
+    (test,) = [test for test in suite if "onnx/looped" in test.name]
+    assert test.is_passed
+    text = test.tostring().decode()
+    assert "work was moved out of the call" in text
+    assert "bound_s" not in text
+
+
+def test_statistics_are_of_the_samples_or_else_of_the_processes(run, tmp_path) -> None:
+    bare = fake.write_run(tmp_path / "bare", made_records(OLD))
+    for of, what, rounds in ((run, "samples", 300), (bare, "process medians", 3)):
+        benchmarks = {each["name"]: each for each in loaded("pytest-benchmark", of)["benchmarks"]}
+        each = benchmarks[f"{SLOWER}[bound]"]
+        latency = read_run(of).by_trial[SLOWER].latency("bound")
+        seconds = read_run(of).samples(SLOWER)[:, 3] if rounds == 300 else np.array(latency.process_medians)
+        assert each["extra_info"]["rounds_are"] == what
+        assert each["stats"]["rounds"] == rounds
+        for name, value in (("median", np.median(seconds)), ("stddev", seconds.std(ddof=1)), ("max", seconds.max())):
+            assert each["stats"][name] == pytest.approx(value)
+        assert each["stats"]["ld15iqr"] <= each["stats"]["q1"] <= each["stats"]["median"] <= each["stats"]["q3"]
+
+
+def test_a_shared_measurement_is_marked(run) -> None:
+    first, shared = made_records(OLD)[1:3]
+    benchmarks = {each["name"]: each for each in loaded("pytest-benchmark", run)["benchmarks"]}
+    assert benchmarks[f"{shared.trial}[bound]"]["extra_info"]["same_as"] == first.trial
+    assert benchmarks[f"{shared.trial}[bound]"]["stats"] == benchmarks[f"{first.trial}[bound]"]["stats"]
+
+
+def test_runs_without_samples_have_no_invented_date_in_pyperf(tmp_path) -> None:
+    bare = fake.write_run(tmp_path / "bare", made_records(NEW))
+    assert "date" not in json.dumps(loaded("pyperf", bare))
+
+
+@pytest.mark.parametrize("name", ["pyperf", "github-action-benchmark"])
+def test_a_run_without_figures_is_a_sentence_where_the_reader_needs_one(tmp_path, name: str) -> None:
+    run = read_run(fake.write_run(tmp_path / "none", [fake.record(outcome="crashed")]))
+    with pytest.raises(StoreError, match="no trial has"):
+        EXPORTS[name].write(run, None)
+
+
+@pytest.mark.parametrize(("verdict", "element"), [("failed", "skipped"), ("passed", "failure")])
+def test_expected_failures_are_skipped_in_junit_and_fail_where_they_pass(tmp_path, verdict, element) -> None:
+    expected = ExpectedFailureResult(what="timed", verdict=verdict, reason="fake: known", upstream="fake/project#1")
+    outcome = "nonconforming" if verdict == "failed" else "ok"
+    run = fake.write_run(tmp_path / "run", [fake.record(outcome=outcome, expected_failures=(expected,))])
+    text = exported("junit", run).decode()
+    assert text.count(f"<{element} ") == 1
+    assert ("fake: known fake/project#1" in text) == (verdict == "failed")
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTS))
+def test_hostile_text_stays_text(tmp_path, name: str) -> None:
+    hostile = '../x"\\\n</testcase>\x00\x1b[31m\ud800\ufffe' + "y" * 3000
+    record = fake.record().model_copy(update={"trial": hostile, "case": hostile, "backend": hostile})
+    crashed = fake.record("fakemlir", outcome="crashed").model_copy(update={"reason": hostile, "route": hostile})
+    run = Run(tmp_path, fake.info(run=hostile, machine={"cpu": hostile}), (record, crashed))
+    chosen, file = EXPORTS[name], tmp_path / "file"
+    if isinstance(chosen, FolderExport):
+        chosen.write(run, tmp_path / "asv")
+        return
+    if isinstance(chosen, BinaryExport):
+        with file.open("wb") as stream:
+            chosen.write(run, stream)
+    else:
+        with file.open("w", encoding="utf-8") as text:
+            chosen.write(run, text)
+    content = file.read_bytes()
+    if name in ("csv", "jsonl", "parquet"):
+        assert content, "rows are the record's own text, quoted by their format"
+        return
+    assert not re.search(rb"[\x00-\x09\x0b-\x1f]", content)
+    if name == "junit":
+        assert JUnitXml.fromstring(content.decode()).tests == 2
+    elif name == "openmetrics":
+        (crash,) = [s for s in _trials(content.decode()) if s.labels["outcome"] == "crashed"]
+        assert crash.labels["run"].startswith('../x"\\ </testcase>\\x00')
+    else:
+        json.loads(content)
+
+
+def _trials(text: str) -> Any:
+    return next(family for family in text_string_to_metric_families(text) if family.name == "rnnbench_trial").samples
