@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from rnnbench.cases.errors import Problem, hint
-from rnnbench.cases.schema import json_schema
-from rnnbench.cases.yaml_source import KeyPath, Source, dotted
+from rnnbench.yaml_files.errors import Problem, hint
+from rnnbench.yaml_files.source import KeyPath, Source, dotted
 
 Schema = dict[str, Any]
 
@@ -19,12 +18,11 @@ MAX_PROBLEMS = 100
 """Most problems of one file. Each costs a search for the nearest name."""
 
 
-def problems(error: ValidationError, source: Source, schema: Schema | None = None) -> Iterator[Problem]:
+def problems_of(error: ValidationError, source: Source, schema: Schema) -> Iterator[Problem]:
     """One problem for each key or value that is wrong, in the order of the schema, up to MAX_PROBLEMS.
 
-    `schema` is the JSON Schema of the file, a case file's where there is none.
+    `schema` is the JSON Schema of the file.
     """
-    schema = schema or json_schema()
     for path, details in itertools.islice(_by_path(error, source).items(), MAX_PROBLEMS):
         if details["type"] == "extra_forbidden":
             yield Problem(source.key_place(path), _unknown(path, schema))
