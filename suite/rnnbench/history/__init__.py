@@ -4,6 +4,8 @@
     measures, series                     what is watched as a number, and its series: a value a run, anchors divided out
     change_points                        where the level of a series changed
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
+    alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
+    level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned
     settings, text, words                `settings.yaml`; tables and sentences as plain text
 
 The package reads `rnnbench.results` and knows no pipeline. DuckDB comes with the extra `history`.
@@ -14,6 +16,10 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.history.alert import Acceptance, Alert, Found, Measured, UpstreamReport
+    from rnnbench.history.alert_update import News, update
+    from rnnbench.history.alerts import Alerts
+    from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
@@ -25,6 +31,19 @@ if TYPE_CHECKING:
     from rnnbench.history.words import change_lines, event_lines
 
 _NAMES = {
+    "alert": (
+        "Acceptance",
+        "Alert",
+        "Found",
+        "Measured",
+        "UpstreamReport",
+    ),
+    "alert_update": (
+        "News",
+        "update",
+    ),
+    "alerts": ("Alerts",),
+    "alerts_file": ("AlertsError",),
     "change_points": (
         "PUBLISH",
         "SCREEN",
@@ -60,14 +79,22 @@ _NAMES = {
 __all__ = [
     "PUBLISH",
     "SCREEN",
+    "Acceptance",
     "Addition",
+    "Alert",
+    "Alerts",
+    "AlertsError",
     "Change",
     "Event",
+    "Found",
     "History",
     "HistorySettings",
+    "Measured",
+    "News",
     "RunEntry",
     "Settings",
     "Table",
+    "UpstreamReport",
     "change_lines",
     "csv_lines",
     "event_lines",
@@ -75,5 +102,6 @@ __all__ = [
     "find_events",
     "plain_table",
     "read_settings",
+    "update",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -2,11 +2,11 @@
 
 errors           `Place`, `Problem` and `FileError`, a line for each problem
 source           `read_source`: a file's one document; what YAML does by magic is refused
-schema_errors    `problems_of`: Pydantic's errors as problems of the file
+schema_errors    `problems_of`: Pydantic's errors as problems of the file, in the words of `TitleGenerator`
 """
 
 from rnnbench.yaml_files.errors import FileError, Place, Problem, hint
-from rnnbench.yaml_files.schema_errors import problems_of
+from rnnbench.yaml_files.schema_errors import TitleGenerator, problems_of
 from rnnbench.yaml_files.source import MAX_BYTES, FileKind, KeyPath, Source, dotted, parse, read_source
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Place",
     "Problem",
     "Source",
+    "TitleGenerator",
     "dotted",
     "hint",
     "parse",
