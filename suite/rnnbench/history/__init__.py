@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.history.alert import Acceptance, Alert, Found, Measured, UpstreamReport
+    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Found, Measured, UpstreamReport
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry
-    from rnnbench.history.events import Event, find_events
+    from rnnbench.history.events import Event, find_events, sentence_of
+    from rnnbench.history.measures import MEASURES
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
     from rnnbench.history.text import csv_lines, plain_table
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "alert": (
+        "SILENCE",
         "Acceptance",
         "Alert",
         "Found",
@@ -58,7 +60,9 @@ _NAMES = {
     "events": (
         "Event",
         "find_events",
+        "sentence_of",
     ),
+    "measures": ("MEASURES",),
     "settings": (
         "HistorySettings",
         "read_settings",
@@ -77,8 +81,10 @@ _NAMES = {
     ),
 }
 __all__ = [
+    "MEASURES",
     "PUBLISH",
     "SCREEN",
+    "SILENCE",
     "Acceptance",
     "Addition",
     "Alert",
@@ -102,6 +108,7 @@ __all__ = [
     "find_events",
     "plain_table",
     "read_settings",
+    "sentence_of",
     "update",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

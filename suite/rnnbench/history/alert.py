@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from rnnbench.history.events import FACTS
+from rnnbench.history.measures import MEASURES
 
 SCHEMA = 1
 MAX_ALERTS = 5_000
@@ -21,6 +24,7 @@ Evidence = Literal["candidate", "published", "event"]
 SILENCE = "silence"
 """What an alert is about where runs are missing."""
 ID_DIGITS = 4
+SUBJECTS = (*MEASURES, *FACTS, SILENCE)
 
 V = TypeVar("V")
 
@@ -31,6 +35,18 @@ def _day(text: str) -> str:
     return text
 
 
+def _night(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is not None:
+        raise ValueError("not in UTC without a zone")
+    return text
+
+
+def _subject(text: str) -> str:
+    if text not in SUBJECTS:
+        raise ValueError("unknown")
+    return text
+
+
 Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "title": "a day such as 2026-03-31"})]
 Text = Annotated[
     str,
@@ -38,6 +54,12 @@ Text = Annotated[
     WithJsonSchema({"type": "string", "title": "a text of 1 to 2,000 characters"}),
 ]
 Written = Annotated[str, WithJsonSchema({"type": "string", "title": "a text"})]
+Night = Annotated[
+    str, AfterValidator(_night), WithJsonSchema({"type": "string", "title": "a time such as 2026-03-31T02:00:00"})
+]
+Subject = Annotated[
+    str, AfterValidator(_subject), WithJsonSchema({"title": f"one of {', '.join(SUBJECTS)}", "enum": list(SUBJECTS)})
+]
 Url = Annotated[
     str,
     Field(pattern=r"^https?://\S+$", max_length=300),
@@ -48,9 +70,13 @@ Ratio = Annotated[
     Field(gt=0, allow_inf_nan=False),
     WithJsonSchema({"type": "number", "title": "new over old, such as 1.05"}),
 ]
-Bounds = Annotated[tuple[Ratio, Ratio], WithJsonSchema({"type": "array", "items": {"title": "a ratio"}, "title": "a low and a high ratio"})]
+Bounds = Annotated[
+    tuple[Ratio, Ratio],
+    WithJsonSchema({"type": "array", "items": {"title": "a ratio"}, "title": "a low and a high ratio"}),
+]
 Versions = Annotated[
-    tuple[Written, Written], WithJsonSchema({"type": "array", "items": {"title": "a text"}, "title": "the versions before and after"})
+    tuple[Written, Written],
+    WithJsonSchema({"type": "array", "items": {"title": "a text"}, "title": "the versions before and after"}),
 ]
 
 
@@ -90,11 +116,11 @@ class Found(_Part):
     """Fingerprint."""
     backend: Written = ""
     """Empty where runs are missing."""
-    what: Written
+    what: Subject
     """A measure of `measures`, a fact of `events`, or `silence`."""
     evidence: Evidence
     whole_backend: Annotated[bool, WithJsonSchema({"type": "boolean"})] = False
-    night: Written
+    night: Night
     """Start of the first run with it, UTC; of the last one with data where something is no longer measured."""
     run: Written
     """Name of that run."""
@@ -117,7 +143,7 @@ class Found(_Part):
     @property
     def is_level(self) -> bool:
         """Whether it is a change of a series of numbers."""
-        return self.ratio is not None
+        return self.what in MEASURES
 
 
 class Alert(_Part):

@@ -29,7 +29,7 @@ class AlertsError(FileError):
     """The file of the alerts cannot be used, or has no such alert. It is never overwritten then."""
 
 
-KIND = FileKind("an alerts", AlertsError, max_bytes=8 << 20)
+KIND = FileKind("the file of the alerts", AlertsError, max_bytes=8 << 20)
 
 
 def read_file(file: Path) -> tuple[str, tuple[Alert, ...], frozenset[str]]:

@@ -52,15 +52,16 @@ class Levels:
     changes: tuple[Change, ...]
     """What the screen finds in the last runs, and no environment."""
     published: tuple[Change, ...]
+    moves: tuple[Change, ...]
+    """Of the machine itself: no alarm."""
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
         part = trials.part(-last)
-        screened, published = (
-            tuple(c for c in changes_of(machine, part, settings) if c.cause == "program")
-            for settings in (SCREEN, PUBLISH)
-        )
-        return cls(machine, trials, screened, published)
+        screened, published = (changes_of(machine, part, settings) for settings in (SCREEN, PUBLISH))
+        moves = tuple(change for change in screened if change.level == "machine")
+        candidates = tuple(change for change in screened if change.cause == "program")
+        return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
 
     def worse(self) -> Iterator[Found]:
         """Levels that rose and have not returned."""
@@ -89,6 +90,10 @@ class Levels:
         series = [values for values in self._series(found) if np.isfinite(values).any()]
         return bool(series) and all(_returned(values, self._index(found), found.ratio or 1.0) for values in series)
 
+    @property
+    def has_anchors(self) -> bool:
+        return bool(self.trials.is_anchor.any())
+
     def _series(self, found: Found) -> Iterator[Array]:
         measure = MEASURES.get(found.what)
         if measure is None:
@@ -116,8 +121,6 @@ class Levels:
     def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:
         clusters: dict[tuple[str, str], list[_Cluster]] = {}
         for change in sorted(changes, key=_importance):
-            if change.level == "machine":
-                continue
             at = self._number[change.run, change.night]
             of_backend = clusters.setdefault((change.backend, change.measure), [])
             near = [

@@ -97,7 +97,7 @@ def read_source(path: Path, kind: FileKind) -> Source:
         raise kind.error.at(Place(name), f"cannot be read: {error.strerror or error}") from error
     if len(raw) > kind.max_bytes:
         most = kind.max_bytes // 1024
-        raise kind.error.at(Place(name), f"expected {kind.name} file of at most {most} KiB, and this is larger")
+        raise kind.error.at(Place(name), f"expected a file of at most {most} KiB, and this is larger")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
