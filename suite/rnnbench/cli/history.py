@@ -51,11 +51,17 @@ def history() -> None:
 
 @history.command(short_help="Add runs.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option(
+    "--compress",
+    is_flag=True,
+    help="Then compress the records of each run that has ended. Every command reads them as before.",
+)
 @HISTORY
 @RESULTS
-def add(runs: tuple[str, ...], root: Path, results: Path) -> None:
+def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> None:
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated."""
     from rnnbench.history import History
+    from rnnbench.plan import compress_run
     from rnnbench.results import Store
 
     for run in runs:
@@ -63,7 +69,11 @@ def add(runs: tuple[str, ...], root: Path, results: Path) -> None:
         addition = History(root).add(folder)
         for warning in addition.warnings:
             click.echo(f"warning: {warning}", err=True)
-        click.echo(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+        tell(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+        if compress and addition.entry.finished is None:
+            tell(f"warning: {folder}: the run has not ended, and is not compressed", is_error=True)
+        elif compress and (sizes := compress_run(folder)):
+            tell(f"{folder}: records compressed from {sizes[0]:,} to {sizes[1]:,} bytes")
 
 
 @history.command(name="list", short_help="List the runs.")
@@ -97,13 +107,25 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 @HISTORY
 def changes(screen: bool, last: int | None, root: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
-    from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+    from rnnbench.history import (
+        PUBLISH,
+        SCREEN,
+        change_lines,
+        event_lines,
+        find_changes,
+        find_events,
+        machines_without_anchors,
+        read_settings,
+        without_anchors,
+    )
     from rnnbench.results import StoreError
 
     opened = _open(root)
     if not opened.runs:
         raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
+    for machine in machines_without_anchors(opened, read_settings(root).anchors):
+        tell(f"warning: {without_anchors(machine)}", is_error=True)
     for line in (*change_lines(found), *event_lines(events)):
         click.echo(line)
 

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from rnnbench.history.entry import RunEntry
     from rnnbench.history.events import Event, find_events, sentence_of
     from rnnbench.history.measures import MEASURES
+    from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
     from rnnbench.history.text import csv_lines, plain_table
-    from rnnbench.history.words import change_lines, event_lines
+    from rnnbench.history.words import change_lines, event_lines, without_anchors
 
 _NAMES = {
     "alert": (
@@ -63,6 +64,7 @@ _NAMES = {
         "sentence_of",
     ),
     "measures": ("MEASURES",),
+    "series": ("machines_without_anchors",),
     "settings": (
         "HistorySettings",
         "read_settings",
@@ -78,6 +80,7 @@ _NAMES = {
     "words": (
         "change_lines",
         "event_lines",
+        "without_anchors",
     ),
 }
 __all__ = [
@@ -106,9 +109,11 @@ __all__ = [
     "event_lines",
     "find_changes",
     "find_events",
+    "machines_without_anchors",
     "plain_table",
     "read_settings",
     "sentence_of",
     "update",
+    "without_anchors",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -48,7 +48,8 @@ def sentence_of(fact: str, before: str, after: str, detail: str = "") -> str:
 def find_events(history: History) -> tuple[Event, ...]:
     """Every event of every machine, oldest first."""
     facts = [_FACTS.format(fact=fact, detail=detail, where=where, kept=kept) for fact, detail, where, kept in _WATCHED]
-    events = [event for statement in (*facts, _VERSIONS, _NO_LONGER) for event in _events(history, statement)]
+    # One statement: opening the files of all runs takes longer than each of them.
+    events = _events(history, "\nUNION ALL\n".join((*facts, _VERSIONS, _NO_LONGER)))
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
 
 

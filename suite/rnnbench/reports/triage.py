@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, sentence_of
+from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, sentence_of, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.units import count
@@ -109,10 +109,10 @@ def _warnings(alerts: Alerts, news: News) -> Iterator[str]:
     yield from news.facts.history.warnings
     before = {alert.id: alert for alert in alerts.as_read}
     if changed := sum(before.get(alert.id) != alert for alert in alerts.all):
-        yield f"{count(changed, 'alert')} are not in the file as they are here; rnnbench history alerts writes them into it"
+        yield f"{count(changed, 'alert')} differ here from the file; rnnbench history alerts writes them into it"
     for machine, levels in news.levels.items():
         if not levels.has_anchors:
-            yield f"no anchor ran on machine {machine}: a move of the machine looks like a change of every trial"
+            yield without_anchors(machine)
 
 
 def _groups(alerts: Iterable[Alert]) -> list[_Group]:
