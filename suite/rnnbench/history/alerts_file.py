@@ -142,9 +142,12 @@ def _schema() -> dict[str, Any]:
 
 
 def _commented(text: str, source: Source, alerts: tuple[Alert, ...]) -> Iterator[str]:
-    """A comment before an entry is the parser's of the entry before: both count."""
+    """Alerts with a comment in them, before them or after them: a parser cannot tell whose it is between two."""
     lines = text.splitlines()
     starts = [(source.place(("alerts", index)).line or 1) - 1 for index in range(len(alerts))]
-    for alert, start, end in zip(alerts, starts, [*starts[1:], len(lines)], strict=True):
+    ends = [*starts, len(lines)][1:]
+    for alert, start, end in zip(alerts, starts, ends, strict=True):
+        while start and lines[start - 1].lstrip().startswith("#"):
+            start -= 1
         if any("#" in line for line in lines[start:end]):
             yield alert.id
