@@ -56,6 +56,20 @@ def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
     assert gone == ["  state: new"] * 2
 
 
+def test_it_is_known_beside_which_alerts_people_wrote_comments(alerts: Alerts) -> None:
+    assert Alerts.read(alerts.file).commented == frozenset()
+    text = alerts.file.read_text()
+    alerts.file.write_text(text.replace("- id: two", "# mine\n- id: two"))
+    assert Alerts.read(alerts.file).commented == {"one", "two"}
+    alerts.file.write_text(text + "  # mine\n")
+    assert Alerts.read(alerts.file).commented == {"two"}
+
+
+def test_a_file_without_alerts_is_read_again(tmp_path: Path) -> None:
+    Alerts.read(tmp_path / "alerts.yaml").write()
+    assert Alerts.read(tmp_path / "alerts.yaml").all == ()
+
+
 def test_nothing_is_written_where_nothing_changed(alerts: Alerts) -> None:
     text = alerts.file.read_text().replace("schema: 1", "schema:   1   # odd spaces")
     alerts.file.write_text(text)
