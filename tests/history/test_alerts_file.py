@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from rnnbench.history import Acceptance, Alert, Alerts, AlertsError, Found, Measured, UpstreamReport
+from rnnbench.history import Acceptance, Alert, Alerts, AlertsError, Found, Measured, UpstreamReport, alerts_file
 
 FOUND = Found(
     machine="fakemachine",
@@ -54,6 +54,21 @@ def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
     assert "  accepted:\n    why: a bug was mended\n    by: Ada\n    until: '2026-06-30'\n  found:\n" in after
     gone = [line for line in text.splitlines() if line not in after.splitlines()]
     assert gone == ["  state: new"] * 2
+
+
+def test_what_cannot_be_edited_without_loss_is_left_as_it_is(alerts: Alerts, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = alerts.file.read_text()
+    monkeypatch.setattr(alerts_file, "_merge", lambda node, before, after: None)
+    with pytest.raises(AlertsError, match="cannot be edited without loss"):
+        alerts.confirm("one", AB).write()
+    assert alerts.file.read_text() == text
+
+
+def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
+    found = FOUND.model_dump_json(exclude_defaults=True)
+    alerts.file.write_text(f"schema: 1\nalerts: [{{id: one, state: new, found: {found}}}]\n")
+    Alerts.read(alerts.file).accept("one", ACCEPTED).put(Alert(id="two", state="new", found=FOUND)).write()
+    assert [alert.state for alert in Alerts.read(alerts.file).all] == ["accepted", "new"]
 
 
 def test_it_is_known_beside_which_alerts_people_wrote_comments(alerts: Alerts) -> None:

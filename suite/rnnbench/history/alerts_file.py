@@ -14,7 +14,17 @@ from rnnbench.disk import write_text
 from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
 from rnnbench.optional import require
 from rnnbench.results import unwritable
-from rnnbench.yaml_files import FileError, FileKind, Place, Problem, Source, TitleGenerator, problems_of, read_source
+from rnnbench.yaml_files import (
+    FileError,
+    FileKind,
+    Place,
+    Problem,
+    Source,
+    TitleGenerator,
+    parse,
+    problems_of,
+    read_source,
+)
 
 HEADER = """\
 # Alerts of the history. `rnnbench history alerts` updates this file, and keeps what you write and your comments.
@@ -44,7 +54,7 @@ def read_file(file: Path) -> tuple[str, tuple[Alert, ...], frozenset[str]]:
 
 def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Alert, ...]) -> str:
     """Put the alerts into the file, whose text was `text`; returns the new text. Raises AlertsError and StoreError."""
-    new = edited(text, before, after)
+    new = edited(file, text, before, after)
     try:
         if (file.read_bytes().decode("utf-8-sig") if file.exists() else "") != text:
             raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
@@ -55,12 +65,27 @@ def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Al
     return new
 
 
-def edited(text: str, before: tuple[Alert, ...], after: tuple[Alert, ...]) -> str:
-    """The text with the alerts `after`. Only keys that differ from `before` are touched."""
+def edited(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Alert, ...]) -> str:
+    """The text with the alerts `after`. Only keys that differ from `before` are touched. Raises AlertsError."""
     if before == after and text:
         return text
     yaml = _round_trip(text)
-    document = yaml.load(text or HEADER)
+    try:
+        new = _dumped(yaml, yaml.load(text or HEADER), before, after)
+        kept = _validated(parse(new, str(file), lambda line, column: Place(str(file), line + 1, column + 1), KIND))
+    except (require("ruamel.yaml", "history", "the file of the alerts").YAMLError, AlertsError) as error:
+        raise _uneditable(file) from error
+    if kept != after:
+        raise _uneditable(file)
+    return new
+
+
+def _uneditable(file: Path) -> AlertsError:
+    what = "cannot be edited without loss, and stays as it is; write its entries in plain block style, one key a line"
+    return AlertsError.at(Place(str(file)), what)
+
+
+def _dumped(yaml: Any, document: Any, before: tuple[Alert, ...], after: tuple[Alert, ...]) -> str:
     alerts = document["alerts"]
     if not alerts:  # `[]` is in flow style
         alerts = document["alerts"] = yaml.seq()

@@ -6,9 +6,9 @@ Also whether a series has returned to its old level since.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -98,11 +98,16 @@ class Levels:
         measure = MEASURES.get(found.what)
         if measure is None:
             return
-        of_backend = self.trials.backend_series(measure).get(found.backend) if found.whole_backend else None
+        of_backend = self._of_backends(found.what).get(found.backend) if found.whole_backend else None
         if of_backend is not None:
             yield of_backend
         else:
             yield from self.trials.divided(measure)[self._rows(found)]
+
+    @cached_property
+    def _of_backends(self) -> Callable[[str], dict[str, Array]]:
+        """The series of the backends, by the name of a measure."""
+        return cache(lambda measure: self.trials.backend_series(MEASURES[measure]))
 
     def _rows(self, found: Found) -> list[int]:
         members = set(found.members)
