@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rnnbench.cases import CaseError
 from rnnbench.cases.overrides import override
-from rnnbench.cases.yaml_source import Source
+from rnnbench.yaml_files import Source
 
 
 def test_a_value_a_list_and_a_whole_section_can_be_set(load):

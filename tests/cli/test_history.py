@@ -34,3 +34,21 @@ def test_a_history_without_a_run_says_so_and_not_that_nothing_changed(rnnbench):
     failed = rnnbench("history", "changes", status=2)
     assert failed.stdout == ""
     assert failed.stderr.endswith("has no run; add one with: rnnbench history add RUN\n")
+
+
+def test_alerts_and_triage_of_a_history(rnnbench, folder):
+    pytest.importorskip("ruamel.yaml")
+    shutil.copytree(REFERENCE, folder / "run")
+    added = rnnbench("history", "add", "run", "--compress").stdout
+    assert "records compressed from " in added
+    assert not (folder / "run" / "records.jsonl").exists()
+    assert "already there" in rnnbench("history", "add", "run", "--compress").stdout
+    assert rnnbench("history", "alerts").stdout.endswith(
+        "results/alerts.yaml: 0 alerts, 0 open, 0 candidates dropped\n"
+    )
+    assert "triage   page.md" in rnnbench("triage", "-o", "page.md").stdout
+    assert "**There is no alert.**" in (folder / "page.md").read_text()
+    (folder / "results" / "alerts.yaml").write_text("schema: 1\nalerts: [{id: one}]\n")
+    failed = rnnbench("triage", status=2)
+    assert "alerts.yaml:2:10: the key 'state' is missing in alerts[0]; add it: one of new, " in failed.stderr
+    assert "Traceback" not in failed.stderr

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import Change, History, change_lines, find_changes
+from rnnbench.history import Change, History, change_lines, find_changes, machines_without_anchors, without_anchors
 from rnnbench.results import Finding, FindingKind, Record
 
 NIGHTS, STEP = 16, 8
@@ -110,5 +110,9 @@ def test_what_is_not_believed_is_in_no_series(tmp_path: Path) -> None:
 def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:
     history = made.make(tmp_path, 12, lambda n, record: None if record.baseline else made.slower(record, 1 + (n > 5)))
     assert {change.level for change in bound(history)} <= {"backend", "trial"}
+    machines = machines_without_anchors(history)
+    assert machines == (history.runs[0].machine,)
+    assert f"no anchor was measured on machine {machines[0]}" in without_anchors(machines[0])
+    assert machines_without_anchors(history, ["fakelib:ops"]) == ()
     (history.root / "settings.yaml").write_text("anchors: [fakelib:ops]\n")
     assert {change.level for change in find_changes(history) if change.measure == "bound"} <= {"machine"}

@@ -1,61 +1,15 @@
-"""Errors of a case: problems, each with its place, what was expected and what to do."""
+"""The error of a case, and the YAML files that raise it."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from rnnbench.yaml_files import FileError, FileKind, Place, Problem, hint
 
-SHOWN = 20
-"""Most problems that the text of a CaseError lists. Where there are more, it says how many there are."""
+__all__ = ["CASE", "CaseError", "Place", "Problem", "hint"]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a problem is: a line and column of a file (from 1), a whole file, an option as it was typed, or a key."""
-
-    source: str
-    line: int | None = None
-    column: int | None = None
-
-    def __str__(self) -> str:
-        return self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong. Its text is `file:line:column: message`."""
-
-    place: Place
-    message: str
-
-    def __str__(self) -> str:
-        place = str(self.place)
-        names_its_place = self.message.startswith((f"{place}:", f"{place}.", f"{place}["))
-        text = self.message if names_its_place else f"{place}: {self.message}"
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-class CaseError(ValueError):
+class CaseError(FileError):
     """A case, an override or a selection cannot be used. Its text has a line for each problem, in the file's order."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        in_order = sorted(problems, key=lambda problem: (problem.place.line or 0, problem.place.column or 0))
-        self.problems = tuple(dict.fromkeys(in_order))
-        super().__init__(self.problems)
 
-    @classmethod
-    def at(cls, place: Place, message: str) -> CaseError:
-        return cls([Problem(place, message)])
-
-    def __str__(self) -> str:
-        lines = [str(problem) for problem in self.problems[:SHOWN]]
-        if len(self.problems) > SHOWN:
-            lines.append(f"… and others: {SHOWN} of {len(self.problems)} problems are shown")
-        return "\n".join(lines)
-
-
-def hint(word: str, names: Sequence[str]) -> str:
-    """`did you mean 'hidden'?`, or the names themselves where none is near."""
-    near = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(names)}"
+CASE = FileKind("a case", CaseError)
+"""Case files, and what is read as a part of one."""

@@ -19,7 +19,7 @@ from rnnbench.cases.matrix import (
     without,
 )
 from rnnbench.cases.schema import LEAVES, CaseFile
-from rnnbench.cases.yaml_source import KeyPath, Source, dotted
+from rnnbench.yaml_files import KeyPath, Source, dotted
 
 
 @dataclass(frozen=True)

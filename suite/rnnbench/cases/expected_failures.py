@@ -18,15 +18,14 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
-from rnnbench.cases import schema_errors
 from rnnbench.cases.case import Case
-from rnnbench.cases.errors import CaseError, Place, Problem, hint
+from rnnbench.cases.errors import CASE, CaseError, Place, Problem, hint
 from rnnbench.cases.expand import scalar
 from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, axis_of
 from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
-from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
 from rnnbench.outside_text import safe_text
+from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
 
 MAX_ENTRIES = 1_000
 
@@ -215,11 +214,11 @@ def read_expected_failures(path: Path, check_names: Collection[str]) -> tuple[Ex
 
     `check_names` are the names of all conformance checks: an entry may name no other.
     """
-    source = read_source(path)
+    source = read_source(path, CASE)
     try:
         file = ExpectedFailuresFile.model_validate(source.data)
     except ValidationError as error:
-        raise CaseError(schema_errors.problems(error, source, _schema())) from error
+        raise CaseError(problems_of(error, source, _schema())) from error
     problems = [
         problem
         for index, entry in enumerate(file.expectations)

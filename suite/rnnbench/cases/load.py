@@ -7,19 +7,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rnnbench.cases import schema_errors
 from rnnbench.cases.case import Case, Point
-from rnnbench.cases.errors import CaseError, Place, Problem
+from rnnbench.cases.errors import CASE, CaseError, Place, Problem
 from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
 from rnnbench.cases.feasibility import Fault, faults, model_of
 from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
 from rnnbench.cases.overrides import override
-from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile
+from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
-from rnnbench.cases.yaml_source import KeyPath, Source, dotted, read_source
 from rnnbench.measure import requested
 from rnnbench.rnn import Model
+from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
 
 IN_PYTHON = "the case"
 """What errors call a case that has no file."""
@@ -27,7 +26,7 @@ IN_PYTHON = "the case"
 
 def load_case(path: str | Path, overrides: Sequence[str] = (), max_trials: int = MAX_TRIALS) -> Case:
     """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place."""
-    written = read_source(Path(path))
+    written = read_source(Path(path), CASE)
     if not overrides:
         return _case(written, max_trials, Path(path))
     return _case(override(written, overrides), max_trials, Path(path), as_written=written)
@@ -96,7 +95,7 @@ def _validated(source: Source) -> CaseFile:
     try:
         return CaseFile.model_validate(source.data)
     except ValidationError as error:
-        raise CaseError(schema_errors.problems(error, source)) from error
+        raise CaseError(problems_of(error, source, json_schema())) from error
 
 
 def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials: int) -> Iterator[Problem]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from rnnbench.cases.errors import CaseError, Place, Problem
-from rnnbench.cases.yaml_source import KeyPath, Source, parse
+from rnnbench.cases.errors import CASE, CaseError, Place, Problem
+from rnnbench.yaml_files import KeyPath, Source, parse
 
 
 def override(source: Source, settings: Sequence[str]) -> Source:
@@ -41,7 +41,7 @@ def _read(setting: str, place: Place) -> tuple[KeyPath, Source]:
     path = tuple(name.strip().split("."))
     if not text.strip() or not all(path):
         raise CaseError.at(place, "expected section.key=value, as in --set model.hidden=256")
-    return path, parse(text, place.source, lambda line, column: place)
+    return path, parse(text, place.source, lambda line, column: place, CASE)
 
 
 def _put(data: object, path: KeyPath, value: object, place: Place) -> None:

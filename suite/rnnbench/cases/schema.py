@@ -27,6 +27,7 @@ from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
 from rnnbench.measure import PATHS, Setting
 from rnnbench.rnn import DTYPES, Model, Size
+from rnnbench.yaml_files import TitleGenerator
 
 T = TypeVar("T")
 
@@ -257,14 +258,8 @@ class CaseFile(Section):
         return values
 
 
-class Generator(GenerateJsonSchema):
-    """Keeps only the titles that this module sets: they are the words of error messages."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+class Generator(TitleGenerator):
+    """Of case files."""
 
     def encode_default(self, dft: Any) -> Any:
         """A default axis of one value as that value."""

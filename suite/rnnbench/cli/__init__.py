@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, backends, check, compare, doctor, export, history, report, run, schema
+from rnnbench.cli import ab, backends, check, compare, doctor, export, history, report, run, schema, triage
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
 
@@ -35,6 +35,7 @@ for _command in (
     ab.ab,
     export.export,
     history.history,
+    triage.triage,
     backends.backends,
     doctor.doctor,
     schema.schema,

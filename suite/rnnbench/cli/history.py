@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rnnbench.cli.options import RESULTS
+from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.history import History
+    from rnnbench.history import Alerts, History, News
 
 HISTORY = click.option(
     "--history",
@@ -19,6 +21,23 @@ HISTORY = click.option(
     default=Path("results/history"),
     show_default=True,
     help="Folder of the history.",
+)
+
+ALERTS = click.option(
+    "--alerts",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("results/alerts.yaml"),
+    show_default=True,
+    help="File of the alerts.",
+)
+LAST = click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=90,
+    show_default=True,
+    metavar="N",
+    help="Look for changes in the last N runs of each machine.",
 )
 
 
@@ -32,11 +51,17 @@ def history() -> None:
 
 @history.command(short_help="Add runs.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option(
+    "--compress",
+    is_flag=True,
+    help="Then compress the records of each run that has ended. Every command reads them as before.",
+)
 @HISTORY
 @RESULTS
-def add(runs: tuple[str, ...], root: Path, results: Path) -> None:
+def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> None:
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated."""
     from rnnbench.history import History
+    from rnnbench.plan import compress_run
     from rnnbench.results import Store
 
     for run in runs:
@@ -44,7 +69,11 @@ def add(runs: tuple[str, ...], root: Path, results: Path) -> None:
         addition = History(root).add(folder)
         for warning in addition.warnings:
             click.echo(f"warning: {warning}", err=True)
-        click.echo(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+        tell(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+        if compress and addition.entry.finished is None:
+            tell(f"warning: {folder}: the run has not ended, and is not compressed", is_error=True)
+        elif compress and (sizes := compress_run(folder)):
+            tell(f"{folder}: records compressed from {sizes[0]:,} to {sizes[1]:,} bytes")
 
 
 @history.command(name="list", short_help="List the runs.")
@@ -78,15 +107,60 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 @HISTORY
 def changes(screen: bool, last: int | None, root: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
-    from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+    from rnnbench.history import (
+        PUBLISH,
+        SCREEN,
+        change_lines,
+        event_lines,
+        find_changes,
+        find_events,
+        machines_without_anchors,
+        read_settings,
+        without_anchors,
+    )
     from rnnbench.results import StoreError
 
     opened = _open(root)
     if not opened.runs:
         raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
+    for machine in machines_without_anchors(opened, read_settings(root).anchors):
+        tell(f"warning: {without_anchors(machine)}", is_error=True)
     for line in (*change_lines(found), *event_lines(events)):
         click.echo(line)
+
+
+@history.command(short_help="Update the file of the alerts.")
+@HISTORY
+@ALERTS
+@LAST
+def alerts(root: Path, file: Path, last: int) -> None:
+    """Update the file of the alerts from the history. What people wrote in it stays.
+
+    A change, bad news or missing nights become new alerts; a series that returns mends its alert; an acceptance that
+    ran out is new again. `rnnbench triage` shows the alerts to a person.
+    """
+    updated, _ = look(root, file, last)
+    before = {alert.id: alert for alert in updated.as_read}
+    updated.write()
+    for alert in updated.all:
+        if alert != before.get(alert.id):
+            tell(f"{alert.id}: {alert.state}")
+    dropped = len(before.keys() - {alert.id for alert in updated.all})
+    still_open = sum(alert.is_open for alert in updated.all)
+    tell(f"{file}: {len(updated.all)} alerts, {still_open} open, {dropped} candidates dropped")
+
+
+def look(root: Path, file: Path, last: int) -> tuple[Alerts, News]:
+    """The alerts of a file as the history has them now, and the news that they are from. Nothing is written."""
+    from rnnbench.history import Alerts, News, update
+    from rnnbench.results import StoreError
+
+    alerts, opened = Alerts.read(file), _open(root)
+    if not opened.runs:
+        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
+    news = News.of(opened, datetime.now(UTC).replace(tzinfo=None), last)
+    return update(alerts, news), news
 
 
 def _open(root: Path) -> History:

@@ -4,6 +4,8 @@
     measures, series                     what is watched as a number, and its series: a value a run, anchors divided out
     change_points                        where the level of a series changed
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
+    alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
+    level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned
     settings, text, words                `settings.yaml`; tables and sentences as plain text
 
 The package reads `rnnbench.results` and knows no pipeline. DuckDB comes with the extra `history`.
@@ -14,17 +16,37 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Found, Measured, UpstreamReport
+    from rnnbench.history.alert_update import News, update
+    from rnnbench.history.alerts import Alerts
+    from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry
-    from rnnbench.history.events import Event, find_events
+    from rnnbench.history.events import Event, find_events, sentence_of
+    from rnnbench.history.measures import MEASURES
+    from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
     from rnnbench.history.text import csv_lines, plain_table
-    from rnnbench.history.words import change_lines, event_lines
+    from rnnbench.history.words import change_lines, event_lines, without_anchors
 
 _NAMES = {
+    "alert": (
+        "SILENCE",
+        "Acceptance",
+        "Alert",
+        "Found",
+        "Measured",
+        "UpstreamReport",
+    ),
+    "alert_update": (
+        "News",
+        "update",
+    ),
+    "alerts": ("Alerts",),
+    "alerts_file": ("AlertsError",),
     "change_points": (
         "PUBLISH",
         "SCREEN",
@@ -39,7 +61,10 @@ _NAMES = {
     "events": (
         "Event",
         "find_events",
+        "sentence_of",
     ),
+    "measures": ("MEASURES",),
+    "series": ("machines_without_anchors",),
     "settings": (
         "HistorySettings",
         "read_settings",
@@ -55,25 +80,40 @@ _NAMES = {
     "words": (
         "change_lines",
         "event_lines",
+        "without_anchors",
     ),
 }
 __all__ = [
+    "MEASURES",
     "PUBLISH",
     "SCREEN",
+    "SILENCE",
+    "Acceptance",
     "Addition",
+    "Alert",
+    "Alerts",
+    "AlertsError",
     "Change",
     "Event",
+    "Found",
     "History",
     "HistorySettings",
+    "Measured",
+    "News",
     "RunEntry",
     "Settings",
     "Table",
+    "UpstreamReport",
     "change_lines",
     "csv_lines",
     "event_lines",
     "find_changes",
     "find_events",
+    "machines_without_anchors",
     "plain_table",
     "read_settings",
+    "sentence_of",
+    "update",
+    "without_anchors",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -102,6 +102,16 @@ def common_course(values: Array) -> Array:
     return np.where(present, course, np.nan)
 
 
+def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> tuple[str, ...]:
+    """Machines on which neither a baseline nor one of the targets `anchors` was ever measured."""
+    measured = history.sql(
+        "SELECT machine, backend || ':' || route, coalesce(bool_or(baseline), false) FROM rows "
+        "WHERE outcome IN ('ok', 'nonconforming') GROUP BY ALL"
+    ).rows
+    anchored = {machine for machine, target, is_baseline in measured if is_baseline or target in anchors}
+    return tuple(sorted({machine for machine, _, _ in measured} - anchored))
+
+
 def trials_of_machines(history: History, anchors: Sequence[str] = ()) -> Iterator[tuple[str, Trials]]:
     """Each machine's fingerprint with its trials. `anchors` names targets that are anchors beside the baseline."""
     for machine in sorted({entry.machine for entry in history.runs}):

@@ -18,6 +18,14 @@ LEGEND = (
 )
 
 
+def without_anchors(machine: str) -> str:
+    """What it means that a machine has no anchors."""
+    return (
+        f"no anchor was measured on machine {machine}: a move of the machine looks like a change of every trial there; "
+        f"let runs measure the baseline, or name pinned targets in settings.yaml"
+    )
+
+
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
     """Backends first, then trials that no change of their backend has, then what the environment did."""
     alarms = [change for change in changes if change.cause == "program"]

@@ -4,6 +4,7 @@
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
     covering     the trials of a check that names no backend: `covering_trials`
     run_plan     `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`, `end_run`
+    run_lock     who runs a run; `compress_run` where nobody does
 
 The stages that follow are in `rnnbench.pipeline`.
 """
@@ -15,6 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.plan.covering import CoveringTrials, covering_trials
     from rnnbench.plan.examination import examine, request_of
+    from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
 
@@ -27,6 +29,7 @@ _NAMES = {
         "examine",
         "request_of",
     ),
+    "run_lock": ("compress_run",),
     "run_plan": (
         "RunPlan",
         "begin_run",
@@ -45,6 +48,7 @@ __all__ = [
     "RunPlan",
     "begin_run",
     "check_case_names",
+    "compress_run",
     "covering_trials",
     "end_run",
     "examine",

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from rnnbench.results import StoreError
+from rnnbench.results import StoreError, compress_records
 
 LOCK = "run.lock"
 """The file that is locked. It names the process that locked it last, and stays behind."""
@@ -48,6 +48,17 @@ def hold_run(folder: Path) -> RunLock:
     if lock is None:
         lock = _held[key] = RunLock(folder)
     return lock
+
+
+def compress_run(folder: Path) -> tuple[int, int] | None:
+    """Compress the records of a run that nobody runs; bytes before and after, None where they are compressed.
+
+    Raises StoreError, also where another process holds the run.
+    """
+    lock = hold_run(folder)
+    sizes = compress_records(folder)
+    del lock
+    return sizes
 
 
 def _lock(descriptor: int, folder: Path) -> None:

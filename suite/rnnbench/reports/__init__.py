@@ -2,8 +2,9 @@
 
 `write_report` writes a run's page with its pictures, `print_summary` is the end of `rnnbench run`, `print_conformance`
 that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs. Start reading at `markdown.py`, the
-order of a page; `tables.py` has what all tables share. Reports read `rnnbench.results` and the declarations of latency
-paths and metrics, and know neither pipeline nor backends.
+order of a page; `tables.py` has what all tables share. `triage_page` shows the alerts of a history. Reports read
+`rnnbench.results`, `rnnbench.history` and the declarations of latency paths and metrics, and know neither pipeline nor
+backends.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.support_matrix import print_support_matrix
     from rnnbench.reports.terminal import print_summary
+    from rnnbench.reports.triage import triage_page
     from rnnbench.reports.units import count, multiple, seconds
-    from rnnbench.reports.write import write_comparison, write_report
+    from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
     "comparison": (
@@ -37,6 +39,7 @@ _NAMES = {
     "support_matrix": ("print_support_matrix",),
     "terminal": ("print_summary",),
     "reliability": ("reliability_sentences",),
+    "triage": ("triage_page",),
     "units": (
         "count",
         "multiple",
@@ -44,6 +47,7 @@ _NAMES = {
     ),
     "write": (
         "write_comparison",
+        "write_page",
         "write_report",
     ),
 }
@@ -61,7 +65,9 @@ __all__ = [
     "print_support_matrix",
     "reliability_sentences",
     "seconds",
+    "triage_page",
     "write_comparison",
+    "write_page",
     "write_report",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -46,6 +46,14 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     return page
 
 
+def write_page(page: str, file: Path) -> None:
+    """Write a page as a whole. Raises ReportError."""
+    try:
+        write_text(file, page)
+    except OSError as error:
+        raise ReportError(f"cannot write {file}: {error.strerror or error}; choose another file") from error
+
+
 def _unwritable(folder: Path, error: OSError) -> ReportError:
     return ReportError(
         f"cannot write the report to {folder}: {error.strerror or error}; "

@@ -1,7 +1,7 @@
 """Results: what a run leaves behind, and what is read from it. Reports, exports and other users build on this package.
 
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
-    journal, samples                     writing a run: `append_record`, `write_info`, `save_samples`
+    journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
     store, reading, migrations           reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
     rows, tables                         flat rows with documented columns (`docs/results.md`), and as tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.compressed import compress_records
     from rnnbench.results.damage import sound
     from rnnbench.results.finding import Finding, FindingKind, not_believed
     from rnnbench.results.fits import (
@@ -106,6 +107,7 @@ _NAMES = {
         "OutcomeChange",
         "compare_runs",
     ),
+    "compressed": ("compress_records",),
     "damage": ("sound",),
     "finding": (
         "Finding",
@@ -311,6 +313,7 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "compress_records",
     "contradictions",
     "differences",
     "file_name",

@@ -7,20 +7,24 @@ import os
 from pathlib import Path
 
 from rnnbench.disk import write_text
+from rnnbench.results.compressed import RECORDS, restore_records
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 
 INFO = "run.json"
-RECORDS = "records.jsonl"
 LONGEST_LINE = 16 << 20
 """Bytes of a record. One with a hundred checks and long reasons has some 100 KiB; what is longer is damaged."""
 _PIECE = 1 << 16
 
 
 def append_record(path: Path, record: Record) -> None:
-    """Append one line to the run's `records.jsonl`, and return once it is on the disk. Removes a torn last line."""
+    """Append one line to the run's `records.jsonl`, and return once it is on the disk. Removes a torn last line.
+
+    A compressed file of records is restored first.
+    """
     line = record.model_dump_json().encode() + b"\n"
+    restore_records(path)
     try:
         with (path / RECORDS).open("a+b", buffering=0) as file:
             _mend_tail(file.fileno())

@@ -1,8 +1,9 @@
-"""Runs on disk: finding a run's folder, making one, and reading its `run.json` and `records.jsonl`."""
+"""Runs on disk: finding a run's folder, making one, and reading its `run.json` and its records, compressed or not."""
 
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rnnbench.optional import MissingExtraError
-from rnnbench.results.journal import INFO, LONGEST_LINE, RECORDS, is_json, unwritable
+from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
+from rnnbench.results.journal import INFO, LONGEST_LINE, is_json, unwritable
 from rnnbench.results.migrations import upgrade_info, upgrade_record
 from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
@@ -158,18 +160,30 @@ def read_run(path: Path) -> Run:
         raise _not_a_run(path)
     info_reader = Reader(str(path / INFO))
     info = info_reader.parse(RunInfo, upgrade_info, _read_bytes(path / INFO))
-    file = path / RECORDS
+    file = next((path / name for name in (RECORDS, COMPRESSED) if (path / name).exists()), path / RECORDS)
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*info_reader.warnings(), missing))
     reader = Reader(str(file))
     try:
         with file.open("rb") as stream:
-            records, torn = _read_records(stream, reader)
+            if file.name == COMPRESSED:
+                records, torn = _read_compressed(stream, reader)
+            else:
+                records, torn = _read_records(stream, reader)
     except OSError as error:
         raise _unreadable(file, error) from error
     warnings = (*info_reader.warnings(), *reader.warnings(), *torn)
     return Run(path, info, tuple(records.values()), warnings)
+
+
+def _read_compressed(file: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
+    content = Decompressed(file)
+    records, left_out = _read_records(io.BufferedReader(content), reader)
+    if content.damage:
+        damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
+        return records, (damage, *left_out)
+    return records, left_out
 
 
 def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:

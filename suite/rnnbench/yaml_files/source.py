@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from rnnbench.cases.errors import CaseError, Place
+from rnnbench.yaml_files.errors import FileError, Place
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the root: ("model", "hidden", 1)."""
@@ -21,9 +21,9 @@ Locate = Callable[[int, int], Place]
 """From a line and a column, both from 0, to a place."""
 
 MAX_BYTES = 256 * 1024
-"""Largest file. A case file has a few KiB; 1,000 exclusions have 60 KiB."""
+"""Largest file, unless its kind says another. A case file has a few KiB; 1,000 exclusions have 60 KiB."""
 MAX_DEPTH = 12
-"""Deepest nesting. A case file needs 5."""
+"""Deepest nesting. Our files need 5."""
 MAX_DIGITS = 40
 """Longest number: every bound of a case is shorter."""
 
@@ -32,6 +32,16 @@ _BOOL = re.compile(r"(true|True|TRUE|false|False|FALSE)\Z")
 _INT = re.compile(r"[-+]?[0-9]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file: what its errors call it, and how they are raised."""
+
+    name: str
+    """With its article: "a case"."""
+    error: type[FileError]
+    max_bytes: int = MAX_BYTES
 
 
 def dotted(path: KeyPath) -> str:
@@ -75,40 +85,41 @@ class Source:
         return node
 
 
-def read_source(path: Path) -> Source:
-    """The one document of a file. Raises CaseError, with line and column wherever there are any."""
+def read_source(path: Path, kind: FileKind) -> Source:
+    """The one document of a file. Raises the kind's error, with line and column wherever there are any."""
     name = str(path)
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(kind.max_bytes + 1)
     except FileNotFoundError as error:
-        raise CaseError.at(Place(name), "does not exist; correct its path") from error
+        raise kind.error.at(Place(name), "does not exist; correct its path") from error
     except OSError as error:
-        raise CaseError.at(Place(name), f"cannot be read: {error.strerror or error}") from error
-    if len(raw) > MAX_BYTES:
-        raise CaseError.at(Place(name), f"expected a case file of at most {MAX_BYTES // 1024} KiB, and this is larger")
+        raise kind.error.at(Place(name), f"cannot be read: {error.strerror or error}") from error
+    if len(raw) > kind.max_bytes:
+        most = kind.max_bytes // 1024
+        raise kind.error.at(Place(name), f"expected a file of at most {most} KiB, and this is larger")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8-sig", "replace")
         place = _file_place(name)(*_line_and_column(before, len(before)))
-        raise CaseError.at(place, f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}") from error
-    return parse(text, name, _file_place(name))
+        raise kind.error.at(place, f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}") from error
+    return parse(text, name, _file_place(name), kind)
 
 
-def parse(text: str, name: str, locate: Locate) -> Source:
+def parse(text: str, name: str, locate: Locate, kind: FileKind) -> Source:
     """The one document of `text`. `locate` turns a line and a column of it (from 0) into a place."""
-    builder = _Builder(text, locate)
+    builder = _Builder(text, locate, kind)
     try:
         data = builder.document()
     except yaml.reader.ReaderError as error:
         place = locate(*_line_and_column(text, error.position))
-        raise CaseError.at(place, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML") from error
+        raise kind.error.at(place, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = locate(mark.line, mark.column) if mark else Place(name)
         context = f" ({error.context})" if error.context else ""
-        raise CaseError.at(place, f"not YAML: {error.problem}{context}") from error
+        raise kind.error.at(place, f"not YAML: {error.problem}{context}") from error
     return Source(name, data, builder.values, builder.keys)
 
 
@@ -123,47 +134,55 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
 class _Builder:
     """Data from events. Recursion is bounded by MAX_DEPTH."""
 
-    def __init__(self, text: str, locate: Locate) -> None:
+    def __init__(self, text: str, locate: Locate, kind: FileKind) -> None:
         self.values: dict[KeyPath, Place] = {}
         self.keys: dict[KeyPath, Place] = {}
         self._locate = locate
+        self._kind = kind
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
 
     def document(self) -> object:
         next(self._events)
         start = next(self._events)
         if not isinstance(start, yaml.DocumentStartEvent):
-            raise CaseError.at(self._place(start), "expected one YAML document, got an empty file")
+            raise self._error(self._place(start), "expected one YAML document, got an empty file")
         data = self._node(next(self._events), ())
         next(self._events)
         end = next(self._events)
         if isinstance(end, yaml.DocumentStartEvent):
-            raise CaseError.at(self._place(end), "expected one YAML document, and here a second begins; split the file")
+            raise self._error(self._place(end), "expected one YAML document, and here a second begins; split the file")
         return data
 
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
         return self._locate(mark.line, mark.column) if mark else self._locate(0, 0)
 
+    def _error(self, place: Place, message: str) -> FileError:
+        return self._kind.error.at(place, message)
+
     def _node(self, event: yaml.Event, path: KeyPath) -> object:
         place = self._place(event)
         self._refuse_magic(event, place)
         if len(path) > MAX_DEPTH:
-            raise CaseError.at(place, f"nested more than {MAX_DEPTH} deep; a case needs 5")
+            raise self._error(place, f"nested more than {MAX_DEPTH} deep; {self._kind.name} needs 5")
         self.values[path] = place
         if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event, place)
+            return self._scalar(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path)
         return self._mapping(path)
 
     def _refuse_magic(self, event: yaml.Event, place: Place) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise CaseError.at(place, f"the alias *{event.anchor} is not allowed in a case; write the value out")
+            raise self._error(
+                place, f"the alias *{event.anchor} is not allowed in {self._kind.name}; write the value out"
+            )
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            raise CaseError.at(place, f"the anchor &{event.anchor} is not allowed in a case; write each value out")
+            raise self._error(
+                place, f"the anchor &{event.anchor} is not allowed in {self._kind.name}; write each value out"
+            )
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise CaseError.at(place, f"the tag {event.tag} is not allowed in a case; leave it out")
+            raise self._error(place, f"the tag {event.tag} is not allowed in {self._kind.name}; leave it out")
 
     def _sequence(self, path: KeyPath) -> list[object]:
         items: list[object] = []
@@ -176,28 +195,27 @@ class _Builder:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             place = self._place(event)
             self._refuse_magic(event, place)
-            key = _scalar(event, place) if isinstance(event, yaml.ScalarEvent) else None
+            key = self._scalar(event, place) if isinstance(event, yaml.ScalarEvent) else None
             if not isinstance(key, str):
-                raise CaseError.at(place, "expected the name of a key")
+                raise self._error(place, "expected the name of a key")
             if key in mapping:
-                raise CaseError.at(place, f"the key '{key}' is here twice; the first is at {self.keys[*path, key]}")
+                raise self._error(place, f"the key '{key}' is here twice; the first is at {self.keys[*path, key]}")
             self.keys[*path, key] = place
             mapping[key] = self._node(next(self._events), (*path, key))
         return mapping
 
-
-def _scalar(event: yaml.ScalarEvent, place: Place) -> object:
-    text = event.value
-    if event.style is not None:
+    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> object:
+        text = event.value
+        if event.style is not None:
+            return text
+        if _NULL.match(text):
+            return None
+        if _BOOL.match(text):
+            return text.lower() == "true"
+        if _INT.match(text) or _FLOAT.match(text):
+            if len(text) > MAX_DIGITS:
+                raise self._error(place, f"expected a number of at most {MAX_DIGITS} characters, got {len(text)}")
+            return int(text) if _INT.match(text) else float(text)
+        if _SPECIAL.match(text):
+            return float(text.replace(".", "", 1))
         return text
-    if _NULL.match(text):
-        return None
-    if _BOOL.match(text):
-        return text.lower() == "true"
-    if _INT.match(text) or _FLOAT.match(text):
-        if len(text) > MAX_DIGITS:
-            raise CaseError.at(place, f"expected a number of at most {MAX_DIGITS} characters, got {len(text)}")
-        return int(text) if _INT.match(text) else float(text)
-    if _SPECIAL.match(text):
-        return float(text.replace(".", "", 1))
-    return text

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import CaseError, Place
-from rnnbench.cases.yaml_source import MAX_BYTES, Source, dotted, parse, read_source
+from rnnbench.yaml_files import MAX_BYTES, FileError, FileKind, Place, Source, dotted, parse, read_source
+
+CASE = FileKind("a case", FileError)
 
 
 def source_of(text: str) -> Source:
-    return parse(text, "f.yaml", lambda line, column: Place("f.yaml", line + 1, column + 1))
+    return parse(text, "f.yaml", lambda line, column: Place("f.yaml", line + 1, column + 1), CASE)
 
 
 def refused(text: str) -> str:
-    with pytest.raises(CaseError) as caught:
+    with pytest.raises(FileError) as caught:
         source_of(text)
     return str(caught.value)
 
@@ -105,18 +106,18 @@ def test_a_bomb_of_aliases_is_not_expanded():
 
 def test_a_file_is_read_once_it_is_there_small_and_text(tmp_path: Path):
     path = tmp_path / "f.yaml"
-    with pytest.raises(CaseError, match=r"f\.yaml: does not exist; correct its path"):
-        read_source(path)
-    with pytest.raises(CaseError, match="cannot be read: Is a directory"):
-        read_source(tmp_path)
+    with pytest.raises(FileError, match=r"f\.yaml: does not exist; correct its path"):
+        read_source(path, CASE)
+    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+        read_source(tmp_path, CASE)
     path.write_bytes(b"a: 1\nb: \xc3\x28\n")
-    with pytest.raises(CaseError, match=r"f\.yaml:2:4: expected UTF-8 text, got the byte 0xc3"):
-        read_source(path)
+    with pytest.raises(FileError, match=r"f\.yaml:2:4: expected UTF-8 text, got the byte 0xc3"):
+        read_source(path, CASE)
     path.write_bytes(b"#" * (MAX_BYTES + 1))
-    with pytest.raises(CaseError, match="at most 256 KiB, and this is larger"):
-        read_source(path)
+    with pytest.raises(FileError, match="at most 256 KiB, and this is larger"):
+        read_source(path, CASE)
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
-    assert read_source(path).data == {"a": 1}
+    assert read_source(path, CASE).data == {"a": 1}
 
 
 def test_paths_are_written_as_people_do():
@@ -147,5 +148,5 @@ def test_json_is_read_as_it_was_written(data):
 def test_no_text_whatever_ends_in_anything_but_data_or_a_located_refusal(text):
     try:
         source_of(text)
-    except CaseError as error:
+    except FileError as error:
         assert all(problem.place.line is not None for problem in error.problems)  # noqa: PT017

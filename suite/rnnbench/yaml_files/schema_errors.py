@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails, core_schema
 
-from rnnbench.cases.errors import Problem, hint
-from rnnbench.cases.schema import json_schema
-from rnnbench.cases.yaml_source import KeyPath, Source, dotted
+from rnnbench.yaml_files.errors import Problem, hint
+from rnnbench.yaml_files.source import KeyPath, Source, dotted
 
 Schema = dict[str, Any]
 
@@ -19,12 +19,21 @@ MAX_PROBLEMS = 100
 """Most problems of one file. Each costs a search for the nearest name."""
 
 
-def problems(error: ValidationError, source: Source, schema: Schema | None = None) -> Iterator[Problem]:
+class TitleGenerator(GenerateJsonSchema):
+    """Keeps only the titles that a schema's module sets: they are the words of error messages."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+
+
+def problems_of(error: ValidationError, source: Source, schema: Schema) -> Iterator[Problem]:
     """One problem for each key or value that is wrong, in the order of the schema, up to MAX_PROBLEMS.
 
-    `schema` is the JSON Schema of the file, a case file's where there is none.
+    `schema` is the JSON Schema of the file.
     """
-    schema = schema or json_schema()
     for path, details in itertools.islice(_by_path(error, source).items(), MAX_PROBLEMS):
         if details["type"] == "extra_forbidden":
             yield Problem(source.key_place(path), _unknown(path, schema))
@@ -106,8 +115,12 @@ def _descend(path: KeyPath, schema: Schema) -> dict[str, Any]:
             lists = [kind for kind in (node, *node.get("anyOf", ())) if kind.get("type") == "array"]
             node = lists[0]["items"] if lists else {}
         else:
-            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
-    return _resolve(node, schema)
+            kinds = [_resolve(kind, schema) for kind in (node, *node.get("anyOf", ()))]
+            mappings = [kind for kind in kinds if "properties" in kind] or [node]
+            node = mappings[0].get("properties", {}).get(part) or mappings[0].get("additionalProperties") or {}
+    node = _resolve(node, schema)
+    optional = [kind for kind in node.get("anyOf", ()) if kind != {"type": "null"}]
+    return _resolve(optional[0], schema) if len(optional) == 1 and "title" not in node else node
 
 
 def _resolve(node: dict[str, Any], schema: Schema) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""Alerts brought up to date with a history: what is new, what is back, what has returned, what has run out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rnnbench.history.alert import SILENCE, Alert, Found, new_id
+from rnnbench.history.alerts import Alerts
+from rnnbench.history.changes import NEAR
+from rnnbench.history.fact_alerts import Facts, Silences
+from rnnbench.history.level_alerts import LAST, Levels
+from rnnbench.history.series import trials_of_machines
+from rnnbench.history.settings import read_settings
+from rnnbench.history.store import History
+
+
+@dataclass(frozen=True)
+class News:
+    """What a history shows at a time, before anybody has decided."""
+
+    levels: Mapping[str, Levels]
+    """By machine."""
+    facts: Facts
+    silences: Silences
+
+    @classmethod
+    def of(cls, history: History, now: datetime, last: int = LAST) -> News:
+        """`now` is UTC, without a zone. Changes and events are looked for in the last runs of each machine."""
+        anchors = read_settings(history.root).anchors
+        levels = {machine: Levels.of(machine, trials, last) for machine, trials in trials_of_machines(history, anchors)}
+        return cls(levels, Facts(history, last), Silences.of(history, now))
+
+    def worse(self) -> list[Found]:
+        """All that is bad news and holds now."""
+        changes = [found for levels in self.levels.values() for found in levels.worse()]
+        return [*changes, *self.facts.worse(), *self.silences.worse(self.facts.last)]
+
+    def has_returned(self, found: Found) -> bool:
+        if found.what == SILENCE:
+            return self.silences.has_returned(found)
+        if found.is_level:
+            return found.machine in self.levels and self.levels[found.machine].has_returned(found)
+        return self.facts.has_returned(found)
+
+    def distance(self, found: Found, other: Found) -> float:
+        """Runs between two of the same kind."""
+        if found.is_level and found.machine in self.levels:
+            return self.levels[found.machine].distance(found, other)
+        return self.facts.distance(found.machine, found.night, other.night)
+
+
+def update(alerts: Alerts, news: News) -> Alerts:
+    """The alerts after a look at the history. Nothing is written."""
+    today = news.silences.now.date().isoformat()
+    worse = news.worse()
+    matches = _matches(worse, alerts.all, news.distance)
+    for number, found in enumerate(worse):
+        alert = matches.get(number)
+        if alert is None:
+            alerts = alerts.put(Alert(id=_free_id(found, alerts), state="new", found=found))
+        elif alert.state == "mended":
+            alerts = alerts.put(alert.with_(found=found)).reopen(alert.id)
+        else:
+            alerts = alerts.put(_refreshed(alert, found))
+    back = {alert.id for alert in matches.values()}
+    for alert in alerts.all:
+        if alert.state == "mended" or alert.id in back:
+            continue
+        if news.has_returned(alert.found):
+            alerts = _mended(alerts, alert, today)
+    for alert in alerts.all:
+        if alert.state == "accepted" and alert.accepted and alert.accepted.until < today:
+            alerts = alerts.reopen(alert.id)
+    return alerts
+
+
+def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
+    """A candidate that nobody was told of is dropped: most are noise. One with a person's words stays."""
+    if alert.found.evidence == "candidate" and not alert.touched and alert.id not in alerts.commented:
+        return alerts.without([alert.id])
+    return alerts.mend(alert.id, today)
+
+
+def _matches(
+    worse: list[Found], alerts: tuple[Alert, ...], distance: Callable[[Found, Found], float]
+) -> dict[int, Alert]:
+    """The alert that each one is already, by number: the nearest, within NEAR runs. Each alert is taken once."""
+    pairs = sorted(
+        (distance(found, alert.found), number, k)
+        for number, found in enumerate(worse)
+        for k, alert in enumerate(alerts)
+        if _is_same_kind(found, alert.found)
+    )
+    matches: dict[int, Alert] = {}
+    taken: set[int] = set()
+    for runs, number, k in pairs:
+        if runs <= NEAR and number not in matches and k not in taken:
+            matches[number] = alerts[k]
+            taken.add(k)
+    return matches
+
+
+def _is_same_kind(found: Found, other: Found) -> bool:
+    return (found.machine, found.backend, found.what, found.after, found.is_level) == (
+        other.machine,
+        other.backend,
+        other.what,
+        other.after,
+        other.is_level,
+    )
+
+
+def _refreshed(alert: Alert, found: Found) -> Alert:
+    """With what is found now, where that says something else: estimates wobble, and the file should rest."""
+    old = alert.found
+    members = tuple(sorted({*old.members, *found.members}))
+    grew = members != old.members and not old.whole_backend
+    surer = (old.evidence, found.evidence) == ("candidate", "published")
+    if alert.state != "new":
+        return alert.with_(found=old.model_copy(update={"evidence": "published"})) if surer else alert
+    low, high = old.interval or (0.0, math.inf)
+    moved = not low <= (found.ratio or 1.0) <= high
+    if not (surer or grew or moved or found.whole_backend > old.whole_backend):
+        return alert
+    evidence = "published" if "published" in (old.evidence, found.evidence) else found.evidence
+    return alert.with_(found=found.model_copy(update={"members": members, "evidence": evidence}))
+
+
+def _free_id(found: Found, alerts: Alerts) -> str:
+    identity, taken = new_id(found), {alert.id for alert in alerts.all}
+    return next(name for name in (identity, *(f"{identity}-{k}" for k in range(2, 10_000))) if name not in taken)

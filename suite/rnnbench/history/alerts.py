@@ -1,0 +1,89 @@
+"""The alerts of a history and their states: read, changed by one transition each, and written."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rnnbench.history.alert import Acceptance, Alert, Measured, UpstreamReport
+from rnnbench.history.alerts_file import AlertsError, read_file, write_file
+from rnnbench.yaml_files import Place
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The content of `alerts.yaml`. Every transition returns other Alerts; `write` puts them into the file."""
+
+    file: Path
+    all: tuple[Alert, ...]
+    """In the order of the file."""
+    as_read: tuple[Alert, ...]
+    text: str
+    """Of the file as it was read; empty where there was none."""
+    commented: frozenset[str]
+    """Ids beside which people wrote comments."""
+
+    @classmethod
+    def read(cls, file: Path) -> Alerts:
+        """Raises AlertsError, with line and column of every mistake. A file that is absent has no alerts."""
+        text, alerts, commented = read_file(file)
+        return cls(file, alerts, alerts, text, commented)
+
+    def write(self) -> Alerts:
+        """Write the file as a whole. What people wrote in it stays. Raises AlertsError and StoreError."""
+        text = write_file(self.file, self.text, self.as_read, self.all)
+        return replace(self, as_read=self.all, text=text)
+
+    def find(self, identity: str) -> Alert:
+        """The alert with this id. Raises AlertsError, with the nearest id."""
+        for alert in self.all:
+            if alert.id == identity:
+                return alert
+        near = difflib.get_close_matches(identity, [alert.id for alert in self.all], n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "`rnnbench triage` names them"
+        raise AlertsError.at(Place(str(self.file)), f"has no alert '{identity}'; {hint}")
+
+    def confirm(self, identity: str, measured: Measured) -> Alerts:
+        """A measurement found the change. Where a person has decided already, the decision stays."""
+        alert = self._open(identity)
+        decided = alert.state in ("accepted", "reported")
+        return self.put(alert.with_(ab=measured, state=alert.state if decided else "confirmed"))
+
+    def refute(self, identity: str, measured: Measured) -> Alerts:
+        """A measurement found no change. Where a person has decided already, the decision stays."""
+        alert = self._open(identity)
+        decided = alert.state in ("accepted", "reported")
+        return self.put(alert.with_(ab=measured, state=alert.state if decided else "refuted"))
+
+    def accept(self, identity: str, acceptance: Acceptance) -> Alerts:
+        """It stays as it is until a day; after it, the alert is new again."""
+        return self.put(self._open(identity).with_(accepted=acceptance, state="accepted"))
+
+    def report(self, identity: str, report: UpstreamReport) -> Alerts:
+        """The maintainers of the backend were told."""
+        return self.put(self._open(identity).with_(reported=report, state="reported"))
+
+    def mend(self, identity: str, day: str) -> Alerts:
+        """The series has returned."""
+        return self.put(self.find(identity).with_(state="mended", mended=day))
+
+    def reopen(self, identity: str) -> Alerts:
+        """New again: the acceptance has run out, or what was mended is back."""
+        return self.put(self.find(identity).with_(state="new", mended=None))
+
+    def put(self, *changed: Alert) -> Alerts:
+        """With these alerts in the place of those with the same ids, or at the end."""
+        by_id = {alert.id: alert for alert in (*self.all, *changed)}
+        return replace(self, all=tuple(by_id.values()))
+
+    def without(self, identities: Iterable[str]) -> Alerts:
+        left_out = set(identities)
+        return replace(self, all=tuple(alert for alert in self.all if alert.id not in left_out))
+
+    def _open(self, identity: str) -> Alert:
+        alert = self.find(identity)
+        if alert.state == "mended":
+            raise AlertsError.at(Place(str(self.file)), f"the alert '{identity}' is mended; there is nothing to decide")
+        return alert

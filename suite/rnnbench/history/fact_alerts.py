@@ -1,0 +1,188 @@
+"""Facts as alerts: events that are bad news and still hold, and runs that are missing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from itertools import pairwise
+from statistics import median
+
+from rnnbench.history.alert import SILENCE, Found
+from rnnbench.history.changes import NEAR
+from rnnbench.history.entry import RunEntry
+from rnnbench.history.events import Event, find_events
+from rnnbench.history.store import History
+
+GONE = "measured"
+"""The fact of a trial that is measured no longer."""
+LEAST_NIGHTS = 5
+"""Nights of a case from which on it is known how often it runs."""
+KNOWN_GAPS = 14
+LATE = 1.5
+"""A case is silent after so many times its usual time between nights."""
+Key = tuple[str, str, str]
+"""Machine, trial, fact."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The events of a history, and what holds now."""
+
+    history: History
+    last: int
+    """Runs of each machine in which events are looked for."""
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        return find_events(self.history)
+
+    @cached_property
+    def now(self) -> Mapping[Key, Event]:
+        """The last event of each fact: what holds now is what came after it."""
+        return {(event.machine, event.subject, event.fact): event for event in self.events}
+
+    @cached_property
+    def runs(self) -> Mapping[str, Sequence[RunEntry]]:
+        """By machine, oldest first."""
+        runs: defaultdict[str, list[RunEntry]] = defaultdict(list)
+        for run in self.history.runs:
+            runs[run.machine].append(run)
+        return runs
+
+    def worse(self) -> Iterator[Found]:
+        """Bad news that still holds: trials of one backend with the same news at one time are one."""
+        groups: dict[tuple[str, str, str, str], list[list[Event]]] = {}
+        for event in self.events:
+            runs = self.runs[event.machine][-self.last :]
+            holds = self.now[event.machine, event.subject, event.fact] == event
+            if not is_worse(event.fact, event.before, event.after) or not holds or event.night < runs[0].started:
+                continue
+            of_group = groups.setdefault((event.machine, event.backend, event.fact, event.after), [])
+            if of_group and self.distance(event.machine, of_group[-1][0].night, event.night) <= NEAR:
+                of_group[-1].append(event)
+            else:
+                of_group.append([event])
+        for clusters in groups.values():
+            yield from map(self._found, clusters)
+
+    def has_returned(self, found: Found) -> bool:
+        """Whether none of its trials has the bad news any more."""
+        last = [self.now.get((found.machine, trial, found.what)) for trial in found.members]
+        if found.what == GONE:
+            return not any(last)
+        known = [event for event in last if event is not None]
+        return bool(known) and not any(is_worse(found.what, found.before, event.after) for event in known)
+
+    def distance(self, machine: str, a: str, b: str) -> int:
+        """Runs of the machine between two nights."""
+        first, second = sorted((a, b))
+        return sum(first < run.started <= second for run in self.runs.get(machine, ()))
+
+    def _found(self, events: Sequence[Event]) -> Found:
+        first = events[0]
+        members = tuple(sorted({event.subject for event in events}))
+        return Found(
+            machine=first.machine,
+            backend=first.backend,
+            what=first.fact,
+            evidence="event",
+            whole_backend=1 < len(members) >= self._trials.get((first.machine, first.backend, first.run), 0),
+            night=first.night,
+            run=first.run,
+            versions=first.versions,
+            before=first.before,
+            after=first.after,
+            detail=first.detail,
+            members=members,
+        )
+
+    @cached_property
+    def _trials(self) -> Mapping[tuple[str, str, str], int]:
+        """By machine, backend and name of the run."""
+        counted = self.history.sql("SELECT machine, backend, run, count(*) FROM rows GROUP BY ALL").rows
+        return {(machine, backend, run): int(count) for machine, backend, run, count in counted}
+
+
+def is_worse(fact: str, before: str, after: str) -> bool:
+    """Whether a fact that changed is bad news."""
+    if fact == "outcome":
+        return before == "ok" != after
+    if fact == "failed_checks":
+        return bool(set(after.split(", ")) - set(before.split(", ")) - {""})
+    if fact == "support":
+        return (before, after) == ("native", "emulated")
+    if fact == "lowered":
+        return ("unrolled" in after and "unrolled" not in before) or ("fused" in before and "fused" not in after)
+    if fact == "believed":
+        return after == "false"
+    return fact == GONE
+
+
+@dataclass(frozen=True)
+class Silences:
+    """Cases whose nights are missing, by how often each has run on its machine."""
+
+    nights: Mapping[tuple[str, str], Sequence[RunEntry]]
+    """The first run of each date, by machine and case."""
+    now: datetime
+    """UTC, without a zone, as the history has it."""
+
+    @classmethod
+    def of(cls, history: History, now: datetime) -> Silences:
+        nights: defaultdict[tuple[str, str], dict[str, RunEntry]] = defaultdict(dict)
+        for run in history.runs:
+            for case in run.cases:
+                nights[run.machine, case].setdefault(run.started[:10], run)
+        return cls({key: tuple(of.values()) for key, of in nights.items()}, now)
+
+    def worse(self, last: int) -> Iterator[Found]:
+        """A machine, or some of its cases, that should have run again, and did so within the last nights."""
+        silent: dict[tuple[str, str], list[str]] = {}
+        for (machine, case), runs in self.nights.items():
+            usual = _usual(runs)
+            if usual and LATE * usual < self.now - _time(runs[-1]) < last * usual:
+                silent.setdefault((machine, runs[-1].started[:10]), []).append(case)
+        for (machine, _), cases in silent.items():
+            newest = max((self.nights[machine, case][-1] for case in cases), key=lambda run: run.started)
+            yield Found(
+                machine=machine,
+                what=SILENCE,
+                evidence="event",
+                whole_backend=len(cases) == sum(of == machine for of, _ in self.nights),
+                night=newest.started,
+                run=newest.run,
+                members=tuple(sorted(cases)),
+            )
+
+    def has_returned(self, found: Found) -> bool:
+        return all(
+            self.nights[found.machine, case][-1].started > found.night
+            for case in found.members
+            if (found.machine, case) in self.nights
+        )
+
+    def missing(self, since: date) -> Iterator[tuple[str, str, date]]:
+        """Machine, case and date of each night since a date that is missing between two others."""
+        for (machine, case), runs in self.nights.items():
+            usual = _usual(runs)
+            for before, after in pairwise(runs):
+                expected = _time(before) + usual if usual else None
+                while expected is not None and expected + (LATE - 1) * usual < _time(after):
+                    if expected.date() >= since:
+                        yield machine, case, expected.date()
+                    expected += usual
+
+
+def _usual(runs: Sequence[RunEntry]) -> timedelta:
+    """The usual time between two nights; none where there are too few."""
+    if len(runs) < LEAST_NIGHTS:
+        return timedelta()
+    days = [date.fromisoformat(run.started[:10]) for run in runs[-KNOWN_GAPS:]]
+    return timedelta(days=median((b - a).days for a, b in pairwise(days)))
+
+
+def _time(run: RunEntry) -> datetime:
+    return datetime.fromisoformat(run.started)

@@ -1,0 +1,184 @@
+"""Changes of level as alerts: the trials of one backend that moved at one time are one alert.
+
+Also whether a series has returned to its old level since.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import numpy as np
+
+from rnnbench.history.alert import Evidence, Found
+from rnnbench.history.change_points import PUBLISH, REACH, SCREEN, Array
+from rnnbench.history.changes import NEAR, Change, changes_of
+from rnnbench.history.measures import MEASURES
+from rnnbench.history.series import Trials
+
+LAST = 90
+"""Runs of each machine in which changes are looked for, as in the proof of `docs/history.md`."""
+RETURNED_RUNS = 7
+"""Runs whose median must be at the old level again."""
+REST, LEAST_REST = 0.25, 0.01
+"""A level has returned where less than a quarter of the change is left, or 1 % and less than half of it."""
+
+
+@dataclass
+class _Cluster:
+    """Changes of one backend and measure at one time."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def first(self) -> Change:
+        """The backend's, or that of the trial that moved most."""
+        return min(self.changes, key=_importance)
+
+    @property
+    def members(self) -> frozenset[str]:
+        trials = {change.subject for change in self.changes if change.level == "trial"}
+        return frozenset(trials.union(*(change.together for change in self.changes if change.level == "backend")))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The series of one machine, and the changes of their levels."""
+
+    machine: str
+    trials: Trials
+    changes: tuple[Change, ...]
+    """What the screen finds in the last runs, and no environment."""
+    published: tuple[Change, ...]
+    moves: tuple[Change, ...]
+    """Of the machine itself: no alarm."""
+
+    @classmethod
+    def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
+        part = trials.part(-last)
+        screened, published = (changes_of(machine, part, settings) for settings in (SCREEN, PUBLISH))
+        moves = tuple(change for change in screened if change.level == "machine")
+        candidates = tuple(change for change in screened if change.cause == "program")
+        return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
+
+    def worse(self) -> Iterator[Found]:
+        """Levels that rose and have not returned."""
+        for cluster in self._clusters(change for change in self.changes if change.ratio > 1):
+            found = self._found(cluster)
+            if not self.has_returned(found):
+                yield found
+
+    def better(self) -> Iterator[Found]:
+        """Levels that fell, sure enough to be told, and have not returned."""
+        for cluster in self._clusters(change for change in self.published if change.ratio < 1):
+            found = self._found(cluster)
+            if not self.has_returned(found):
+                yield found
+
+    def distance(self, a: Found, b: Found) -> int:
+        """Runs between the first nights of two alerts in which the trials of the first were measured."""
+        first, second = sorted((self._index(a), self._index(b)))
+        rows = self._rows(a)
+        if not rows:
+            return second - first
+        return int(np.count_nonzero(self.trials.program[rows, first + 1 : second + 1].any(axis=0)))
+
+    def has_returned(self, found: Found) -> bool:
+        """Whether the newest runs are at the level before the change again: of its backend, or of all its trials."""
+        series = [values for values in self._series(found) if np.isfinite(values).any()]
+        return bool(series) and all(_returned(values, self._index(found), found.ratio or 1.0) for values in series)
+
+    @property
+    def has_anchors(self) -> bool:
+        return bool(self.trials.is_anchor.any())
+
+    def _series(self, found: Found) -> Iterator[Array]:
+        measure = MEASURES.get(found.what)
+        if measure is None:
+            return
+        of_backend = self._of_backends(found.what).get(found.backend) if found.whole_backend else None
+        if of_backend is not None:
+            yield of_backend
+        else:
+            yield from self.trials.divided(measure)[self._rows(found)]
+
+    @cached_property
+    def _of_backends(self) -> Callable[[str], dict[str, Array]]:
+        """The series of the backends, by the name of a measure."""
+        return cache(lambda measure: self.trials.backend_series(MEASURES[measure]))
+
+    def _rows(self, found: Found) -> list[int]:
+        members = set(found.members)
+        return [k for k, name in enumerate(self.trials.names) if name in members]
+
+    def _index(self, found: Found) -> int:
+        """Of the alert's run; where the history has it no more, of the first run after it."""
+        earlier = sum(run.started < found.night for run in self.trials.runs)
+        return self._number.get((found.run, found.night), earlier)
+
+    @cached_property
+    def _number(self) -> dict[tuple[str, str], int]:
+        """Of a run, by its name and start."""
+        return {(run.run, run.started): k for k, run in enumerate(self.trials.runs)}
+
+    def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:
+        clusters: dict[tuple[str, str], list[_Cluster]] = {}
+        for change in sorted(changes, key=_importance):
+            at = self._number[change.run, change.night]
+            of_backend = clusters.setdefault((change.backend, change.measure), [])
+            near = [
+                (abs(self._number[other.first.run, other.first.night] - at), k)
+                for k, other in enumerate(of_backend)
+                if change.level == "trial" and change.subject not in {c.subject for c in other.changes}
+            ]
+            if near and min(near)[0] <= NEAR:
+                of_backend[min(near)[1]].changes.append(change)
+            else:
+                of_backend.append(_Cluster([change]))
+        return [cluster for of_backend in clusters.values() for cluster in of_backend]
+
+    def _found(self, cluster: _Cluster) -> Found:
+        first = cluster.first
+        whole = first.level == "backend"
+        members = cluster.members
+        if whole and not members:  # each too small for a change of its own
+            names = zip(self.trials.names, self.trials.backends, strict=True)
+            members = frozenset(name for name, backend in names if backend == first.backend)
+        return Found(
+            machine=self.machine,
+            backend=first.backend,
+            what=first.measure,
+            evidence=self._evidence(cluster.changes),
+            whole_backend=whole,
+            night=first.night,
+            run=first.run,
+            last_run=first.last_run,
+            versions=first.versions,
+            ratio=round(first.ratio, 4),
+            interval=(round(first.interval[0], 4), round(first.interval[1], 4)),
+            members=tuple(sorted(members)),
+        )
+
+    def _evidence(self, changes: Sequence[Change]) -> Evidence:
+        return "published" if any(self._is_near(a, b) for a in changes for b in self.published) else "candidate"
+
+    def _is_near(self, a: Change, b: Change) -> bool:
+        """Whether two changes are one, as two settings date it."""
+        same = (a.level, a.subject, a.measure, a.ratio > 1) == (b.level, b.subject, b.measure, b.ratio > 1)
+        return same and abs(self._number[a.run, a.night] - self._number[b.run, b.night]) <= NEAR
+
+
+def _importance(change: Change) -> tuple[bool, float, str, str]:
+    """Sorts a backend's changes first, then the largest."""
+    return change.level != "backend", -abs(math.log(change.ratio)), change.night, change.subject
+
+
+def _returned(values: Array, at: int, ratio: float) -> bool:
+    before, after = (part[np.isfinite(part)] for part in (values[:at], values[at:]))
+    if not len(before) or len(after) < RETURNED_RUNS + NEAR:
+        return False
+    size = math.log(ratio)
+    rest = (np.median(after[-RETURNED_RUNS:]) - np.median(before[-REACH:])) * math.copysign(1, size)
+    return bool(rest < min(max(REST * abs(size), LEAST_REST), abs(size) / 2))

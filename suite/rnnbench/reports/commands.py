@@ -1,0 +1,81 @@
+"""The commands that show an alert again, to be copied into a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from rnnbench.history import MEASURES, SILENCE, Found, RunEntry
+from rnnbench.reports.escape import Markdown
+from rnnbench.results import visible
+
+_SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
+"""Columns that show a fact, where it is not the column of its name."""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Of the runs of a history, which know the files of the cases."""
+
+    runs: Sequence[RunEntry]
+
+    def block(self, found: Found) -> Markdown:
+        """A block of code: compare the versions, find the first bad one, show the series."""
+        lines = [visible(line) for line in self._lines(found)]
+        longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return Markdown("\n".join([f"{fence}sh", *lines, fence]))
+
+    def _lines(self, found: Found) -> Iterator[str]:
+        if found.what == SILENCE or not found.members:
+            yield "rnnbench history list"
+            return
+        trial = found.members[0]
+        file = self._case_file(trial.partition("/")[0])
+        changed = [(package, *versions) for package, *versions in _packages(found) if all(versions)]
+        if changed:
+            a, b = (" ".join(f"{package}=={versions[side]}" for package, *versions in changed) for side in (0, 1))
+            yield _command("ab", file, "--only", trial, "--a", a, "--b", b)
+        else:
+            yield _command("run" if found.is_level else "check", file, "--only", trial)
+        if len(changed) == 1:
+            ((_, good, bad),) = changed
+            yield _command("bisect", trial, "--good", good, "--bad", bad)
+        yield _command("history", "sql", _query(found, trial))
+
+    def _case_file(self, case: str) -> str:
+        """As the newest run that names it was started with."""
+        for run in reversed(self.runs):
+            for word in run.command.split():
+                if PurePath(word).suffix in (".yaml", ".yml") and PurePath(word).stem == case:
+                    return word
+        return f"cases/{case}.yaml"
+
+
+def _command(*words: str) -> str:
+    return " ".join(("rnnbench", *map(_quoted, words)))
+
+
+def _quoted(word: str) -> str:
+    """For a shell; between double quotes where the word has only single ones, as SQL has."""
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
+def _packages(found: Found) -> Iterator[tuple[str, str, str]]:
+    """Packages that changed, with their versions before and after; empty where there is none."""
+    before, after = (dict(part.rsplit(" ", 1) for part in text.split(", ") if " " in part) for text in found.versions)
+    for package in sorted({*before, *after}):
+        if before.get(package) != after.get(package):
+            yield package, before.get(package, ""), after.get(package, "")
+
+
+def _query(found: Found, trial: str) -> str:
+    value = f"{MEASURES[found.what].sql} AS value" if found.is_level else _SHOWN_FACTS.get(found.what, found.what)
+    of_trial, of_machine = (text.replace("'", "''") for text in (trial, found.machine))
+    return (
+        f"SELECT started, versions, {value} FROM rows "
+        f"WHERE trial = '{of_trial}' AND machine = '{of_machine}' ORDER BY started"
+    )

@@ -1,0 +1,140 @@
+"""`alerts.yaml`: what people write stays, mistakes are named with their place, and nothing is overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from rnnbench.history import Acceptance, Alert, Alerts, AlertsError, Found, Measured, UpstreamReport, alerts_file
+
+FOUND = Found(
+    machine="fakemachine",
+    backend="fakemlir",
+    what="bound",
+    evidence="published",
+    night="2026-01-09T02:00:00",
+    run="night008",
+    versions=("fakemlir-package 1.2.3", "fakemlir-package 2.0"),
+    ratio=1.05,
+    interval=(1.04, 1.06),
+    members=("fake_case/fakemlir:linalg/a", "fake_case/fakemlir:linalg/b"),
+)
+AB = Measured(ratio=1.048, interval=(1.041, 1.055), versions=("1.2.3", "2.0"), on="2026-01-10")
+ACCEPTED = Acceptance(why="a bug was mended", by="Ada", until="2026-06-30")
+
+
+@pytest.fixture
+def alerts(tmp_path: Path) -> Alerts:
+    empty = Alerts.read(tmp_path / "alerts.yaml")
+    assert empty.all == ()
+    return empty.put(*(Alert(id=name, state="new", found=FOUND) for name in ("one", "two"))).write()
+
+
+def test_what_is_written_is_what_is_read(alerts: Alerts) -> None:
+    changed = alerts.confirm("one", AB).report("two", UpstreamReport(issue="https://fake.example/1", on="2026-01-11"))
+    changed.write()
+    read = Alerts.read(alerts.file)
+    assert read.all == changed.all
+    assert [alert.state for alert in read.all] == ["confirmed", "reported"]
+    assert read.find("one").ab == AB
+
+
+def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
+    text = alerts.file.read_text().replace(
+        "- id: two\n  state: new\n",
+        "# Ada looks at this one.\n- id: two\n  note: 'seen  twice'  # by Ada\n  state: new\n",
+    )
+    alerts.file.write_text(text)
+    Alerts.read(alerts.file).accept("two", ACCEPTED).confirm("one", AB).write()
+    after = alerts.file.read_text()
+    assert "# Ada looks at this one.\n- id: two\n  note: 'seen  twice'  # by Ada\n  state: accepted\n" in after
+    assert "  accepted:\n    why: a bug was mended\n    by: Ada\n    until: '2026-06-30'\n  found:\n" in after
+    gone = [line for line in text.splitlines() if line not in after.splitlines()]
+    assert gone == ["  state: new"] * 2
+
+
+def test_what_cannot_be_edited_without_loss_is_left_as_it_is(alerts: Alerts, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = alerts.file.read_text()
+    monkeypatch.setattr(alerts_file, "_merge", lambda node, before, after: None)
+    with pytest.raises(AlertsError, match="cannot be edited without loss"):
+        alerts.confirm("one", AB).write()
+    assert alerts.file.read_text() == text
+
+
+def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
+    found = FOUND.model_dump_json(exclude_defaults=True)
+    alerts.file.write_text(f"schema: 1\nalerts: [{{id: one, state: new, found: {found}}}]\n")
+    Alerts.read(alerts.file).accept("one", ACCEPTED).put(Alert(id="two", state="new", found=FOUND)).write()
+    assert [alert.state for alert in Alerts.read(alerts.file).all] == ["accepted", "new"]
+
+
+def test_it_is_known_beside_which_alerts_people_wrote_comments(alerts: Alerts) -> None:
+    assert Alerts.read(alerts.file).commented == frozenset()
+    text = alerts.file.read_text()
+    alerts.file.write_text(text.replace("- id: two", "# mine\n- id: two"))
+    assert Alerts.read(alerts.file).commented == {"one", "two"}
+    alerts.file.write_text(text + "  # mine\n")
+    assert Alerts.read(alerts.file).commented == {"two"}
+
+
+def test_a_file_without_alerts_is_read_again(tmp_path: Path) -> None:
+    Alerts.read(tmp_path / "alerts.yaml").write()
+    assert Alerts.read(tmp_path / "alerts.yaml").all == ()
+
+
+def test_nothing_is_written_where_nothing_changed(alerts: Alerts) -> None:
+    text = alerts.file.read_text().replace("schema: 1", "schema:   1   # odd spaces")
+    alerts.file.write_text(text)
+    Alerts.read(alerts.file).write()
+    assert alerts.file.read_text() == text
+
+
+def test_a_decision_stays_whatever_is_measured(alerts: Alerts) -> None:
+    accepted = alerts.accept("one", ACCEPTED)
+    assert accepted.refute("one", AB).find("one").state == "accepted"
+    assert alerts.refute("one", AB).find("one").state == "refuted"
+    assert not alerts.refute("one", AB).find("one").told
+
+
+def test_a_mended_alert_has_no_transition_but_back(alerts: Alerts) -> None:
+    mended = alerts.mend("one", "2026-01-20")
+    with pytest.raises(AlertsError, match="'one' is mended"):
+        mended.confirm("one", AB)
+    assert mended.reopen("one").find("one").state == "new"
+
+
+def test_an_unknown_alert_is_named_with_the_nearest(alerts: Alerts) -> None:
+    with pytest.raises(AlertsError, match="has no alert 'ones'; did you mean 'one'"):
+        alerts.confirm("ones", AB)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("state: new", "state: open", r":6:10: alerts\[0\]\.state: expected one of new, confirmed, .*'open'"),
+        ("state: new", "state: reported", r":6:10: .*needs the key 'reported'; add reported: \{issue"),
+        ("state: new", "stat: new", r":6:3: unknown key 'stat' in alerts\[0\]; did you mean 'state'"),
+        ("state: new", "state: new\n  accepted: {why: a, by: b, until: soon}", r":7:36: .*a day such as .*'soon'"),
+        ("state: new", "state: new\n  reported: 3", r":7:13: .*expected a mapping with issue, on, got 3"),
+        ("ratio: 1.05", "ratio: -1", r"ratio: expected new over old, such as 1\.05, got -1"),
+        ("what: bound", "what: bond", r"what: expected one of bound, .*did you mean 'bound'"),
+        ("night: '2026", "night: 'x", "expected a time such as"),
+        ("- id: two", "- id: one", r"the id 'one' is here twice; first at .*:5:7"),
+        ("- id: two", "- id: &x two", "the anchor &x is not allowed"),
+        ("schema: 1", "schema: 2", ":3:9: schema: expected 1, got 2"),
+        ("alerts:", "alerts: [", "not YAML"),
+        ("- fake_case/fakemlir:linalg/a", "- [1]", r"members\[0\]: expected a text, got a list"),
+    ],
+)
+def test_a_mistake_is_named_and_the_file_stays(alerts: Alerts, old: str, new: str, message: str) -> None:
+    text = alerts.file.read_text()
+    assert old in text
+    alerts.file.write_text(wrong := text.replace(old, new, 1))
+    with pytest.raises(AlertsError, match=message):
+        Alerts.read(alerts.file)
+    with pytest.raises(AlertsError, match="was changed while rnnbench worked on it"):
+        alerts.confirm("one", AB).write()
+    assert alerts.file.read_text() == wrong

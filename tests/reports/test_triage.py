@@ -1,0 +1,128 @@
+"""The triage page: groups with their commands, a large group folded, what was decided, and no text that escapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from rnnbench.history import Acceptance, Alert, Alerts, Found, History, Measured, News, UpstreamReport
+from rnnbench.reports import triage_page
+
+NOW = datetime(2026, 1, 20, 12)
+TRIALS = tuple(f"fake_case/fakemlir:linalg/c{k:02d}" for k in range(60))
+SLOW = Found(
+    machine="fakemachine",
+    backend="fakemlir",
+    what="bound",
+    evidence="published",
+    whole_backend=True,
+    night="2026-01-09T02:00:00",
+    run="night008",
+    versions=("fakemlir-package 1.2.3", "fakemlir-package 2.0"),
+    ratio=1.05,
+    interval=(1.04, 1.06),
+    members=TRIALS,
+)
+HOSTILE = "</details> **x** @you https://evil.example \x1b[2J ``` | '; rm -rf $HOME"
+CRASHED = SLOW.model_copy(
+    update={
+        "what": "outcome",
+        "evidence": "event",
+        "backend": HOSTILE,
+        "versions": ("", ""),
+        "ratio": None,
+        "interval": None,
+        "before": "ok",
+        "after": "crashed",
+        "detail": HOSTILE,
+        "members": (HOSTILE,),
+        "whole_backend": False,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def news(tmp_path_factory: pytest.TempPathFactory) -> News:
+    pytest.importorskip("duckdb")
+    return News.of(History(tmp_path_factory.mktemp("history")), NOW)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Alerts:
+    return Alerts.read(tmp_path / "alerts.yaml")
+
+
+def page(saved: Alerts, news: News, *alerts: Alert) -> str:
+    put = saved.put(*alerts)
+    return triage_page(replace(put, as_read=put.all), news)
+
+
+def test_a_backend_that_moved_is_one_paragraph_with_a_folded_list_and_commands(saved: Alerts, news: News) -> None:
+    public = SLOW.model_copy(update={"what": "public", "ratio": 1.04})
+    text = page(saved, news, Alert(id="a", state="new", found=SLOW), Alert(id="b", state="new", found=public))
+    assert "**2 new in 1 group**" in text
+    assert text.count("<details><summary>The 60 trials</summary>") == 1
+    assert "- fakemlir, all 60 trials: **bound latency +5.0% (+4.0% to +6.0%)** since 2026-01-09, medium" in text
+    trial = TRIALS[0]
+    versions = "--a fakemlir-package==1.2.3 --b fakemlir-package==2.0"
+    assert f"rnnbench ab cases/fake_case.yaml --only {trial} {versions}\n" in text
+    assert f"rnnbench bisect {trial} --good 1.2.3 --bad 2.0\n" in text
+    assert f"WHERE trial = '{trial}' AND machine = 'fakemachine' ORDER BY started\"" in text
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(1.02, "small"), (1.05, "medium"), (1.3, "large"), (2.5, "very large")])
+def test_a_change_has_a_class_of_magnitude(saved: Alerts, news: News, ratio: float, word: str) -> None:
+    found = SLOW.model_copy(update={"ratio": ratio, "interval": (ratio, ratio)})
+    assert f"since 2026-01-09, {word} (`a`)" in page(saved, news, Alert(id="a", state="new", found=found))
+
+
+def test_what_was_decided_stands_in_its_section(saved: Alerts, news: News) -> None:
+    ab = Measured(ratio=1.048, interval=(1.041, 1.055), versions=("1.2.3", "2.0"), on="2026-01-10")
+    issue = UpstreamReport(issue="https://fake.example/1", on="2026-01-11")
+    soon = Acceptance(why="known", by="Ada", until="2026-01-25")
+    sections = page(
+        saved,
+        news,
+        Alert(id="told", state="reported", found=SLOW, ab=ab, reported=issue),
+        Alert(id="soon", state="accepted", found=SLOW, accepted=soon),
+        Alert(id="late", state="accepted", found=SLOW, accepted=soon.model_copy(update={"until": "2027-01-01"})),
+        Alert(id="good", state="mended", found=SLOW, mended="2026-01-19"),
+        Alert(id="old", state="mended", found=SLOW, mended="2025-01-19"),
+        Alert(id="refuted", state="refuted", found=SLOW, ab=ab),
+        Alert(id="perhaps", state="new", found=SLOW.model_copy(update={"evidence": "candidate"})),
+    ).split("\n## ")
+    titles = [section.partition("\n")[0] for section in sections[1:]]
+    assert titles == ["Mended", "Still open", "Accepted, and running out", "Candidates", "How to read this"]
+    mended, still_open, ending, candidates = sections[1:5]
+    assert "returned by 2026-01-19" in mended
+    assert (
+        "measured on 2026-01-10 by ab: +4.8% (+4.1% to +5.5%); reported on 2026-01-11: `https://fake.example/1`"
+        in still_open
+    )
+    assert "accepted until 2026-01-25 by Ada: known (`soon`)" in ending
+    assert "(`perhaps`)" in candidates
+    assert not any(f"(`{name}`)" in "".join(sections) for name in ("late", "old", "refuted"))
+
+
+def test_text_of_records_and_of_people_is_shown_and_nothing_else(saved: Alerts, news: News) -> None:
+    text = page(saved, news, Alert(id="a", state="new", note=HOSTILE, found=CRASHED))
+    outside, block = text.split("````sh\n")
+    assert "</details>" not in outside
+    assert "**x**" not in text.replace(r"\*\*x\*\*", "").split("````sh")[0]
+    assert "\x1b" not in text
+    assert "`@you`" in outside
+    assert "rm -rf $HOME'" in block.partition("\n````")[0]
+
+
+def test_without_an_alert_the_page_says_so(saved: Alerts, news: News) -> None:
+    assert "**There is no alert.**" in page(saved, news)
+
+
+def test_what_the_file_does_not_have_yet_is_said(saved: Alerts, news: News) -> None:
+    text = triage_page(saved.put(Alert(id="a", state="new", found=SLOW)), news)
+    assert "1 alert differ here from the file; rnnbench history alerts writes them into it" in text

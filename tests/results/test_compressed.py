@@ -1,0 +1,78 @@
+"""A compressed run is read, resumed and damaged as a run is: what is damaged is named, and nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import fake_records as fake
+import pytest
+
+pytest.importorskip("zstandard")
+
+from rnnbench.optional import MissingExtraError
+from rnnbench.results import StoreError, append_record, compress_records, read_run
+from rnnbench.results.compressed import COMPRESSED, RECORDS
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return fake.write_run(tmp_path / "run", list(fake.whole_run()))
+
+
+def test_a_compressed_run_is_read_as_it_was(run: Path) -> None:
+    before, size = read_run(run), (run / RECORDS).stat().st_size
+    assert compress_records(run) == (size, (run / COMPRESSED).stat().st_size)
+    assert not (run / RECORDS).exists()
+    after = read_run(run)
+    assert (after.records, after.warnings) == (before.records, ())
+    assert compress_records(run) is None
+
+
+def test_a_run_that_is_resumed_is_restored_first(run: Path) -> None:
+    before = read_run(run).records
+    plain = (run / RECORDS).read_bytes()
+    compress_records(run)
+    append_record(run, fake.record(chunk=99))
+    assert (run / RECORDS).read_bytes().startswith(plain)
+    assert not (run / COMPRESSED).exists()
+    assert read_run(run).records == (*before, fake.record(chunk=99))
+
+
+def test_while_both_files_are_there_the_plain_one_is_the_truth(run: Path) -> None:
+    plain = (run / RECORDS).read_bytes()
+    compress_records(run)
+    (run / RECORDS).write_bytes(plain.splitlines(keepends=True)[0])
+    assert len(read_run(run).records) == 1
+    append_record(run, fake.record(chunk=99))
+    assert len(read_run(run).records) == 2
+
+
+DAMAGES = {
+    "cut": lambda content: content[: len(content) * 2 // 3],
+    "changed": lambda content: content[:-3] + bytes([content[-3] ^ 1]) + content[-2:],
+    "empty": lambda content: b"",
+    "other": lambda content: b"no frame at all",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named_and_stays(run: Path, damage: str) -> None:
+    whole = read_run(run)
+    compress_records(run)
+    file = run / COMPRESSED
+    file.write_bytes(content := DAMAGES[damage](file.read_bytes()))
+    read = read_run(run)
+    assert f"{file}: damaged: " in read.warnings[0]
+    assert all(record == whole.by_trial[record.trial] for record in read.records)
+    with pytest.raises(StoreError, match=r"zst: damaged: .*restore the file"):
+        append_record(run, fake.record(chunk=99))
+    assert file.read_bytes() == content
+    assert not (run / RECORDS).exists()
+
+
+def test_without_the_package_it_is_said_what_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compress_records(run)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rnnbench\[history\]'"):
+        read_run(run)
