@@ -7,7 +7,7 @@ asked of a new process, so that no trial pays for what an earlier one left behin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import RLock
 
 from rnnbench.backends import AdapterError, Probe, Request, Support, check_probe, check_support, entry_of
@@ -31,10 +31,17 @@ class Adapter:
         self.name = name
         self._lock = RLock()
         self._process: AdapterProcess | None = None
+        self._is_loaded = False
         self._probe: Probe | AdapterError | None = None
         self._failures: Counter[str] = Counter()
         self._at_limits: Counter[str] = Counter()
         """Failures, and those at a limit, by route."""
+
+    def begin(self) -> None:
+        """Start its process, where nothing is known of it yet. Does not wait for it."""
+        with self._lock:
+            if self._probe is None and self._process is None:
+                self._process, self._is_loaded = AdapterProcess(self.name), False
 
     def probe(self) -> Probe:
         """What is installed. It is asked once, since each trial needs it. Raises AdapterError."""
@@ -114,10 +121,11 @@ class Adapter:
     def _asked(self, command: Command[Reply], what: str) -> Reply:
         try:
             if self._process is None:
+                self._process, self._is_loaded = AdapterProcess(self.name), False
+            if not self._is_loaded:
                 what, asked_for = "the import of its module", what
-                self._process = AdapterProcess(self.name)
                 self._process.load()
-                what = asked_for
+                what, self._is_loaded = asked_for, True
             return self._process.answer(command)
         except WorkerError as error:
             self.close()
@@ -130,6 +138,12 @@ class Adapter:
 
 
 _adapters: dict[str, Adapter] = {}
+
+
+def begin(backends: Iterable[str]) -> None:
+    """Start the processes of these adapters side by side: all of them are about to be probed. Raises BackendError."""
+    for backend in backends:
+        _adapter(backend).begin()
 
 
 def probe(backend: str) -> Probe:

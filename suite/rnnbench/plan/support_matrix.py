@@ -9,7 +9,7 @@ from typing import get_args
 
 from rnnbench.backends import AdapterError, Probe, Request, Support, names
 from rnnbench.cases import Precision, State, Strategy, Target
-from rnnbench.plan.adapters import probe_or_stand_in, supports
+from rnnbench.plan.adapters import begin, probe_or_stand_in, supports
 from rnnbench.rnn import Model, Weights
 
 TIMES = ("fused", "looped", "unrolled", "unrolled:2")
@@ -44,6 +44,7 @@ class SupportMatrix:
 
 def build_support_matrix() -> SupportMatrix:
     """The answers of every backend that has an entry point. Imports no framework."""
+    begin(names())
     probes = {name: probe_or_stand_in(name) for name in names()}
     return SupportMatrix(probes, dict(_answers(probes)))
 

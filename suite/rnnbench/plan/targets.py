@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rnnbench.backends import AdapterError, BackendError, names, nearest
 from rnnbench.cases import Target
-from rnnbench.plan.adapters import STAND_IN, probe, probe_or_stand_in
+from rnnbench.plan.adapters import STAND_IN, begin, probe, probe_or_stand_in
 
 
 def targets(requested: Iterable[str]) -> list[Target]:
@@ -30,6 +30,7 @@ def targets(requested: Iterable[str]) -> list[Target]:
 def baselines() -> list[Target]:
     """The default route of each backend that declares itself a baseline. One that fails to answer is none."""
     declared = []
+    begin(names())
     for name in names():
         try:
             answer = probe(name)
