@@ -152,7 +152,7 @@ def enlisted(folder: Path) -> Iterator[None]:
         (folder / TEMPORARY).mkdir(parents=True)
         patch.setenv("TMPDIR", str(folder / TEMPORARY))
         patch.setattr("tempfile.tempdir", None)
-        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S,))
+        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S, None))
         patch.setattr(adapter_process, "ANSWER_LIMIT_S", ANSWER_S)
         patch.setattr(adapter_process, "MEMORY_LIMIT", GROWING.memory)
         with unasked_adapters():

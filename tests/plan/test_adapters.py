@@ -16,7 +16,7 @@ from harness_trials import make_trial
 from unasked import unasked_adapters
 from waiting import ended, wait_until
 
-from rnnbench.backends import AdapterError, Support, request_of
+from rnnbench.backends import AdapterError, Support, find, request_of
 from rnnbench.plan import adapters, examine_all
 from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
@@ -89,11 +89,20 @@ def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way
     assert failure.outcome in outcomes(way, stage)
 
 
-def test_what_one_route_leaves_in_the_process_harms_no_trial_of_another_route(dying):
-    targets = ("dying:support.recurses-little", "dying:honest", "dying:support.takes-every-descriptor", "dying:honest")
-    failures = [one.failure for one in examine_all(map(make_trial, targets))]
-    assert failures[1] is None
-    assert failures[3] is None
+def test_what_one_route_leaves_in_the_process_harms_no_trial_of_another_route(monkeypatch):
+    """The support of one route breaks the process for all that is asked after it, without a word."""
+    with unasked_adapters():
+        adapter = find("fake")._adapter
+        honest, broken = adapter.support, []
+
+        def support(request):
+            assert not broken, "another route broke the process"
+            broken.extend([1] * (request.route == "wrong-bound"))
+            return honest(request)
+
+        monkeypatch.setattr(adapter, "support", support, raising=False)
+        routes = ("wrong-bound", "honest", "wrong-bound", "honest")
+        assert [one.failure for one in examine_all(make_trial(f"fake:{route}") for route in routes)] == [None] * 4
 
 
 def test_what_an_adapter_started_ends_with_its_process(dying):
