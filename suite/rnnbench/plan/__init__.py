@@ -1,7 +1,7 @@
 """What a run is going to do, known before any worker starts.
 
     adapters     what is asked of adapters, in processes of their own: `probe`, `support`, `supports`, `close_adapters`
-    targets      the targets that a user names: `targets`, `baselines`
+    named_targets  the targets that a user names: `targets`, `baselines`
     examination  the first stage: `examine` a trial, or all
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
     covering     the trials of a check that names no backend: `covering_trials`
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
     from rnnbench.plan.covering import CoveringTrials, covering_trials
     from rnnbench.plan.examination import examine, examine_all
+    from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
     from rnnbench.plan.support_matrix import build_support_matrix
-    from rnnbench.plan.targets import baselines, targets
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
 
 _NAMES = {
@@ -50,7 +50,7 @@ _NAMES = {
         "resume_run",
     ),
     "support_matrix": ("build_support_matrix",),
-    "targets": (
+    "named_targets": (
         "baselines",
         "targets",
     ),

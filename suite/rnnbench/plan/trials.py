@@ -9,7 +9,7 @@ from rnnbench.backends import BackendError, names
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
 from rnnbench.conformance import CHECK_NAMES
 from rnnbench.plan.adapters import begin, probe_or_stand_in
-from rnnbench.plan.targets import baselines, targets
+from rnnbench.plan.named_targets import baselines, targets
 
 
 def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bool = True) -> list[Target]:

@@ -161,6 +161,7 @@ def _serve(channel: int) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()
+        os.set_inheritable(channel, True)
         sys.argv = ["rnnbench.worker", str(channel)]
         with suppress(ChannelClosedError):
             serve(Channel(socket.socket(fileno=channel)), AdapterWorker().handlers)
