@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from rnnbench.disk import is_disk_error, read_cached, reports_disk_error, write_bytes, write_text, write_whole
+from rnnbench.disk import error_of_disk, is_disk_error, read_cached, write_bytes, write_text, write_whole
 
 
 def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(tmp_path):
@@ -71,20 +71,20 @@ def test_a_broken_disk_is_not_taken_for_a_damaged_file(tmp_path):
         read_cached(tmp_path, broken)
 
 
-@pytest.mark.parametrize(
-    ("text", "says_so"),
-    [
-        ("OSError: [Errno 28] No space left on device: '/x'", True),
-        ("OSError: [Errno 5] Input/output error", True),
-        ("ld: final link failed: No space left on device", True),
-        ("LLVM ERROR: IO failure on output stream: no space left on device", True),
-        ("[Errno 122] Disk quota exceeded", True),
-        ("[Errno 2] No such file or directory", False),
-        ("no space left in the register file", False),
-    ],
-)
-def test_a_message_of_a_compiler_about_the_disk_is_recognised(text, says_so):
-    assert reports_disk_error(text) is says_so
+def test_a_disk_with_room_has_no_error_and_no_file_is_left(tmp_path):
+    assert error_of_disk(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_without_room_is_found_by_writing_there(tmp_path):
+    """A process that may write no large file finds every disk full. /proc is no place to write: no disk at all."""
+    script = (
+        "import resource, sys; from pathlib import Path; from rnnbench.disk import ROOM, error_of_disk\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM - 1, ROOM - 1))\n"
+        "print(error_of_disk(Path(sys.argv[1])).strerror, error_of_disk(Path('/proc')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "File too large None\n"
 
 
 def test_only_errors_of_the_disk_are_of_the_disk():

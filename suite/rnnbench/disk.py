@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
@@ -16,12 +16,8 @@ T = TypeVar("T")
 
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
 """Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
-_REPORTED = re.compile(
-    rf"\[Errno (?:{'|'.join(map(str, sorted(DISK_ERRORS)))})\]"
-    rf"|{re.escape(os.strerror(errno.ENOSPC))}|{re.escape(os.strerror(errno.EDQUOT))}",
-    re.IGNORECASE,
-)
-"""How Python, compilers and linkers report such an error."""
+ROOM = 256 << 10
+"""Bytes that a disk has room for which is not full: those of many records."""
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile)
 """What the readers of NumPy, json and Pydantic raise where a file is empty, torn or holds something else."""
 
@@ -31,9 +27,17 @@ def is_disk_error(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in DISK_ERRORS
 
 
-def reports_disk_error(text: str) -> bool:
-    """Whether a message of another process says that the disk is full or broken."""
-    return _REPORTED.search(text) is not None
+def error_of_disk(folder: Path) -> OSError | None:
+    """Whether the disk of this folder is full or broken: the error of writing ROOM bytes there, if there is one."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            left = ROOM
+            while left:
+                left -= file.write(bytes(left))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error if is_disk_error(error) else None
+    return None
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: bool = False) -> None:

@@ -22,6 +22,7 @@ from rnnbench.backends import registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
 from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.plan import adapters
 from rnnbench.rnn.reference import Trajectory, run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_state, draw_weights
@@ -332,7 +333,7 @@ def _targets() -> Iterator[tuple[Target, str]]:
 def _plans(target: Target) -> Iterator[Plan]:
     shared = PRODUCT if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
     for plan in (*PLANS.get(target, shared), *RAGGED):
-        if registry.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported":
+        if adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported":
             yield plan
 
 

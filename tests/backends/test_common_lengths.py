@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnbench.backends import registry
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, ArrayError, Request
 from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.plan import adapters
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_lengths
 
@@ -94,7 +94,7 @@ def asked(target: Target, model: Model, time: str, ragged: bool = False) -> Requ
 
 
 def supported(target: Target, request: Request, extra: str) -> bool:
-    answer = registry.support(target.backend, request)
+    answer = adapters.support(target.backend, request)
     assert answer.level == "unsupported" or extra in answer.covers
     return answer.level != "unsupported"
 
@@ -111,7 +111,7 @@ def test_these_targets_take_lengths_and_no_others(target: Target) -> None:
 def test_a_cell_that_is_written_out_has_every_activation(target: Target) -> None:
     other = LSTM.model_copy(update={"activation": "relu", "recurrent_activation": "hard_sigmoid"})
     for time in ("looped", "unrolled"):
-        plain = registry.support(target.backend, asked(target, LSTM, time)).level
+        plain = adapters.support(target.backend, asked(target, LSTM, time)).level
         assert supported(target, asked(target, other, time), ACTIVATIONS) == (plain != "unsupported")
 
 

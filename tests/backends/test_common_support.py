@@ -12,6 +12,7 @@ from waiting import PATIENCE_S
 from rnnbench.backends import registry
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.plan import adapters
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_weights
 
@@ -45,7 +46,7 @@ def questions(route: str) -> list[Request]:
 def test_support_answers_everything_with_a_reason(target: Target) -> None:
     levels = set()
     for request in questions(target.route):
-        support = registry.support(target.backend, request)
+        support = adapters.support(target.backend, request)
         levels.add(support.level)
         assert support.level in ("native", "emulated", "unsupported")
         assert support.level == "native" or support.reason.strip()
@@ -55,7 +56,7 @@ def test_support_answers_everything_with_a_reason(target: Target) -> None:
 def test_a_direction_that_runs_backwards_cannot_stream(target: Target) -> None:
     for request in questions(target.route):
         if request.model.direction != "forward" and request.strategy.state != "none":
-            assert registry.support(target.backend, request).level == "unsupported"
+            assert adapters.support(target.backend, request).level == "unsupported"
 
 
 def test_other_devices_than_those_of_the_probe_are_refused(target: Target) -> None:
@@ -63,7 +64,7 @@ def test_other_devices_than_those_of_the_probe_are_refused(target: Target) -> No
     refused = [request for request in questions(target.route) if request.device not in devices]
     assert refused
     for request in refused:
-        support = registry.support(target.backend, request)
+        support = adapters.support(target.backend, request)
         assert support.level == "unsupported"
         assert support.reason == f"{target} has programs for {', '.join(devices)} and none for {request.device}."
 
@@ -87,7 +88,7 @@ def test_building_what_is_unsupported_raises_the_reason(target: Target, tmp_path
     for request in requests:
         with pytest.raises(BuildError) as raised:
             backend.build(request, tmp_path)
-        assert registry.support(target.backend, request).reason in str(raised.value)
+        assert adapters.support(target.backend, request).reason in str(raised.value)
 
 
 ASK = """

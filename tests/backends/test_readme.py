@@ -11,9 +11,9 @@ import pytest
 from harness_trials import make_trial
 
 import rnnbench.backends
+from rnnbench.backends import request_of
 from rnnbench.cases.trial import State, Strategy
 from rnnbench.conformance import ReferenceTrajectories, run_checks
-from rnnbench.plan import request_of
 
 README = Path(rnnbench.backends.__file__).with_name("README.md")
 

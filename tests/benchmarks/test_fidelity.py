@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.backends.registry import find, targets
 from rnnbench.cases import State, Target
 from rnnbench.fidelity import measure_fidelity
 from rnnbench.fidelity.measure import CHUNKS, STATES
+from rnnbench.plan import probe, targets
 
 CASES = [
     *((target, chunk, (state,)) for target in targets(["iree:linalg", "tvm:tir", "tvm:relax"])
@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.mark.parametrize(("target", "chunk", "states"), CASES, ids=str)
 def test_bound_costs_what_the_runtime_costs(target: Target, chunk: int, states: tuple[State, ...]) -> None:
-    if lack := find(target.backend).probe().lack(target.route):
+    if lack := probe(target.backend).lack(target.route):
         pytest.skip(lack.reason)
     (figure,) = measure_fidelity([target], (chunk,), states)
     assert not figure.failed, figure.unmeasured

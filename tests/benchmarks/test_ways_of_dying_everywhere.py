@@ -10,25 +10,17 @@ import time
 
 import pytest
 from dying_runs import SHARED, Death, die_together
-from ways_of_dying import WAYS, Kind
+from ways_of_dying import WAYS
 
 TOGETHER = 20
 """Trials that die in one run. Those that die while they are sampled begin each other's worker anew."""
 CHECKED = ("import", "build", "load", "check")
 """Stages of `check` too. There, trials are forked children of one worker; in a run each has its own."""
-OF_THE_PROCESS = {"keyboard-interrupt", "address-space-limit"}
-"""In the process of the suite: the user's own signal, and a limit of all that is in it."""
-IN_THE_SUITE = (Kind.RAISES, Kind.EXITS, Kind.NO_MEMORY, Kind.LIES)
-"""Kinds of ways that `support` may go. It runs in the process of the suite, which cannot outlive the others."""
-NOT_LIMITED = {"grows", "grows-in-a-child"}
-"""An import has a limit of time only."""
 SELECTED = tuple(filter(None, os.environ.get("RNNBENCH_DYING", "").split(",")))
 
 
 def deaths(stage: str) -> list[Death]:
-    left_out = {"support": OF_THE_PROCESS | NOT_LIMITED, "import": NOT_LIMITED}.get(stage, set())
-    kinds = IN_THE_SUITE if stage == "support" else tuple(Kind)
-    return [(stage, way) for way in WAYS if WAYS[way].kind in kinds and way not in left_out]
+    return [(stage, way) for way in WAYS]
 
 
 def test_there_are_sixty_ways_or_more():

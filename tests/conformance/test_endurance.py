@@ -12,12 +12,12 @@ from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 from rnnbench_fake import FakeBackend
 
+from rnnbench.backends import request_of
 from rnnbench.cases import Limits
 from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
 from rnnbench.conformance.suite import Opener
-from rnnbench.plan import request_of
 from rnnbench.rnn import Model, run_reference
 
 COUNTER = Model(cell="counter", input=3, hidden=3)

@@ -8,8 +8,8 @@ from harness_trials import make_trial
 from honest_adapter import HonestSession
 from rnnbench_fake import FakeBackend
 
+from rnnbench.backends import request_of
 from rnnbench.conformance import CHECK_NAMES, CHECKS, Check, ReferenceTrajectories, run_checks, suite
-from rnnbench.plan import request_of
 from rnnbench.results.record import CheckResult
 
 

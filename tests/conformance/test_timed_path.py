@@ -7,9 +7,9 @@ import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 
+from rnnbench.backends import request_of
 from rnnbench.backends.shared import of_one_step
 from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath
-from rnnbench.plan import request_of
 
 TIMED_CALLS = 1_201
 """More than the reference needs to settle, and no multiple of the ring."""

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from harness_trials import SilentObserver, make_trial
 from killed_runs import LATER_S, MARK, left_of
+from unasked import unasked_adapters
 from ways_of_dying import WAYS, Kind
 
-from rnnbench.backends import find, registry
 from rnnbench.cases import Limits, Measure, Trial
 from rnnbench.pipeline import check_trials, run_trials
-from rnnbench.plan import begin_run, examination
+from rnnbench.plan import begin_run
 from rnnbench.results import FAILURES, Record, Store
-from rnnbench.worker import WorkerError, WorkerProcess
+from rnnbench.worker import WorkerError, WorkerProcess, adapter_process
 
 Death = tuple[str, str]
 """A stage and a way."""
@@ -35,12 +35,14 @@ GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)
 """For ways that take memory."""
 PATIENT = Limits(build=120.0, trial=120.0)
 """For all other ways, and for healthy trials: on a slow machine, too, they come to their own end."""
+ANSWER_S = 5.0
+"""Longest that an adapter may take to answer. A slow machine imports it in that time."""
 START_S = 20.0
 """Longest start of a worker whose import hangs."""
 MEASURE = Measure(budget=0.2, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
 SHARED = ("prepare", "state-copy", "bound", "public", "cold", "paced", "verify")
 """Stages in a process that holds other trials too. What leaves it unfit for them fails."""
-IGNORED = ("import", "bound", "public", "cold", "paced")
+IGNORED = ("entry", "import", "bound", "public", "cold", "paced")
 """Stages in which nobody looks at what a call returns."""
 
 
@@ -48,8 +50,6 @@ def outcomes(way: str, stage: str) -> frozenset[str]:
     """With which outcomes a trial may end that goes this way in this stage."""
     kind = WAYS[way].kind
     any_failure = frozenset(FAILURES | {"nonconforming"})
-    if stage in ("probe", "support"):
-        return frozenset({"ok"}) if kind is Kind.SURVIVES else frozenset({"run-failed"})
     by_kind = {
         Kind.RAISES: frozenset({"build-failed" if stage == "build" else "run-failed"}),
         Kind.NO_MEMORY: frozenset({"out-of-memory"}),
@@ -103,7 +103,7 @@ def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) ->
     trials = [_trial(target, PATIENT) for target in HEALTHY]
     trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for stage, way in dying]
     observer = SilentObserver()
-    with _enlisted(folder), _watched() as late:
+    with enlisted(folder), _watched() as late:
         plan = replace(begin_run(trials, Store(folder / "results")), seed=0)
         if timed:
             run_trials(plan, observer)
@@ -143,7 +143,7 @@ def _trial(target: str, limits: Limits) -> Trial:
 
 
 @contextmanager
-def _enlisted(folder: Path) -> Iterator[None]:
+def enlisted(folder: Path) -> Iterator[None]:
     """The dying backend is installed, and every process of the run has a mark."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(FOLDER)
@@ -152,12 +152,11 @@ def _enlisted(folder: Path) -> Iterator[None]:
         (folder / TEMPORARY).mkdir(parents=True)
         patch.setenv("TMPDIR", str(folder / TEMPORARY))
         patch.setattr("tempfile.tempdir", None)
-        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S,))
-        try:
+        patch.setattr(WorkerProcess.ready, "__defaults__", (START_S, None))
+        patch.setattr(adapter_process, "ANSWER_LIMIT_S", ANSWER_S)
+        patch.setattr(adapter_process, "MEMORY_LIMIT", GROWING.memory)
+        with unasked_adapters():
             yield
-        finally:
-            for kept in (find, registry._devices, examination._probe):
-                kept.cache_clear()
 
 
 @contextmanager

@@ -18,10 +18,11 @@ import yaml
 from fuzzer import Subject
 from rich.console import Console
 
-from rnnbench.backends import Probe, probe_or_stand_in
+from rnnbench.backends import Probe
 from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expected_failures_of, load_case
 from rnnbench.cli import main
 from rnnbench.conformance import CHECK_NAMES
+from rnnbench.plan import probe_or_stand_in
 from rnnbench.reports import ReportError, print_conformance, print_summary, write_report
 from rnnbench.results import Run, StoreError, compare_runs, read_run, sound, view_runs
 from rnnbench.results.exports import EXPORTS, Export

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from honest_adapter import HonestProgram, HonestSession
 
+from rnnbench.backends import request_of
 from rnnbench.backends.shared import of_one_step
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, run_checks
-from rnnbench.plan import request_of
 from rnnbench.results.record import CheckResult
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 from harness_trials import make_trial, run_trials
+from unasked import unasked_adapters
 
-from rnnbench.backends import BackendError, find, registry
+from rnnbench.backends import BackendError, find
 from rnnbench.backends.base import Probe
 from rnnbench.cases import Measure
-from rnnbench.plan import examine
+from rnnbench.plan import examine, targets
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, RunChecks
 
 WAYS = {
-    "support-exits": ("run-failed", "the adapter of 'fake' failed to answer: SystemExit: enough"),
+    "support-exits": (
+        "crashed",
+        "the adapter of 'fake' ended in support: asked the interpreter to exit: SystemExit: enough",
+    ),
     "support-is-none": ("run-failed", "the adapter of 'fake' returned no valid answer from support: TypeError: None"),
     "support-is-odd": ("run-failed", "the adapter of 'fake' returned no valid answer from support: level: "),
     "build-exits": ("crashed", "asked the interpreter to exit: SystemExit: enough"),
@@ -58,14 +62,13 @@ def test_the_other_trial_of_the_run_is_unharmed(records):
     ids=str,
 )
 def test_a_probe_that_is_none_is_told_and_its_backend_has_trials_that_fail(monkeypatch, answer):
-    fake = find("fake")
-    monkeypatch.setattr(fake._adapter, "probe", lambda: answer, raising=False)
-    with pytest.raises(BackendError, match="the adapter of 'fake' returned no valid answer from probe"):
-        fake.probe()
-    assert [str(target) for target in registry.targets(["fake", "fake:honest"])] == ["fake:default", "fake:honest"]
-    registry._devices.cache_clear()
-    monkeypatch.setattr("rnnbench.plan.examination._probe", lambda name: fake.probe())
-    failure = examine(make_trial()).failure
+    with unasked_adapters():
+        fake = find("fake")
+        monkeypatch.setattr(fake._adapter, "probe", lambda: answer, raising=False)
+        with pytest.raises(BackendError, match="the adapter of 'fake' returned no valid answer from probe"):
+            fake.probe()
+        assert [str(target) for target in targets(["fake", "fake:honest"])] == ["fake:default", "fake:honest"]
+        failure = examine(make_trial()).failure
     assert (failure.stage, failure.outcome) == ("probe", "run-failed")
 
 

@@ -12,7 +12,7 @@ from waiting import ended
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
-from rnnbench.plan import examine
+from rnnbench.plan import close_adapters, examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.stages import Failure
 from rnnbench.worker import WorkerError, start_trial_worker
@@ -48,6 +48,7 @@ def test_a_trial_that_hangs_while_it_is_sampled_is_timed_out(failures, where):
     failure = failures[where]
     assert (failure.stage, failure.outcome) == ("sample", "timed-out")
     assert failure.reason == "no answer within 1 s, what its limits leave; killed"
+    close_adapters()
     assert ended(psutil.Process().children())
 
 

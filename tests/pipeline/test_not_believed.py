@@ -56,7 +56,7 @@ class LyingWorker:
         self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
         self.loaded = LoadFigures(0.0, 0.0, 0.0, 0, 0, artifact=None, bind_s=bind_s)
 
-    def ready(self):
+    def ready(self, memory=None):
         return ImportFigures(0, 0, 0.0)
 
     def ask(self, command, timeout, memory=None):

@@ -17,24 +17,39 @@ from rnnbench.results import Store, StoreError, read_run
 from rnnbench.stages import BuildFigures, Failure
 
 FULL = "OSError: [Errno 28] No space left on device: '/x'"
+BROKEN = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+SENTENCES = (FULL, "OSError: [Errno 27] File too large", "ld: final link failed: No space left on device")
 
 
 @pytest.mark.parametrize("outcome", ["run-failed", "build-failed", "crashed"])
-def test_a_trial_that_the_disk_failed_has_no_record_and_is_done_again(tmp_path, outcome):
+def test_a_trial_that_fails_while_the_disk_is_full_has_no_record_and_is_done_again(tmp_path, monkeypatch, outcome):
     trial = make_trial()
     plan = begin_run([trial], Store(tmp_path))
-    failed = replace(not_sampled(not_checked(examine(trial))), failure=Failure("build", outcome, FULL))
-    with pytest.raises(StoreError, match=r"the disk is full or broken, says the worker of .*No space left"):
+    failed = replace(not_sampled(not_checked(examine(trial))), failure=Failure("build", outcome, "killed"))
+    monkeypatch.setattr("rnnbench.pipeline.record.error_of_disk", lambda folder: BROKEN)
+    with pytest.raises(StoreError, match=r"cannot write in .*No space left on device; .* failed meanwhile: killed"):
         Journal(plan, SilentObserver()).write(failed)
     assert resume_run(plan.folder).trials == (trial,)
 
 
-def test_a_full_disk_in_a_worker_ends_a_check_with_what_was_finished(tmp_path, monkeypatch):
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_worker_that_speaks_of_a_full_disk_fails_its_own_trial_alone(tmp_path, sentence):
+    """The program has a limit of its own, or lies: the suite's disk has room."""
+    trials = [make_trial(), make_trial("fake:build-fails")]
+    plan = begin_run(trials, Store(tmp_path))
+    journal = Journal(plan, SilentObserver())
+    for trial in trials:
+        failed = replace(not_sampled(not_checked(examine(trial))), failure=Failure("build", "build-failed", sentence))
+        assert journal.write(failed).reason == sentence
+    assert not resume_run(plan.folder).trials
+
+
+def test_a_disk_that_is_full_ends_a_check_with_what_was_finished(tmp_path, monkeypatch):
     """Of two threads one meets it; the other's trial would take an hour."""
-    monkeypatch.setattr("rnnbench.pipeline.record.reports_disk_error", lambda reason: "expected" in reason)
+    monkeypatch.setattr("rnnbench.pipeline.record.error_of_disk", lambda folder: BROKEN)
     trials = [make_trial("fake:build-hangs"), make_trial("fake:build-fails")]
     plan = begin_run(trials, Store(tmp_path))
-    with pytest.raises(StoreError, match="the disk is full"):
+    with pytest.raises(StoreError, match="No space left"):
         check_trials(plan, SilentObserver(), 2)
     assert not read_run(plan.folder).records
 

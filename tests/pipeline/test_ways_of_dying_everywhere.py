@@ -9,7 +9,12 @@ WAYS = (
     *("str-exits", "odd-name", "thousand-causes", "closes-its-output", "replies-twice", "a-daemon"),
     *("deletes-its-folder", "returns-what-raises"),
 )
-HARSH = [("build", "os-exit-0"), ("load", "dies-while-a-child-holds-the-channel"), ("check", "writes-half-a-line")]
+HARSH = [
+    ("import", "grows"),
+    ("build", "os-exit-0"),
+    ("load", "dies-while-a-child-holds-the-channel"),
+    ("check", "writes-half-a-line"),
+]
 """After each of these the worker that forks a child for each trial is started anew."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from harness_trials import make_trial
+from unasked import unasked_adapters
 
 from rnnbench.backends.base import Probe
 from rnnbench.backends.registry import find
@@ -13,6 +14,12 @@ from rnnbench.cases import Target
 from rnnbench.plan import covering_trials
 
 HONEST, WRONG = Target("fake", "honest"), Target("fake", "wrong-bound")
+
+
+@pytest.fixture(autouse=True)
+def unasked():
+    with unasked_adapters():
+        yield
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import sys
 
 from harness_trials import make_trial
 
+from rnnbench.backends import request_of
 from rnnbench.cases import Precision
-from rnnbench.plan import examine, request_of
+from rnnbench.plan import examine
 from rnnbench.rnn.weights import Weights
 
 

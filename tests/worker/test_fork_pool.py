@@ -7,7 +7,7 @@ import pytest
 from harness_trials import make_trial
 from waiting import ended
 
-from rnnbench.plan import examine
+from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, Load, RunChecks
 
@@ -92,4 +92,5 @@ def test_a_child_that_died_takes_its_parent_with_it(start):
         worker.ask(Load(trial), LIMIT_S)
     worker.close()
     assert parent.is_closed
+    close_adapters()
     assert ended(psutil.Process().children())

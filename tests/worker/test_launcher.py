@@ -12,7 +12,7 @@ import pytest
 from harness_trials import make_trial
 from waiting import ended, wait_until
 
-from rnnbench.plan import examine
+from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import (
     Command,
     Done,
@@ -95,6 +95,7 @@ def test_a_worker_without_an_answer_in_time_is_killed(worker):
     with pytest.raises(WorkerError, match=r"no answer within 0\.001 s") as raised:
         worker.ready(0.001)
     assert (raised.value.outcome, raised.value.alive) == ("timed-out", False)
+    close_adapters()
     assert ended(psutil.Process().children())
 
 

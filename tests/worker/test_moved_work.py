@@ -10,10 +10,10 @@ import pytest
 from harness_trials import make_trial
 from moved_work import HONEST, LIARS, LONG_S, Preparing, program_of
 
+from rnnbench.backends import request_of
 from rnnbench.backends.base import ProgramFiles
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
-from rnnbench.plan import request_of
 from rnnbench.results import Finding
 from rnnbench.worker import commands, trial_worker
 from rnnbench.worker.trial_worker import TrialWorker

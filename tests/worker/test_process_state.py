@@ -13,8 +13,8 @@ from faulty_leavings import LEAVINGS, PLACES, Leaks, session_that
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
 
+from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.plan import request_of
 from rnnbench.results import CheckResult, FindingKind
 from rnnbench.worker.process_settings import SETTINGS, changed_settings, read_settings, restore_settings
 from rnnbench.worker.process_state import MOST_LEFT, ProcessWatch, WatchedWork

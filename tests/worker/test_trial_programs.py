@@ -15,13 +15,14 @@ import pytest
 from harness_trials import check_trial, context_in, make_trial
 from honest_adapter import HonestProgram, HonestSession
 
+from rnnbench.backends import request_of
 from rnnbench.backends.answers import AdapterError
 from rnnbench.backends.base import ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
 from rnnbench.pipeline import build_and_check_trial
 from rnnbench.pipeline.same_programs import SamePrograms, agree
-from rnnbench.plan import examine, request_of
+from rnnbench.plan import examine
 from rnnbench.rnn.weights import draw_weights
 from rnnbench.worker.launcher import WorkerError
 from rnnbench.worker.trial_process import log_name, start_trial_worker

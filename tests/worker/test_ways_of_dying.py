@@ -127,6 +127,16 @@ def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkey
     assert error.outcome == "crashed"
 
 
+@pytest.mark.parametrize(
+    "grows", ["kept = b'x' * (600 << 20)", "os.fork() or globals().update(kept=b'x' * (600 << 20))"]
+)
+def test_the_limit_of_memory_holds_while_a_worker_starts(start, grows):
+    worker = start(f"{grows}; time.sleep(60)")
+    with pytest.raises(WorkerError, match="over its limit of 300 MiB; killed") as raised:
+        worker.ready(60, 300 << 20)
+    assert raised.value.outcome == "out-of-memory"
+
+
 DAEMON = (
     "import os, sys, time\n"
     "if os.fork(): os._exit(0)\n"

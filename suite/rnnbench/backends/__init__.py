@@ -5,14 +5,13 @@ What other packages may use:
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
 - `answers`: what an adapter returns, validated where it enters.
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
-- `registry`: finds backends by entry point, resolves the targets that a user names, and answers what is supported.
-- `support_matrix`: which strategies every installed backend supports, for each kind of model.
-
+- `registry`: finds backends by entry point.
 - `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
 
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
-`litert` and `jax`. They are reached through the registry only. An adapter imports another one through that one's
+`litert` and `jax`. They are reached through the registry only, and only in processes of
+their own: what is asked of them goes through `rnnbench.plan`. An adapter imports another one through that one's
 public face alone: `torch.export`, `jax.stablehlo` and `tensorflow.traced_function`. `README.md` in this folder says how
 to add a backend.
 """
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.backends.answers import AdapterError, BackendError, check_program
+    from rnnbench.backends.answers import AdapterError, BackendError, check_probe, check_program, check_support
     from rnnbench.backends.base import (
         Arrays,
         Artifact,
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
         Request,
         Session,
         Support,
+        request_of,
     )
     from rnnbench.backends.program_store import Look, ProgramStore
-    from rnnbench.backends.registry import baselines, find, names, probe_or_stand_in, support, targets, tool_for
-    from rnnbench.backends.support_matrix import build_support_matrix
+    from rnnbench.backends.registry import entry_of, find, names, nearest, tool_for
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -52,24 +51,24 @@ _NAMES = {
         "Request",
         "Session",
         "Support",
+        "request_of",
     ),
     "answers": (
         "AdapterError",
         "BackendError",
+        "check_probe",
         "check_program",
+        "check_support",
     ),
     "registry": (
-        "baselines",
+        "entry_of",
         "find",
         "names",
-        "probe_or_stand_in",
-        "support",
-        "targets",
+        "nearest",
         "tool_for",
     ),
     "program_store": ("Look", "ProgramStore"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
-    "support_matrix": ("build_support_matrix",),
 }
 __all__ = [
     "AdapterError",
@@ -89,14 +88,14 @@ __all__ = [
     "Statistic",
     "Support",
     "Tool",
-    "baselines",
-    "build_support_matrix",
+    "check_probe",
     "check_program",
+    "check_support",
+    "entry_of",
     "find",
     "names",
-    "probe_or_stand_in",
-    "support",
-    "targets",
+    "nearest",
+    "request_of",
     "tool_for",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.backends.base import Artifact, Backend, Probe, Program, ProgramFiles, Request, Signature, Support
 from rnnbench.outside_text import describe_error, safe_text
-from rnnbench.results import is_lowered_form
+from rnnbench.results import Outcome, is_lowered_form
 
 Answer = TypeVar("Answer")
 
@@ -23,7 +23,12 @@ class BackendError(ValueError):
 
 
 class AdapterError(BackendError):
-    """An adapter raised where it may not, or returned what is no answer. The message names the adapter."""
+    """An adapter failed to answer: it raised, returned what is no answer, or ended its process. The message says so."""
+
+    def __init__(self, message: str, outcome: Outcome = "run-failed") -> None:
+        super().__init__(message)
+        self.outcome: Outcome = outcome
+        """Of its trials."""
 
 
 class CheckedBackend:
@@ -34,13 +39,12 @@ class CheckedBackend:
         self._adapter = adapter
 
     def probe(self) -> Probe:
-        """Raises AdapterError."""
-        return self._answer("probe", self._adapter_call("probe"), _checked_probe)
+        """Raises AdapterError, and what asks the interpreter to exit."""
+        return check_probe(self.name, self._answer("probe"))
 
     def support(self, request: Request) -> Support:
-        """Raises AdapterError."""
-        call = self._adapter_call("support")
-        return self._answer("support", lambda: call(request), _checked_support)
+        """Raises AdapterError, and what asks the interpreter to exit."""
+        return check_support(self.name, self._answer("support", request))
 
     def load(self) -> None:
         self._adapter.load()
@@ -48,17 +52,23 @@ class CheckedBackend:
     def build(self, request: Request, cache: Path) -> Program:
         return self._adapter.build(request, cache)
 
-    def _adapter_call(self, method: str) -> Callable[..., object]:
-        return lambda *arguments: getattr(self._adapter, method)(*arguments)
-
-    def _answer(self, method: str, ask: Callable[[], object], check: Callable[[object], Answer]) -> Answer:
+    def _answer(self, method: str, *arguments: object) -> object:
         try:
-            answer = ask()
-        except KeyboardInterrupt:
+            return getattr(self._adapter, method)(*arguments)
+        except MemoryError:
             raise
-        except BaseException as error:
+        except Exception as error:
             raise AdapterError(f"the adapter of '{self.name}' failed to answer: {describe_error(error)}") from error
-        return _validated(self.name, method, lambda: check(answer))
+
+
+def check_probe(backend: str, answer: object) -> Probe:
+    """The answer, as a probe. Raises AdapterError."""
+    return _validated(backend, "probe", lambda: _checked_probe(answer))
+
+
+def check_support(backend: str, answer: object) -> Support:
+    """The answer, as one about support. Raises AdapterError."""
+    return _validated(backend, "support", lambda: _checked_support(answer))
 
 
 def check_program(backend: str, program: Program, request: Request, cache: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from rnnbench.cases import Precision, Strategy
+from rnnbench.cases import Precision, Strategy, Trial
 from rnnbench.results import Artifact, Math, OperationStage, Origin
 from rnnbench.rnn import Model, Weights
 
@@ -40,6 +40,7 @@ __all__ = [
     "Session",
     "Signature",
     "Support",
+    "request_of",
 ]
 
 Arrays = Mapping[str, np.ndarray]
@@ -82,6 +83,21 @@ class Request:
         if self.ragged:
             extras[LENGTHS] = "sequence lengths by row"
         return extras
+
+
+def request_of(trial: Trial, weights: Weights) -> Request:
+    """What a backend is asked to build for a trial."""
+    return Request(
+        route=trial.target.route,
+        model=trial.model,
+        weights=weights,
+        strategy=trial.strategy,
+        batch=trial.batch,
+        precision=Precision.of(trial.dtype),
+        device=trial.device,
+        threads=trial.threads,
+        ragged=trial.lengths == "ragged",
+    )
 
 
 @dataclass(frozen=True)

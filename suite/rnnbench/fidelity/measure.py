@@ -15,11 +15,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.backends import support
+from rnnbench.backends import request_of
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFacts
 from rnnbench.measure import interval_of
-from rnnbench.plan import request_of
+from rnnbench.plan import support
 from rnnbench.rnn import Model, Weights
 from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.backends import Bound, NoToolError, Statistic, Tool, find, tool_for
+from rnnbench.backends import Bound, NoToolError, Statistic, Tool, find, request_of, tool_for
 from rnnbench.cases import Trial
 from rnnbench.conformance import RING
 from rnnbench.measure import sample_block, sample_cold
-from rnnbench.plan import request_of
 from rnnbench.rnn import draw_inputs, draw_weights
 from rnnbench.worker import (
     ChannelClosedError,

@@ -45,7 +45,7 @@ _BUILD_FIGURES = TypeAdapter(BuildFigures)
 class TrialWorker(Protocol):
     """What a trial needs of its worker: a process of its own, or a forked child of one that trials share."""
 
-    def ready(self) -> ImportFigures: ...
+    def ready(self, *, memory: int | None = None) -> ImportFigures: ...
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
     def take_findings(self) -> tuple[Finding, ...]: ...
     def close(self) -> None: ...
@@ -63,7 +63,7 @@ def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
     context.on_stage(trial, "import")
     try:
         with context.wall_time.spent_on("import"):
-            imports = worker.ready()
+            imports = worker.ready(memory=trial.limits.memory)
     except WorkerError as error:
         return Built(examined, failure=_failure("import", error))
     context.on_stage(trial, "build")

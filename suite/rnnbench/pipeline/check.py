@@ -14,7 +14,7 @@ from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.shrink import first_failed_check, shrink
-from rnnbench.plan import RunPlan, end_run, examine
+from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, log_name, start_trial_worker, worker_key
@@ -107,7 +107,8 @@ class CheckPool:
 
     def run(self, jobs: int) -> None:
         """Check every trial of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
-        examined = [examine(trial) for trial in self._plan.trials]
+        examined = examine_all(self._plan.trials)
+        close_adapters()
         for one in examined:
             if one.failure is not None:
                 self._write(not_checked(one))

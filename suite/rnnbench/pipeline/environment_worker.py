@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rnnbench
 from rnnbench.cases import Trial
-from rnnbench.plan import examine
+from rnnbench.plan import close_adapters, examine_all
 from rnnbench.stages import Examined
 from rnnbench.worker import Command, attempt, die_with_parent, encode_reply, open_channel, receive_command
 
@@ -48,11 +48,13 @@ def source_digest() -> str:
 
 
 def describe(command: Describe) -> EnvironmentFacts:
+    examined = tuple(examine_all(command.trials))
+    close_adapters()
     return EnvironmentFacts(
         source=source_digest(),
         python=platform.python_version(),
         packages={item.name.lower(): item.version for item in distributions()},
-        trials=tuple(examine(trial) for trial in command.trials),
+        trials=examined,
     )
 
 

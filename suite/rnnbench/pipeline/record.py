@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from rnnbench import __version__
 from rnnbench.backends import Support
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
-from rnnbench.disk import reports_disk_error
+from rnnbench.disk import error_of_disk
 from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import below_floor, latency_floor
 from rnnbench.plan import RunPlan
 from rnnbench.results import (
+    FAILURES,
     DispatchFloor,
     Environment,
     Latency,
@@ -52,14 +55,11 @@ class Journal:
 
         A record that is not `timed` has no times: those of trials that ran side by side would mean nothing. Samples
         come after it: the record needs their room on the disk more. Raises StoreError where either cannot be written,
-        and where the trial failed because of the disk; it then has no record, and a resumed run does it again.
+        and where the trial failed while the disk is full; it then has no record, and a resumed run does it again.
         """
         trial = sampled.trial
-        if sampled.failure is not None and reports_disk_error(sampled.failure.reason):
-            raise StoreError(
-                f"the disk is full or broken, says the worker of {trial.id}: {sampled.failure.reason}; "
-                f"make room on the disk of {self._plan.folder} and on that of temporary files"
-            )
+        if sampled.failure is not None and sampled.failure.outcome in FAILURES:
+            self._require_disk(trial, sampled.failure.reason)
         record = record_of(sampled, same_as, self._plan.expected_of(trial))
         if not timed:
             record = record.model_copy(update={"timing": Timing()})
@@ -69,6 +69,15 @@ class Journal:
                 save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
         self._observer.finished(record)
         return record
+
+    def _require_disk(self, trial: Trial, reason: str) -> None:
+        """Raises StoreError where the suite itself finds the disk full: what a worker says of it decides nothing."""
+        for folder in (self._plan.folder, Path(tempfile.gettempdir())):
+            if error := error_of_disk(folder):
+                raise StoreError(
+                    f"cannot write in {folder}: {error.strerror}; {trial.id} failed meanwhile: {reason}; "
+                    f"make room on the disk of {folder}"
+                )
 
 
 def record_of(

@@ -11,7 +11,7 @@ from rnnbench.pipeline.build_and_check import Comparing, build_and_check_all, no
 from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms
-from rnnbench.plan import RunPlan, end_run, examine
+from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
 from rnnbench.sampling import Context, sample_trials
 from rnnbench.stages import Checked, Examined, Sampled
 from rnnbench.worker import RunFolders
@@ -28,16 +28,17 @@ def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) 
     folders = RunFolders.of_run(plan.folder)
     context = Context(folders, wall_time, observer.stage)
     journal = Journal(plan, observer)
-    for group in group_by_workload(plan.trials, lambda trial: trial):
+    examined = examine_all(plan.trials)
+    close_adapters()
+    for group in group_by_workload(examined, lambda one: one.trial):
         _run_group(group, context, journal, plan.seed)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
     if not keep_artifacts:
         folders.clear()
 
 
-def _run_group(group: Sequence[Trial], context: Context, journal: Journal, seed: int) -> None:
-    """Trial → Examined → Built → Checked → Sampled → Record, for trials of one workload."""
-    examined = [examine(trial) for trial in group]
+def _run_group(examined: Sequence[Examined], context: Context, journal: Journal, seed: int) -> None:
+    """Examined → Built → Checked → Sampled → Record, for trials of one workload."""
     same = SamePrograms()
     checked = list(check_group([(one, context) for one in examined], journal, same.compare))
     distinct = [one for one in checked if one.trial.id not in same.same_as]

@@ -1,8 +1,11 @@
 """What a run is going to do, known before any worker starts.
 
-    examination  the first stage: `examine` a trial, `request_of` a trial
+    adapters     what is asked of adapters, in processes of their own: `probe`, `support`, `supports`, `close_adapters`
+    named_targets  the targets that a user names: `targets`, `baselines`
+    examination  the first stage: `examine` a trial, or all
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
     covering     the trials of a check that names no backend: `covering_trials`
+    support_matrix  which strategies every installed backend supports: `build_support_matrix`
     run_plan     `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`, `end_run`
     run_lock     who runs a run; `compress_run` where nobody does
 
@@ -14,20 +17,30 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
     from rnnbench.plan.covering import CoveringTrials, covering_trials
-    from rnnbench.plan.examination import examine, request_of
+    from rnnbench.plan.examination import examine, examine_all
+    from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
+    from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
 
 _NAMES = {
+    "adapters": (
+        "close_adapters",
+        "probe",
+        "probe_or_stand_in",
+        "support",
+        "supports",
+    ),
     "covering": (
         "CoveringTrials",
         "covering_trials",
     ),
     "examination": (
         "examine",
-        "request_of",
+        "examine_all",
     ),
     "run_lock": ("compress_run",),
     "run_plan": (
@@ -35,6 +48,11 @@ _NAMES = {
         "begin_run",
         "end_run",
         "resume_run",
+    ),
+    "support_matrix": ("build_support_matrix",),
+    "named_targets": (
+        "baselines",
+        "targets",
     ),
     "trials": (
         "check_case_names",
@@ -46,16 +64,24 @@ _NAMES = {
 __all__ = [
     "CoveringTrials",
     "RunPlan",
+    "baselines",
     "begin_run",
+    "build_support_matrix",
     "check_case_names",
+    "close_adapters",
     "compress_run",
     "covering_trials",
     "end_run",
     "examine",
+    "examine_all",
     "expected_failures",
     "installed_backends",
-    "request_of",
+    "probe",
+    "probe_or_stand_in",
     "resume_run",
+    "support",
+    "supports",
+    "targets",
     "targets_of",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.backends import probe_or_stand_in
 from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
-from rnnbench.plan.examination import examine
+from rnnbench.plan.adapters import probe_or_stand_in
+from rnnbench.plan.examination import examine_all
 from rnnbench.stages import Examined
 
 
@@ -54,8 +54,8 @@ def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
     targets with slow builds every value is.
     """
     by_target: dict[Target, list[Examined]] = {}
-    for trial in trials:
-        by_target.setdefault(trial.target, []).append(examine(trial))
+    for examined in examine_all(trials):
+        by_target.setdefault(examined.trial.target, []).append(examined)
     slow = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).slow)
     shared = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).shared)
     supported = {

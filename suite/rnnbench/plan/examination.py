@@ -1,49 +1,56 @@
-"""The first stage: what can be said of a trial without running anything, and the request that its backend gets."""
+"""The first stage: what can be said of a trial without running anything."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
-from rnnbench.backends import BackendError, Probe, Request, Support, find, support
-from rnnbench.cases import Precision, Trial
+from rnnbench.backends import AdapterError, BackendError, Probe, Support, request_of
+from rnnbench.cases import Trial
+from rnnbench.plan.adapters import probe, supports
 from rnnbench.rnn import Weights
 from rnnbench.stages import Examined, Failure, Stage
 
 
 def examine(trial: Trial) -> Examined:
     """Whether a trial's backend is here and supports it. Imports no framework."""
-    stage: Stage = "probe"
-    probe = Probe((trial.target.route,))
+    (examined,) = examine_all([trial])
+    return examined
+
+
+def examine_all(trials: Iterable[Trial]) -> list[Examined]:
+    """Each trial, examined. Adapters are asked for all of their trials at once."""
+    trials = list(trials)
+    of_backend: defaultdict[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        of_backend[trial.target.backend].append(trial)
+    answers = {backend: _examined(backend, asked) for backend, asked in of_backend.items()}
+    return [next(answers[trial.target.backend]) for trial in trials]
+
+
+def _examined(backend: str, trials: Sequence[Trial]) -> Iterator[Examined]:
+    """The trials of one backend, in their order."""
     try:
-        probe = _probe(trial.target.backend)
-        stage = "support"
-        answer = support(trial.target.backend, request_of(trial, Weights(())))
+        installed = probe(backend)
     except BackendError as error:
-        unsupported = Support("unsupported", str(error))
-        return Examined(trial, probe, unsupported, Failure(stage, "run-failed", str(error)))
-    failure = None
+        yield from (_unanswered(trial, Probe((trial.target.route,)), "probe", error) for trial in trials)
+        return
+    answers = supports(backend, [request_of(trial, Weights(())) for trial in trials])
+    for trial, answer in zip(trials, answers, strict=True):
+        if isinstance(answer, AdapterError):
+            yield _unanswered(trial, installed, "support", answer)
+        else:
+            yield Examined(trial, installed, answer, _failure(trial, installed, answer))
+
+
+def _failure(trial: Trial, installed: Probe, answer: Support) -> Failure | None:
     if answer.level == "unsupported":
-        failure = Failure("support", "unsupported", answer.reason)
-    elif lack := probe.lack(trial.target.route):
-        failure = Failure("probe", "unavailable", f"{lack.reason}; install it with: {lack.install}")
-    return Examined(trial, probe, answer, failure)
+        return Failure("support", "unsupported", answer.reason)
+    if lack := installed.lack(trial.target.route):
+        return Failure("probe", "unavailable", f"{lack.reason}; install it with: {lack.install}")
+    return None
 
 
-def request_of(trial: Trial, weights: Weights) -> Request:
-    """What a backend is asked to build for a trial."""
-    return Request(
-        route=trial.target.route,
-        model=trial.model,
-        weights=weights,
-        strategy=trial.strategy,
-        batch=trial.batch,
-        precision=Precision.of(trial.dtype),
-        device=trial.device,
-        threads=trial.threads,
-        ragged=trial.lengths == "ragged",
-    )
-
-
-@cache
-def _probe(backend: str) -> Probe:
-    return find(backend).probe()
+def _unanswered(trial: Trial, installed: Probe, stage: Stage, error: BackendError) -> Examined:
+    outcome = error.outcome if isinstance(error, AdapterError) else "run-failed"
+    return Examined(trial, installed, Support("unsupported", str(error)), Failure(stage, outcome, str(error)))

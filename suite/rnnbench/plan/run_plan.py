@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench import __version__
-from rnnbench.backends import BackendError, probe_or_stand_in
+from rnnbench.backends import BackendError
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
+from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
 from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
 from rnnbench.plan.run_lock import RunLock, hold_run
 from rnnbench.results import (
@@ -96,6 +97,7 @@ def resume_run(folder: Path) -> RunPlan:
 
 def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineConditions | None = None) -> None:
     """Note when the run ended, what else the machine did, and where its time went, added up over all sittings."""
+    close_adapters()
     info = read_run(folder).info
     total = {key: info.seconds.get(key, 0.0) + value for key, value in seconds.items()}
     finished = datetime.now(UTC).isoformat(timespec="seconds")

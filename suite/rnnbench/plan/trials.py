@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rnnbench.backends import BackendError, baselines, names, probe_or_stand_in, targets
+from rnnbench.backends import BackendError, names
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
 from rnnbench.conformance import CHECK_NAMES
+from rnnbench.plan.adapters import begin, probe_or_stand_in
+from rnnbench.plan.named_targets import baselines, targets
 
 
 def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bool = True) -> list[Target]:
@@ -26,6 +28,7 @@ def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bo
 
 
 def installed_backends() -> list[str]:
+    begin(names())
     return [name for name in names() if probe_or_stand_in(name).available]
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from rnnbench.backends import BackendError, probe_or_stand_in
+from rnnbench.backends import BackendError
 from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.options import Selection
-from rnnbench.plan import expected_failures
+from rnnbench.plan import expected_failures, probe_or_stand_in
 from rnnbench.pytest_plugin import requested_backends
 from rnnbench.pytest_plugin.item import TrialItem
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from rnnbench.measure import overall_median, requested
+from rnnbench.plan import close_adapters
 from rnnbench.results import Anchor
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.dispatch_floor import DispatchFloor
@@ -77,6 +78,7 @@ class InterleavedSampling:
         self._samplings = [_sampling_of(checked) for checked in trials]
         self._roof_logs = [RoofLog() for _ in trials]
         self._floor = DispatchFloor([checked.examined for checked in trials])
+        close_adapters()
 
     def sample(self) -> list[Sampled]:
         """Start fresh processes of every trial until each has its precision, or has spent its budget."""

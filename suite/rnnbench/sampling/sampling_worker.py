@@ -77,7 +77,7 @@ class SamplingWorker:
         assert self._process is not None, "it was started"
         try:
             with self._context.wall_time.spent_on("import"):
-                self._process.ready()
+                self._process.ready(memory=max(one.trial.limits.memory for one in self.trials))
         except WorkerError as error:
             for sampling in self.trials:
                 sampling.fail(error)

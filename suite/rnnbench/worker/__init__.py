@@ -10,6 +10,7 @@
     memory         what a worker has resident, seen from outside
     process_state  what a command leaves changed in its process: named, put back, or the process is not used again
     supervisor     a process that ends what is left where the suite itself is killed
+    adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
@@ -21,6 +22,8 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.worker import commands
+    from rnnbench.worker.adapter_process import AdapterProcess
+    from rnnbench.worker.adapter_worker import AskProbe, AskSupport
     from rnnbench.worker.channel import ChannelClosedError
     from rnnbench.worker.commands import (
         Build,
@@ -43,6 +46,11 @@ if TYPE_CHECKING:
     from rnnbench.worker.trial_process import by_worker, cores_for, log_name, start_trial_worker, variables, worker_key
 
 _NAMES = {
+    "adapter_process": ("AdapterProcess",),
+    "adapter_worker": (
+        "AskProbe",
+        "AskSupport",
+    ),
     "channel": ("ChannelClosedError",),
     "commands": (
         "Build",
@@ -93,6 +101,9 @@ _NAMES = {
 }
 __all__ = [
     "START_LIMIT_S",
+    "AdapterProcess",
+    "AskProbe",
+    "AskSupport",
     "Build",
     "ChannelClosedError",
     "Command",

@@ -27,10 +27,10 @@ class ForkingWorker:
         self._imports: ImportFigures | None = None
         self._modules: tuple[str, ...] = ()
 
-    def imports(self) -> ImportFigures:
-        """Wait for the import, the first time. Raises WorkerError."""
+    def imports(self, memory: int | None = None) -> ImportFigures:
+        """Wait for the import, the first time, within `memory` resident bytes. Raises WorkerError."""
         if self._imports is None:
-            self._imports = self.process.ready()
+            self._imports = self.process.ready(memory=memory)
         return self._imports
 
     def fork(self) -> None:
@@ -55,11 +55,11 @@ class ForkedWorker:
         self._is_forked = False
         self._parent_lives = True
 
-    def ready(self) -> ImportFigures:
-        """Raises WorkerError."""
+    def ready(self, *, memory: int | None = None) -> ImportFigures:
+        """As `WorkerProcess.ready`. Raises WorkerError."""
 
         def fork() -> ImportFigures:
-            imports = self._parent.imports()
+            imports = self._parent.imports(memory)
             self._parent.fork()
             self._is_forked = True
             return imports

@@ -1,4 +1,4 @@
-"""Starting a worker process, asking it, pausing it, and learning what it died of. Every worker is started here."""
+"""Starting a worker process, asking it, pausing it, and learning what it died of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -81,40 +81,37 @@ class Host:
     """The Python that runs it; empty for the one of this process."""
 
 
-class WorkerProcess(Generic[Ready]):
-    """A fresh interpreter that runs a worker's module, and answers once it is `ready`.
+class ChildProcess(Protocol):
+    """What is known of a process that was started here: as of a `subprocess.Popen`."""
 
-    `start` is the first command. Its reply is what `ready` returns.
+    pid: int
+    returncode: int | None
+
+    def wait(self) -> int: ...
+
+
+class AskedProcess(Generic[Ready]):
+    """A process at the other end of a channel. It takes commands, and whatever it does ends itself alone.
+
+    `start` is the first command. Its reply is what `ready` returns. All that it starts has `mark` in its environment.
     """
 
-    def __init__(self, module: str, start: Command[Ready], host: Host) -> None:
-        ours, theirs = socket.socketpair()
-        host.log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = host.log
+    def __init__(self, process: ChildProcess, channel: Channel, start: Command[Ready], log: Path, mark: str) -> None:
+        self._process = process
+        self._channel = channel
         self._start = start
-        self._mark = f"{SUITE}-{uuid.uuid4().hex}"
+        self._log = log
+        self._mark = mark
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
-        supervise()
-        with theirs, self._log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={**os.environ, **host.variables, MARK: self._mark},
-                start_new_session=True,
-            )
-        self._channel = Channel(ours)
-        self._memory = ResidentMemory(self._process.pid)
+        self._memory = ResidentMemory(process.pid)
         # Where it has ended already, or does not read, `ready` says so.
         with suppress(ChannelClosedError, TimeoutError):
-            self._channel.send(encode_command(start), START_LIMIT_S)
+            channel.send(encode_command(start), START_LIMIT_S)
 
-    def ready(self, timeout: float = START_LIMIT_S) -> Ready:
-        """Wait for the reply to the first command. Raises WorkerError."""
-        return self._reply(self._start, time.monotonic() + timeout, timeout, None)
+    def ready(self, timeout: float = START_LIMIT_S, memory: int | None = None) -> Ready:
+        """Wait for the reply to the first command, within `memory` resident bytes. Raises WorkerError."""
+        return self._reply(self._start, time.monotonic() + timeout, timeout, memory)
 
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError.
@@ -266,6 +263,32 @@ class WorkerProcess(Generic[Ready]):
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             return
+
+
+class WorkerProcess(AskedProcess[Ready]):
+    """A fresh interpreter that runs a worker's module, and answers once it is `ready`."""
+
+    def __init__(self, module: str, start: Command[Ready], host: Host) -> None:
+        ours, theirs = socket.socketpair()
+        host.log.parent.mkdir(parents=True, exist_ok=True)
+        mark = new_mark()
+        supervise()
+        with theirs, host.log.open("ab") as output:
+            process = subprocess.Popen(
+                [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **host.variables, MARK: mark},
+                start_new_session=True,
+            )
+        super().__init__(process, Channel(ours), start, host.log, mark)
+
+
+def new_mark() -> str:
+    """What finds the descendants of one process: it begins with what all of this suite have."""
+    return f"{SUITE}-{uuid.uuid4().hex}"
 
 
 def _name(command: Command[Reply]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import psutil
 
-from rnnbench.backends import Backend, Program, ProgramStore, Request, find
+from rnnbench.backends import Backend, Program, ProgramStore, Request, find, request_of
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.measure import (
@@ -32,7 +32,6 @@ from rnnbench.measure import (
     sample_block,
     surrounded,
 )
-from rnnbench.plan import request_of
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from rnnbench.backends import registry
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
-from rnnbench.backends.shared import require_support
+from rnnbench.backends.shared import require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
@@ -32,10 +31,10 @@ class Answering:
 
 
 @pytest.fixture
-def ask(monkeypatch):
+def ask():
     def ask(answer: Support, request: Request = REQUEST) -> Support:
-        monkeypatch.setattr(registry, "find", lambda name: Answering(answer))
-        return registry.support("some", request)
+        adapter: Any = Answering(answer)
+        return support_of(adapter, request, adapter.probe().devices)
 
     return ask
 

@@ -1,6 +1,6 @@
 """What adapters share. No module here is a backend, and none imports a framework before it is called.
 
-- `refusals`: what is refused of every backend alike, for `registry.support` and for an adapter's `build`.
+- `refusals`: what is refused of every backend alike, for `plan.supports` and for an adapter's `build`.
 - `packages`: a probe, from the metadata of the packages that a backend needs.
 - `sessions`: programs and sessions of one chunk size. They check arrays, cut calls into chunks and run the rest.
 - `build_cache`: built programs on disk, found again by a second build.
@@ -13,7 +13,7 @@
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
-from rnnbench.backends.shared.refusals import require_support, support_of
+from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
 from rnnbench.backends.shared.sessions import (
     AlternatingSession,
     ChunkedProgram,
@@ -28,11 +28,13 @@ __all__ = [
     "ChunkedSession",
     "Stored",
     "SynchronousBound",
+    "covered",
     "describe_lowered",
     "load_or_build",
     "of_one_step",
     "probe_packages",
     "program_folder",
+    "refusal",
     "require_support",
     "support_of",
 ]

@@ -1,4 +1,4 @@
-"""What is refused of every backend alike. `registry.support` asks here, and so does the `build` of each adapter."""
+"""What is refused of every backend alike. `plan.supports` asks here, and so does the `build` of each adapter."""
 
 from __future__ import annotations
 
@@ -15,15 +15,24 @@ def support_of(backend: Backend, request: Request, devices: Sequence[str] = DEVI
 
     An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
     """
+    return refusal(backend.name, request, devices) or covered(backend.name, request, backend.support(request))
+
+
+def refusal(backend: str, request: Request, devices: Sequence[str]) -> Support | None:
+    """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
         named = ", ".join(devices)
-        reason = f"{backend.name}:{request.route} has programs for {named} and none for {request.device}."
+        reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}."
         return Support("unsupported", reason)
     if reason := _contradiction(request):
         return Support("unsupported", reason)
-    answer = backend.support(request)
+    return None
+
+
+def covered(backend: str, request: Request, answer: Support) -> Support:
+    """The adapter's answer; unsupported where the request has an extra that it does not cover."""
     if answer.level != "unsupported" and (missing := sorted(request.extras.keys() - answer.covers)):
-        reason = f"The adapter of '{backend.name}' has no {request.extras[missing[0]]} in this strategy."
+        reason = f"The adapter of '{backend}' has no {request.extras[missing[0]]} in this strategy."
         return Support("unsupported", reason)
     return answer
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import get_args
 
-from rnnbench.backends import registry
-from rnnbench.backends.answers import BackendError
-from rnnbench.backends.base import Probe, Request, Support
-from rnnbench.backends.registry import names, probe_or_stand_in
+from rnnbench.backends import AdapterError, Probe, Request, Support, names
 from rnnbench.cases import Precision, State, Strategy, Target
+from rnnbench.plan.adapters import begin, probe_or_stand_in, supports
 from rnnbench.rnn import Model, Weights
 
 TIMES = ("fused", "looped", "unrolled", "unrolled:2")
@@ -29,6 +27,7 @@ MODELS: Mapping[str, Model] = {
 }
 """A model of each kind. The first is the one that all others are compared with."""
 CHUNK = 4
+STRATEGIES = tuple(Strategy(time, state, CHUNK) for time, state in product(TIMES, STATES))
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,26 @@ class SupportMatrix:
 
 def build_support_matrix() -> SupportMatrix:
     """The answers of every backend that has an entry point. Imports no framework."""
+    begin(names())
     probes = {name: probe_or_stand_in(name) for name in names()}
     return SupportMatrix(probes, dict(_answers(probes)))
 
 
 def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, str], Support]]:
     for name, probe in probes.items():
-        for route, (kind, model), time, state in product(probe.routes, MODELS.items(), TIMES, STATES):
-            if model.direction != "forward" and state != "none":
-                continue
-            strategy = Strategy(time, state, CHUNK)
-            request = Request(route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32"))
-            yield (Target(name, route), kind, str(strategy)), _answer(name, request)
+        asked = {
+            (Target(name, route), kind, str(strategy)): Request(
+                route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32")
+            )
+            for route, (kind, model), strategy in product(probe.routes, MODELS.items(), STRATEGIES)
+            if model.direction == "forward" or strategy.state == "none"
+        }
+        try:
+            answers = supports(name, list(asked.values()))
+        except AdapterError as error:
+            answers = [error] * len(asked)
+        yield from zip(asked, map(_shown, answers), strict=True)
 
 
-def _answer(backend: str, request: Request) -> Support:
-    try:
-        return registry.support(backend, request)
-    except BackendError as error:
-        return Support("unsupported", str(error))
+def _shown(answer: Support | AdapterError) -> Support:
+    return Support("unsupported", str(answer)) if isinstance(answer, AdapterError) else answer

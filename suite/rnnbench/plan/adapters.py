@@ -1,0 +1,198 @@
+"""What the suite asks of adapters. Each answers in a process of its own: whatever it does ends its own trials alone.
+
+One process answers all questions for a backend. Where it fails to answer one after it has answered others, the same is
+asked of a new process, so that no trial pays for what an earlier one left behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from threading import RLock
+
+from rnnbench.backends import AdapterError, Probe, Request, Support, check_probe, check_support, entry_of
+from rnnbench.backends.shared import covered, refusal
+from rnnbench.worker import AdapterProcess, AskProbe, AskSupport, Command, Failed, Reply, WorkerError
+
+TOGETHER = 64
+"""Requests that are sent at once. Where the process ends, each is asked for by itself."""
+AT_LIMITS = ("timed-out", "out-of-memory")
+ENOUGH = 3
+"""Failures on a route, each in a process of its own. After so many, one that raises is believed in any process, and
+after so many that end at a limit, the route is not asked for again: a case may have thousands of trials of it."""
+STAND_IN = Probe(routes=("default",))
+"""For the probe of an adapter that fails to answer. Each of its trials then fails, and says why."""
+
+
+class Adapter:
+    """The suite's side of one backend's adapter. Used by several threads."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = RLock()
+        self._process: AdapterProcess | None = None
+        self._is_loaded = False
+        self._probe: Probe | AdapterError | None = None
+        self._failures: Counter[str] = Counter()
+        self._at_limits: Counter[str] = Counter()
+        """Failures, and those at a limit, by route."""
+
+    def begin(self) -> None:
+        """Start its process, where nothing is known of it yet. Does not wait for it."""
+        with self._lock:
+            if self._probe is None and self._process is None:
+                self._process, self._is_loaded = AdapterProcess(self.name), False
+
+    def probe(self) -> Probe:
+        """What is installed. It is asked once, since each trial needs it. Raises AdapterError."""
+        with self._lock:
+            if self._probe is None:
+                try:
+                    self._probe = check_probe(self.name, self._asked(AskProbe(), "probe"))
+                except AdapterError as error:
+                    self._probe = error
+            if isinstance(self._probe, AdapterError):
+                raise AdapterError(str(self._probe), self._probe.outcome)
+            return self._probe
+
+    def supports(self, requests: Sequence[Request]) -> list[Support | AdapterError]:
+        """The adapter's answer to each request, or why there is none."""
+        answers: list[Support | AdapterError] = []
+        with self._lock:
+            for first in range(0, len(requests), TOGETHER):
+                together = requests[first : first + TOGETHER]
+                try:
+                    replies: Sequence[Support | Failed | None] = self._replies(together)
+                except AdapterError:
+                    replies = [None] * len(together)
+                answers += map(self._settled, together, replies)
+        return answers
+
+    def close(self) -> None:
+        """End its process. What is asked later is asked of a new one."""
+        with self._lock:
+            if self._process is not None:
+                self._process.close()
+                self._process = None
+
+    def _settled(self, request: Request, reply: Support | Failed | None) -> Support | AdapterError:
+        """The answer that counts, where the process replied so, or did not."""
+        if isinstance(reply, Support):
+            return reply
+        route = request.route
+        if self._at_limits[route] >= ENOUGH:
+            reason = (
+                f"the adapter of '{self.name}' is not asked for the support of {route} again: it ended {ENOUGH} times"
+            )
+            return AdapterError(f"{reason} at a limit of time or memory", "timed-out")
+        if reply is not None and self._failures[route] >= ENOUGH:
+            return self._failed(reply, "support")
+        answer = self._asked_alone(request)
+        if isinstance(answer, AdapterError):
+            self._failures[route] += 1
+            self._at_limits[route] += answer.outcome in AT_LIMITS
+        return answer
+
+    def _asked_alone(self, request: Request) -> Support | AdapterError:
+        """The answer of a process that has answered nothing else, where another one does not give any."""
+        while True:
+            is_new = self._process is None
+            try:
+                (reply,) = self._replies([request])
+            except AdapterError as error:
+                answer = error
+            else:
+                if isinstance(reply, Support):
+                    return reply
+                answer = self._failed(reply, "support")
+            self.close()
+            if is_new:
+                return answer
+
+    def _replies(self, requests: Sequence[Request]) -> list[Support | Failed]:
+        """Raises AdapterError where the process ends, or sends what is no answer."""
+        replies = self._asked(AskSupport.of(requests), "support")
+        if len(replies) != len(requests):
+            self.close()
+            reason = f"the adapter of '{self.name}' sent {len(replies)} answers to {len(requests)} questions"
+            raise AdapterError(reason, "crashed")
+        return [one if isinstance(one, Failed) else check_support(self.name, one) for one in replies]
+
+    def _asked(self, command: Command[Reply], what: str) -> Reply:
+        try:
+            if self._process is None:
+                self._process, self._is_loaded = AdapterProcess(self.name), False
+            if not self._is_loaded:
+                what, asked_for = "the import of its module", what
+                self._process.load()
+                what, self._is_loaded = asked_for, True
+            return self._process.answer(command)
+        except WorkerError as error:
+            self.close()
+            raise self._failed(error, what) from error
+
+    def _failed(self, failed: Failed | WorkerError, what: str) -> AdapterError:
+        told = failed.outcome == "run-failed"
+        reason = failed.reason if told else f"the adapter of '{self.name}' ended in {what}: {failed.reason}"
+        return AdapterError(reason, failed.outcome)
+
+
+_adapters: dict[str, Adapter] = {}
+
+
+def begin(backends: Iterable[str]) -> None:
+    """Start the processes of these adapters side by side: all of them are about to be probed. Raises BackendError."""
+    for backend in backends:
+        _adapter(backend).begin()
+
+
+def probe(backend: str) -> Probe:
+    """What the adapter says is installed. Raises BackendError; AdapterError where the adapter fails to answer."""
+    return _adapter(backend).probe()
+
+
+def probe_or_stand_in(backend: str) -> Probe:
+    """What the adapter says is installed; `STAND_IN` where it fails to answer. Raises BackendError."""
+    try:
+        return probe(backend)
+    except AdapterError:
+        return STAND_IN
+
+
+def supports(backend: str, requests: Sequence[Request]) -> list[Support | AdapterError]:
+    """Whether the backend can do what each request says, or why its adapter has no answer.
+
+    What is refused of all backends comes before the adapter's answer. Raises BackendError; AdapterError where the
+    adapter fails to say what is installed.
+    """
+    adapter = _adapter(backend)
+    devices = adapter.probe().devices
+    refused = [refusal(backend, request, devices) for request in requests]
+    asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
+    answers = iter(adapter.supports(asked))
+    return [
+        answer or _covered(backend, request, next(answers)) for request, answer in zip(requests, refused, strict=True)
+    ]
+
+
+def support(backend: str, request: Request) -> Support:
+    """`supports`, of one request. Raises BackendError; AdapterError where the adapter fails to answer."""
+    (answer,) = supports(backend, [request])
+    if isinstance(answer, AdapterError):
+        raise answer
+    return answer
+
+
+def close_adapters() -> None:
+    """End the processes of all adapters: before trials are built and timed, and at the end of a run."""
+    for adapter in _adapters.values():
+        adapter.close()
+
+
+def _covered(backend: str, request: Request, answer: Support | AdapterError) -> Support | AdapterError:
+    return answer if isinstance(answer, AdapterError) else covered(backend, request, answer)
+
+
+def _adapter(name: str) -> Adapter:
+    entry_of(name)
+    return _adapters.setdefault(name, Adapter(name))

@@ -1,0 +1,83 @@
+"""The suite's side of an adapter's process: forking it, asking it, ending it. See `adapter_worker`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import warnings
+from pathlib import Path
+
+import psutil
+
+from rnnbench.worker.adapter_worker import LoadAdapter, guard
+from rnnbench.worker.channel import Channel
+from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
+from rnnbench.worker.memory import POLL_S
+from rnnbench.worker.protocol import Command, Done, Reply
+
+ANSWER_LIMIT_S = 20.0
+"""Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
+MEMORY_LIMIT = 1 << 30
+"""Bytes that an adapter and what it starts may have resident, beside what they share with the suite."""
+MAX_ANSWER = 4 << 20
+"""Bytes of one answer."""
+_PROCESSES = 2
+"""The guard and the adapter's process. Each has what the suite has resident when it is forked."""
+
+
+class _Forked:
+    """A forked child, with what a `subprocess.Popen` tells of one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+
+class AdapterProcess(AskedProcess[Done]):
+    """A process that has imported one adapter's module, and answers for it."""
+
+    def __init__(self, backend: str) -> None:
+        ours, theirs = socket.socketpair()
+        held, self._held_by_suite = os.pipe()
+        mark = new_mark()
+        self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
+        self._used, self._looked = 0, time.monotonic()
+        with warnings.catch_warnings():
+            # The child runs Python alone, and one that a lock of another thread stops is ended by its limit of time.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            guard(theirs.fileno(), held, mark)
+        theirs.close()
+        os.close(held)
+        super().__init__(_Forked(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark)
+
+    def answer(self, command: Command[Reply]) -> Reply:
+        """The reply to a command, within the limits of every adapter. Raises WorkerError."""
+        return self.ask(command, ANSWER_LIMIT_S, self._limit)
+
+    def load(self) -> None:
+        """Wait until the adapter's module is imported. Raises WorkerError."""
+        self.ready(ANSWER_LIMIT_S, self._limit)
+
+    def resident(self, *, look: bool = False) -> int:
+        """As they were POLL_S ago at most: an adapter may be asked thousands of times in a second."""
+        if look or time.monotonic() - self._looked >= POLL_S:
+            self._used, self._looked = super().resident(look=look), time.monotonic()
+        return self._used
+
+    def _kill_family(self) -> None:
+        """The guard kills what it has adopted, which no mark finds. What it leaves is killed here."""
+        if self._held_by_suite >= 0:
+            os.close(self._held_by_suite)
+            self._held_by_suite = -1
+        until = time.monotonic() + KILL_LIMIT_S
+        while not self._has_ended() and time.monotonic() < until:
+            time.sleep(0.005)
+        super()._kill_family()

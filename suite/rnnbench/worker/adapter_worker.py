@@ -1,0 +1,206 @@
+"""Where an adapter's module is imported and its `probe` and `support` are called: a forked child of the suite.
+
+    suite ─► guard ─► adapter
+
+The guard runs nothing of the adapter's. It adopts whatever the adapter starts, ends all of it once the adapter's
+process or the suite has ended, and then ends as the adapter's process did.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+from rnnbench.backends import Backend, Probe, Request, Support, find
+from rnnbench.cases import Precision, Strategy
+from rnnbench.rnn import Model, Weights
+from rnnbench.worker.channel import Channel, ChannelClosedError
+from rnnbench.worker.kernel import MARK, adopt_orphans, family
+from rnnbench.worker.protocol import Command, Done, Failed
+from rnnbench.worker.server import Handlers, attempt, serve
+
+END_LIMIT_S = 1.0
+"""Longest that the guard goes on killing what does not end."""
+PAUSE_S = 0.002
+
+
+@dataclass(frozen=True)
+class LoadAdapter(Command[Done]):
+    """The first command: import the adapter's module."""
+
+    backend: str
+
+
+@dataclass(frozen=True)
+class AskProbe(Command[Probe]):
+    """What the adapter says is installed."""
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request without its weights, which `support` does not read."""
+
+    route: str
+    model: Model
+    strategy: Strategy
+    batch: int
+    precision: Precision
+    device: str
+    threads: int
+    ragged: bool
+
+    @classmethod
+    def of(cls, request: Request) -> SentRequest:
+        return cls(**{name: value for name, value in vars(request).items() if name != "weights"})
+
+    @property
+    def request(self) -> Request:
+        return Request(weights=Weights(()), **vars(self))
+
+
+@dataclass(frozen=True)
+class AskSupport(Command[tuple[Support | Failed, ...]]):
+    """Whether the adapter supports each of the requests."""
+
+    requests: tuple[SentRequest, ...]
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> AskSupport:
+        return cls(tuple(map(SentRequest.of, requests)))
+
+
+class AdapterWorker:
+    """Carries out the commands for one adapter."""
+
+    def __init__(self) -> None:
+        self._backend: Backend
+
+    @property
+    def handlers(self) -> Handlers:
+        return {LoadAdapter: self.load, AskProbe: self.probe, AskSupport: self.support}
+
+    def load(self, command: LoadAdapter) -> Done:
+        self._backend = find(command.backend)
+        return Done()
+
+    def probe(self, command: AskProbe) -> Probe:
+        return self._backend.probe()
+
+    def support(self, command: AskSupport) -> tuple[Support | Failed, ...]:
+        return tuple(attempt(partial(self._backend.support, sent.request), "run-failed") for sent in command.requests)
+
+
+def guard(channel: int, suite: int, mark: str) -> NoReturn:
+    """What the suite's child does: fork the adapter's process, and outlive it.
+
+    `channel` is the adapter's end of the line, `suite` a pipe that the kernel closes with the suite.
+    """
+    status = 1
+    try:
+        _leave_the_suite({channel, suite})
+        adopt_orphans()
+        os.environ[MARK] = mark
+        ended, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(woken)
+        adapter = os.fork()
+        if adapter == 0:
+            for descriptor in (suite, ended, woken):
+                os.close(descriptor)
+            _serve(channel)
+        os.close(channel)
+        status = _wait(adapter, suite, ended)
+        _end_descendants(mark)
+        _end_as(status)
+    finally:
+        os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
+
+
+def _leave_the_suite(kept: Collection[int]) -> None:
+    """Hold nothing of the suite's: its terminal, its files, its signal handlers, its command line.
+
+    Objects that own its descriptors are never collected here: they would close other files of the same number.
+    """
+    gc.collect(0)
+    gc.freeze()
+    os.setsid()
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if descriptor not in kept:
+            with suppress(OSError):
+                os.close(descriptor)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    if nothing > 2:
+        os.close(nothing)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = (open(number, "w", errors="replace", closefd=False) for number in (1, 2))  # noqa: SIM115
+
+
+def _serve(channel: int) -> NoReturn:
+    """Carry out commands until the suite closes the channel, and end here: the stack above is the suite's."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        os.set_inheritable(channel, True)
+        sys.argv = ["rnnbench.worker", str(channel)]
+        with suppress(ChannelClosedError):
+            serve(Channel(socket.socket(fileno=channel)), AdapterWorker().handlers)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _wait(adapter: int, suite: int, ended: int) -> int:
+    """The status with which the adapter's process ended; 0 where the suite ended first."""
+    poll = select.poll()
+    poll.register(suite, 0)
+    poll.register(ended, select.POLLIN)
+    while True:
+        if any(descriptor == suite for descriptor, _ in poll.poll()):
+            return 0
+        os.read(ended, 4096)
+        with suppress(ChildProcessError):
+            while (child := os.waitpid(-1, os.WNOHANG))[0]:
+                if child[0] == adapter:
+                    return child[1]
+
+
+def _end_descendants(mark: str) -> None:
+    """Again and again: what is killed may be forking."""
+    until = time.monotonic() + END_LIMIT_S
+    while (living := family(os.getpid(), mark) - {os.getpid()}) and time.monotonic() < until:
+        for pid in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(PAUSE_S)
+
+
+def _end_as(status: int) -> None:
+    """Die of the signal of which the adapter's process died. Returns where it exited."""
+    if not os.WIFSIGNALED(status):
+        return
+    number = os.WTERMSIG(status)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

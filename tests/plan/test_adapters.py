@@ -1,0 +1,164 @@
+"""Whatever an adapter does when it is imported or asked, its trials have the right outcome, and no others notice.
+
+`tests/benchmarks` has every way in `support`. Here are some ways of each kind, in all three places.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+from dying_runs import enlisted, outcomes
+from harness_trials import make_trial
+from unasked import unasked_adapters
+from waiting import ended, wait_until
+
+from rnnbench.backends import AdapterError, Support, find, request_of
+from rnnbench.plan import adapters, examine_all
+from rnnbench.plan.adapters import ENOUGH
+from rnnbench.rnn import Weights
+from rnnbench.stages import Failure
+from rnnbench.worker import adapter_process
+
+PROBE, ENTRY = "RNNBENCH_DYING_PROBE", "RNNBENCH_DYING_ENTRY"
+WAYS = (
+    *("raises", "memory-error", "system-exit", "os-exit-0", "sigsegv", "kills-its-group", "writes-rubbish"),
+    *("dies-while-a-child-holds-the-channel", "a-daemon", "replies-twice", "clears-its-environment", "prints-much"),
+    "returns-none",
+)
+SLOW = ("sleeps", "becomes-a-program-that-sleeps", "grows-in-a-child")
+"""Ways that a limit ends."""
+HASTE_S = 0.5
+
+
+@pytest.fixture
+def dying(tmp_path_factory):
+    with enlisted(tmp_path_factory.mktemp("dying")):
+        yield
+
+
+def suite_state():
+    """What an adapter could change in the suite's own process."""
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return os.getcwd(), dict(os.environ), handlers, len(os.listdir("/proc/self/fd"))
+
+
+def outcome_of(target: str) -> tuple[str, Failure | None]:
+    """The outcome of a trial of the target, examined between two healthy ones."""
+    first, failure, last = (one.failure for one in examine_all(map(make_trial, ("fake:honest", target, "numpy:eager"))))
+    assert (first, last) == (None, None)
+    return ("ok" if failure is None else failure.outcome), failure
+
+
+def counted_forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Has an entry for each fork of this process from now on."""
+    forks: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
+    return forks
+
+
+def named(stage: str, way: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A target whose adapter goes this way there."""
+    if stage == "support":
+        return f"dying:support.{way}"
+    monkeypatch.setenv(PROBE if stage == "probe" else ENTRY, way)
+    return "dying:honest" if stage == "probe" else "dying-entry:honest"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
+def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, stage, way):
+    target = named(stage, way, monkeypatch)
+    before = suite_state()
+    outcome, failure = outcome_of(target)
+    adapters.close_adapters()
+    assert outcome in outcomes(way, stage), failure
+    if failure is not None:
+        assert failure.stage == ("support" if stage == "support" else "probe")
+        assert failure.outcome != "crashed" or {"entry": "import"}.get(stage, stage) in failure.reason
+    assert suite_state() == before
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("way", SLOW)
+@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
+def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way):
+    monkeypatch.setattr(adapter_process, "MEMORY_LIMIT", 200 << 20)
+    limit = HASTE_S if way != "grows-in-a-child" else 30.0
+    outcome_of("fake:honest")
+    target = named(stage, way, monkeypatch)
+    monkeypatch.setattr(adapter_process, "ANSWER_LIMIT_S", limit)
+    failure = examine_all([make_trial(target)])[0].failure
+    assert failure is not None
+    assert failure.outcome in outcomes(way, stage)
+
+
+def test_what_one_route_leaves_in_the_process_harms_no_trial_of_another_route(monkeypatch):
+    """The support of one route breaks the process for all that is asked after it, without a word."""
+    with unasked_adapters():
+        adapter = find("fake")._adapter
+        honest, broken = adapter.support, []
+
+        def support(request):
+            assert not broken, "another route broke the process"
+            broken.extend([1] * (request.route == "wrong-bound"))
+            return honest(request)
+
+        monkeypatch.setattr(adapter, "support", support, raising=False)
+        routes = ("wrong-bound", "honest", "wrong-bound", "honest")
+        assert [one.failure for one in examine_all(make_trial(f"fake:{route}") for route in routes)] == [None] * 4
+
+
+def test_what_an_adapter_started_ends_with_its_process(dying):
+    children = {process.pid for process in psutil.Process().children(recursive=True)}
+    assert examine_all([make_trial("dying:support.a-daemon"), make_trial("dying:support.many-children")])
+    started = [one for one in psutil.Process().children(recursive=True) if one.pid not in children]
+    assert len(started) >= 3
+    adapters.close_adapters()
+    assert ended(started)
+
+
+def test_an_adapter_that_hangs_in_every_answer_is_not_asked_for_ever(dying, monkeypatch):
+    monkeypatch.setattr(adapter_process, "ANSWER_LIMIT_S", HASTE_S)
+    trials = [make_trial("dying:support.sleeps", chunk=chunk) for chunk in (1, 2, 4, 8, 16, 32)]
+    forks = counted_forks(monkeypatch)
+    failures = [one.failure for one in examine_all(trials)]
+    assert {failure.outcome for failure in failures if failure} == {"timed-out"}
+    assert "is not asked for the support of support.sleeps again" in failures[-1].reason
+    assert len(forks) <= 1 + ENOUGH
+
+
+def test_many_requests_are_answered_by_one_process(monkeypatch):
+    trials = [make_trial("fake:honest", chunk=chunk) for chunk in range(1, 301)]
+    with unasked_adapters():
+        forks = counted_forks(monkeypatch)
+        assert all(one.failure is None for one in examine_all(trials))
+    assert len(forks) == 1
+
+
+def test_one_failure_among_many_answers_is_of_its_request_alone():
+    routes = [("honest", "support-raises", "support-exits", "wrong-bound")[number % 4] for number in range(100)]
+    with unasked_adapters():
+        requests = [request_of(make_trial(f"fake:{route}"), Weights(())) for route in routes]
+        answers = adapters.supports("fake", requests)
+    for route, answer in zip(routes, answers, strict=True):
+        if "support" in route:
+            assert isinstance(answer, AdapterError)
+            assert answer.outcome == ("crashed" if route == "support-exits" else "run-failed")
+        else:
+            assert isinstance(answer, Support)
+            assert answer.environment == {"RNNBENCH_FAKE": route}
+
+
+def test_a_process_of_an_adapter_ends_with_the_suite(dying):
+    """The guard waits for the end of a pipe that only the suite holds."""
+    examine_all([make_trial("dying:support.a-child-in-its-own-session")])
+    process = adapters._adapters["dying"]._process
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert started
+    os.close(process._held_by_suite)
+    process._held_by_suite = -1
+    wait_until(lambda: ended(started), "it outlived the suite")
