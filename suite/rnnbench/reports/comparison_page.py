@@ -180,22 +180,25 @@ def _fitted(groups: Sequence[_Group], lines: int) -> Iterator[Markdown]:
         for line in group.lines[:most]:
             yield line()
         if (more := len(group.lines) - most) > 0:
-            yield Markdown("- {}{} {}").format("and " if most else "", f"{more:,}{' more' if most else ''}", group.noun)
+            yield Markdown("- and {} more {}" if most else "- {} {}").format(f"{more:,}", group.noun)
 
 
 _FACT_NOUNS = {
-    "outcome": "with another outcome",
-    "failed_checks": "with other checks that fail",
-    "believed": "believed no longer, or again",
-    "measured": "vanished, or new",
-    "support": "with another support level",
-    "lowered": "lowered to another form",
+    ("outcome", ""): "with another outcome",
+    ("failed_checks", ""): "with other checks that fail",
+    ("believed", "false"): "no longer believed",
+    ("believed", "true"): "believed again",
+    ("measured", "false"): "vanished",
+    ("measured", "true"): "new",
+    ("support", ""): "with another support level",
+    ("lowered", ""): "lowered to another form",
 }
+"""What is said of several changes, by their fact and, where it differs, by its new value."""
 
 
 def _by_fact(changes: Sequence[FactChange]) -> Iterator[tuple[str, list[FactChange]]]:
-    for name, noun in _FACT_NOUNS.items():
-        yield noun, [change for change in changes if change.fact == name]
+    for (fact, new), noun in _FACT_NOUNS.items():
+        yield noun, [change for change in changes if change.fact == fact and new in ("", change.new)]
 
 
 def _by_measure(changes: Sequence[CostChange]) -> Iterator[tuple[str, list[CostChange]]]:

@@ -117,7 +117,7 @@ def compare_runs(
     if two_machines and not across_machines:
         raise StoreError(_refusal(base, new))
     (base, new), damaged = sound((base, new))
-    limits = Thresholds.between(base.info, new.info, thresholds or {})
+    limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
     pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
     compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]

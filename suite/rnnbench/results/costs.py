@@ -27,6 +27,8 @@ BUILD_SECONDS = 0.1
 """A change of build time below these seconds is within every threshold: imports and files alone take as long."""
 FEWEST_RATIOS = 8
 """Ratios of one measure from which their scatter over the trials is told."""
+ROUNDING = 1e-12
+"""Of the logarithm of a ratio: a change of just the threshold is within it."""
 NAMED_OPERATIONS = 3
 """Kinds of operation that a change names."""
 
@@ -44,6 +46,10 @@ class Cost:
     read: Callable[[Record], float | None]
     least: float = 0.0
     """A smaller change, in the unit, is within every threshold."""
+
+
+def _nbytes(record: Record) -> float | None:
+    return record.artifact.nbytes if record.artifact else None
 
 
 def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
@@ -143,7 +149,7 @@ def _result(cost: Cost, base: float, new: float, threshold: float) -> CostResult
     rise, fall, same = ("MORE", "LESS", "SAME") if cost.basis == "exact" else ("above", "below", "within")
     if base == new or abs(new - base) < cost.least:
         return same  # type: ignore[return-value]
-    if base > 0 and new > 0 and abs(math.log(new / base)) <= math.log1p(threshold):
+    if base > 0 and new > 0 and abs(math.log(new / base)) <= math.log1p(threshold) + ROUNDING:
         return same  # type: ignore[return-value]
     return rise if new > base else fall  # type: ignore[return-value]
 

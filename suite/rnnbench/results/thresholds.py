@@ -47,9 +47,9 @@ class Thresholds:
     """Of the cases' `compare:`, by kind."""
 
     @classmethod
-    def between(cls, base: RunInfo, new: RunInfo, given: Mapping[str, float]) -> Thresholds:
-        """Those of two runs. Where both have the same case, the new run's `compare:` counts."""
-        return cls(checked(given), {**_valid(base.thresholds), **_valid(new.thresholds)})
+    def for_run(cls, new: RunInfo, given: Mapping[str, float]) -> Thresholds:
+        """Those of a comparison in which `new` is the new run: its cases count, and not those of the base."""
+        return cls(checked(given), _valid(new.thresholds))
 
     def of(self, kind: str, case: str) -> float:
         of_case = self.by_case.get(case, {})
