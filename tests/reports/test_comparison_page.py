@@ -111,7 +111,7 @@ def test_of_two_trials_every_change_is_a_line() -> None:
     assert lines[3:9] == [
         "**Worse**",
         "- `c16` bound latency **SLOWER**: 1.00 ms → 1.20 ms, ratio 1.199 (1.195–1.204)",
-        "- `c16` public latency **SLOWER**: 1.04 ms → 1.24 ms, ratio 1.192 (1.186–1.198)",
+        "- `c16` public latency **SLOWER**: 1.04 ms → 1.24 ms, ratio 1.191 (1.187–1.195)",
         "- `c1` artifact size **MORE**: 391 KiB → 781 KiB, ratio 2.000",
         "- `c1` operations of the compiled program **MORE**: 4 → 7, ratio 1.750: dispatches 4 → 6, copies 0 → 1",
         "- `c1` build time above its threshold (one measurement): 1.50 s → 4.50 s, ratio 3.000",

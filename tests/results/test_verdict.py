@@ -157,7 +157,6 @@ def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list
 
 
 def test_the_interval_of_runs_apart_is_scipys() -> None:
-    stats = pytest.importorskip("scipy.stats")
     for seed in range(20):
         base, new = medians(1.0, 0.03, 2 + seed % 4, 2 * seed), medians(1.1, 0.05, 2 + seed % 5, 2 * seed + 1)
         judged = judge_apart(base, new)
