@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import click
 import fake_records as fake
 import pytest
 
+from rnnbench.cli.compare import compare
 from rnnbench.results.compare import compare_runs
 from rnnbench.results.fail_on import DEFAULT_FAIL_ON, FAIL_ON, parse_fail_on
 from rnnbench.results.finding import Finding, FindingKind
@@ -67,3 +70,16 @@ def test_names_stand_between_commas_and_all_and_none_are_names() -> None:
 def test_an_unknown_name_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_fail_on([text])
+
+
+def test_the_documentation_and_the_help_have_every_name_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    (table,) = re.findall(r"\| name \| counts \| by default \|\n(.*?)\n\n", page, re.DOTALL)
+    rows = [row.strip("|").split(" | ") for row in table.splitlines()[1:]]
+    documented = {name: cells[-1].strip(" |") for cells in rows for name in re.findall(r"`(\w+)`", cells[0])}
+    assert list(documented) == list(FAIL_ON)
+    assert {name for name, default in documented.items() if default.startswith("yes")} == set(DEFAULT_FAIL_ON)
+    (option,) = [one for one in compare.params if one.name == "names"]
+    assert isinstance(option, click.Option)
+    assert f"{', '.join(FAIL_ON)}; all, none." in str(option.help)
+    assert f"[default: {','.join(DEFAULT_FAIL_ON)}]" in str(option.help)

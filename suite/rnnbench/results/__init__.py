@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.compare_json import comparison_json
     from rnnbench.results.compressed import compress_records
-    from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, CostResult, scatter_of
+    from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
     from rnnbench.results.fact_changes import FactChange
     from rnnbench.results.fact_words import FACTS, Fact, fact_sentence
-    from rnnbench.results.fail_on import DEFAULT_FAIL_ON, FAIL_ON, parse_fail_on
+    from rnnbench.results.fail_on import FAIL_ON, parse_fail_on
     from rnnbench.results.finding import Finding, FindingKind, not_believed
     from rnnbench.results.fits import (
         LEAST_POINTS,
@@ -118,7 +118,6 @@ _NAMES = {
         "FALLS",
         "RISES",
         "CostChange",
-        "CostResult",
         "scatter_of",
     ),
     "damage": ("sound",),
@@ -129,7 +128,6 @@ _NAMES = {
         "fact_sentence",
     ),
     "fail_on": (
-        "DEFAULT_FAIL_ON",
         "FAIL_ON",
         "parse_fail_on",
     ),
@@ -268,7 +266,6 @@ __all__ = [
     "COLUMN_TYPES",
     "COMPARED_PATHS",
     "COSTS",
-    "DEFAULT_FAIL_ON",
     "ERROR_RATE",
     "FACTS",
     "FAILURES",
@@ -301,7 +298,6 @@ __all__ = [
     "Conditions",
     "Contradiction",
     "CostChange",
-    "CostResult",
     "DispatchFloor",
     "Entry",
     "Environment",

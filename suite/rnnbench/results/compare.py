@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from rnnbench.measure import PATHS
-from rnnbench.results.costs import CostChange, CostResult, cost_changes
+from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
 from rnnbench.results.fact_changes import FactChange, NotBelieved, fact_changes, not_believed_of
 from rnnbench.results.fail_on import ACROSS_MACHINES_FAIL_ON, DEFAULT_FAIL_ON, FAIL_ON
@@ -95,9 +95,6 @@ class Comparison:
 
     def count(self, verdict: Verdict) -> int:
         return sum(change.verdict == verdict for change in self.latencies)
-
-    def count_costs(self, measure: str, result: CostResult) -> int:
-        return sum(change.measure == measure and change.result == result for change in self.costs)
 
 
 def compare_runs(

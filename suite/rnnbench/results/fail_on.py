@@ -1,4 +1,4 @@
-"""What makes `rnnbench compare` fail: the names of `--fail-on`, each with what it counts in a comparison."""
+"""What makes `rnnbench compare` fail: the names of `--fail-on`, each with what it counts (docs/reports.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ class FailOn:
     """One name of `--fail-on`."""
 
     name: str
-    meaning: str
-    """What it counts, for help and docs."""
     found: str
     """What is said of those that it counts: "2 trials *no longer conforming*"."""
     count: Callable[[Comparison], int]
@@ -50,48 +48,37 @@ def _rise(kind: str) -> Callable[[Comparison], int]:
 FAIL_ON: Mapping[str, FailOn] = {
     one.name: one
     for one in (
-        FailOn(
-            "nonconforming", "a trial was ok and no longer conforms", "no longer conforming", _outcome("nonconforming")
-        ),
-        FailOn("failed", "a trial was ok and its build or run fails now", "failing", _outcome(*FAILURES)),
+        FailOn("nonconforming", "no longer conforming", _outcome("nonconforming")),
+        FailOn("failed", "failing", _outcome(*FAILURES)),
         FailOn(
             "unsupported",
-            "a trial was ok and is unsupported or unavailable now",
             "no longer supported or installed",
             _outcome("unsupported", "unavailable"),
         ),
         FailOn(
             "slower",
-            "a latency is SLOWER",
             "SLOWER",
             lambda comparison: comparison.count("SLOWER"),
             ("latency", "latencies"),
         ),
-        FailOn("vanished", "a trial of BASE is not in NEW", "vanished", _worse("measured")),
+        FailOn("vanished", "vanished", _worse("measured")),
         FailOn(
             "checks",
-            "a trial fails a check that it passed, with the same outcome",
             "failing more checks",
             _worse("failed_checks"),
         ),
-        FailOn("believed", "the figures of a trial are no longer believed", "no longer believed", _worse("believed")),
-        FailOn("support", "support was native and is emulated now", "with less support", _worse("support")),
+        FailOn("believed", "no longer believed", _worse("believed")),
+        FailOn("support", "with less support", _worse("support")),
         FailOn(
             "lowered",
-            "a program has another lowered form",
             "lowered to another form",
             lambda comparison: sum(change.fact == "lowered" for change in comparison.facts),
         ),
-        FailOn("build", "a build takes longer than its threshold allows", "slower to build", _rise("build")),
-        FailOn(
-            "memory", "build or run take more memory than the threshold allows", "with more memory", _rise("memory")
-        ),
-        FailOn(
-            "artifact", "an artifact is larger than its threshold allows", "with a larger artifact", _rise("artifact")
-        ),
+        FailOn("build", "slower to build", _rise("build")),
+        FailOn("memory", "with more memory", _rise("memory")),
+        FailOn("artifact", "with a larger artifact", _rise("artifact")),
         FailOn(
             "operations",
-            "a program has more operations than its threshold allows",
             "with more operations",
             _rise("operations"),
         ),
