@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnbench.cases import CaseError, load_case
-from rnnbench.cases.schema import LEAVES, LimitsSection, MeasureSection
+from rnnbench.cases.schema import LEAVES, CompareSection, LimitsSection, MeasureSection
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cases.md").read_text(encoding="utf-8")
 WHOLE, *MISTAKEN = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -46,4 +46,5 @@ def test_the_tables_have_every_key_and_no_other():
     keys = {f"{section}.{leaf}" for leaf, section in LEAVES.items()}
     keys |= {f"limits.{key}" for key in LimitsSection.model_fields}
     keys |= {f"measure.{key}" for key in MeasureSection.model_fields}
+    keys |= {f"compare.{key}" for key in CompareSection.model_fields}
     assert set(re.findall(r"^\| `(\w+\.\w+)`", PAGE, re.MULTILINE)) == keys

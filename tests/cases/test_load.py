@@ -361,3 +361,12 @@ def test_a_new_latency_path_needs_no_change_of_the_schema(monkeypatch):
     section = schema._measure_section()
     assert section.model_validate({"twice": True}).twice is True
     assert section.model_fields["twice"].description == twice.description
+
+
+def test_thresholds_of_a_comparison_go_to_every_trial_and_change_no_id(load):
+    plain, loose = load(), load("", "compare: {latency: 5%, operations: 0, memory: null}")
+    assert plain.thresholds == {}
+    assert loose.thresholds == {"latency": pytest.approx(0.05), "operations": 0}
+    target = [Target("numpy", "eager")]
+    assert [trial.id for trial in plain.trials(target)] == [trial.id for trial in loose.trials(target)]
+    assert {trial.thresholds["latency"] for trial in loose.trials(target)} == {loose.thresholds["latency"]}

@@ -77,6 +77,12 @@ def test_the_model_section_has_the_keys_of_a_model_and_describes_each():
         ("", "limits: {memory: 4GiBs}", "case.yaml:6:18: limits.memory: expected a size from 64MiB to 1TiB, such as"),
         ("", "measure: {budget: 9ms}", "case.yaml:6:19: measure.budget: expected a duration from 10ms to 1h, such as"),
         ("", "measure: {processes: 101}", "measure.processes: expected a whole number from 1 to 100, got 101"),
+        (
+            "",
+            "compare: {latency: 0%}",
+            "case.yaml:6:20: compare.latency: expected a share from 0.1% to 90%, such as 5%",
+        ),
+        ("", "compare: {build: 1001%}", "case.yaml:6:18: compare.build: expected a share from 0% to 1000%, such as"),
         ("", "matrix: {exclude: {hidden: 1}}", "matrix.exclude: expected a list of at most 1,000 mappings, got a map"),
         ("", "matrix:", "case.yaml:6:8: matrix: expected a mapping, got nothing"),
     ],
@@ -96,6 +102,7 @@ def test_a_wrong_value_is_told_with_what_was_expected(refusal, replaced, by, mes
         ("steps: 10", "steps: 10, hidden: 3", "4:23: unknown key 'hidden' in workload; did you mean model.hidden?"),
         ("", "matrix: {exclude: [{hiden: 1}]}", "unknown key 'hiden' in matrix.exclude[0]; did you mean 'hidden'?"),
         ("", "matrix: {exclude: [{model.hidden: 16}]}", "unknown key 'model.hidden' in matrix.exclude[0]; did you"),
+        ("", "compare: {latencies: 3%}", "unknown key 'latencies' in compare; did you mean 'latency'?"),
         ("", "limits: {tial: 3}", "case.yaml:6:10: unknown key 'tial' in limits; did you mean 'trial'?"),
     ],
 )

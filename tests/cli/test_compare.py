@@ -1,20 +1,94 @@
-"""`rnnbench compare`: its exit status says whether something became worse."""
+"""`rnnbench compare`: its exit status says whether something became worse, and its files say what."""
 
 from __future__ import annotations
 
+import json
 
-def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench, folder, finished):
-    (base,) = (finished[0] / "results").iterdir()
-    rnnbench("compare", str(base), str(base))
-    new = folder / "b"
+import pytest
+
+
+@pytest.fixture
+def base(finished):
+    (run,) = (finished[0] / "results").iterdir()
+    return run
+
+
+@pytest.fixture
+def crashed(folder, base):
+    """The same run, in which every trial crashed."""
+    return changed(folder / "crashed", base, records=('"outcome":"ok"', '"outcome":"crashed"'))
+
+
+def changed(new, base, *, info=("", ""), records=("", "")):
+    """A copy of a run with a text of each file replaced."""
     new.mkdir()
-    (new / "run.json").write_bytes((base / "run.json").read_bytes())
-    broken = (base / "records.jsonl").read_text().replace('"outcome":"ok"', '"outcome":"crashed"')
-    (new / "records.jsonl").write_text(broken)
-    rnnbench("compare", str(base), str(new), status=1)
-    (new / "records.jsonl").write_text("")
-    assert "no trial in common" in rnnbench("compare", str(base), str(new), status=2).stderr, "nothing to be green for"
+    (new / "run.json").write_text((base / "run.json").read_text().replace(*info))
+    (new / "records.jsonl").write_text((base / "records.jsonl").read_text().replace(*records))
+    return new
 
 
-def test_a_threshold_in_per_cent_is_refused(rnnbench):
-    assert "--threshold" in rnnbench("compare", "a", "b", "--threshold", "5", status=2).stderr
+def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench, folder, base, crashed):
+    rnnbench("compare", str(base), str(base))
+    assert "failing" in rnnbench("compare", str(base), str(crashed), status=1).stdout
+    empty = changed(folder / "empty", base)
+    (empty / "records.jsonl").write_text("")
+    assert "no trial in common" in rnnbench("compare", str(base), str(empty), status=2).stderr, (
+        "nothing to be green for"
+    )
+
+
+def test_fail_on_names_what_exits_with_one(rnnbench, base, crashed):
+    rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished,slower")
+    rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished", "--fail-on", "failed", status=1)
+    assert "expected names of nonconforming" in rnnbench("compare", "a", "b", "--fail-on", "fast", status=2).stderr
+
+
+def test_the_page_and_the_json_are_written_beside_what_is_printed(rnnbench, folder, base, crashed):
+    command = ("compare", str(base), str(crashed), "--fail-on=none")
+    printed = rnnbench(*command, "--markdown", "report.md", "--json", "compared.json").stdout
+    assert "No regression. Found too, and not counted (--fail-on): " in printed
+    page, compared = (folder / "report.md").read_text(), json.loads((folder / "compared.json").read_text())
+    assert page.startswith(f"# {base.name} against {base.name}")
+    assert (compared["regressed"], compared["found"]["failed"]) == (False, len(compared["facts"]))
+    assert rnnbench(*command, "--markdown", "-").stdout == page
+    assert json.loads(rnnbench(*command, "--json=-").stdout) == compared
+    assert "name a file" in rnnbench(*command, "--json=-", "--markdown=-", status=2).stderr
+    (folder / "file").write_text("")
+    assert "choose another file with --json" in rnnbench(*command, "--json=file/x", status=2).stderr
+
+
+def test_runs_of_two_machines_are_refused_with_a_sentence_unless_told_to(rnnbench, folder, base):
+    system = json.loads((base / "run.json").read_text())["machine"]["cpu"]
+    other = changed(folder / "other", base, info=(f'"cpu": "{system}"', '"cpu": "Fake CPU 1"'))
+    refused = rnnbench("compare", str(base), str(other), status=2)
+    assert "come from different machines (cpu: " in refused.stderr
+    assert "--across-machines" in refused.stderr
+    compared = json.loads(rnnbench("compare", str(base), str(other), "--across-machines", "--json=-").stdout)
+    assert compared["across_machines"]
+
+
+@pytest.mark.parametrize("text", ["5", "speed=3%", "memory=lots"])
+def test_what_is_no_threshold_is_refused(rnnbench, text):
+    assert "--threshold" in rnnbench("compare", "a", "b", "--threshold", text, status=2).stderr
+
+
+def test_a_threshold_of_the_case_is_kept_in_the_run_and_the_command_counts_before_it(rnnbench, folder, base):
+    text = (folder / "tiny.yaml").read_text()
+    (folder / "tiny.yaml").write_text(text + "compare: {latency: 12.5%, memory: 0.3}\n")
+    rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--only", only(base), "--no-baseline")
+    (made,) = (folder / "results").iterdir()
+    thresholds = json.loads((made / "run.json").read_text())["thresholds"]
+    assert thresholds == {"tiny": {"latency": 0.125, "memory": 0.3}}
+    (folder / "tiny.yaml").unlink()
+    command = ("compare", str(made), str(made), "--json=-")
+    of_case = json.loads(rnnbench(*command).stdout)
+    assert {one["threshold"] for one in of_case["latencies"]} == {0.125}
+    given = json.loads(rnnbench(*command, "--threshold", "5%,memory=20%").stdout)
+    assert {one["threshold"] for one in given["latencies"]} == {0.05}
+    assert {one["threshold"] for one in given["measures"] if one["unit"] == "bytes"} == {0.2, 0.01}
+
+
+def only(run):
+    """The id of one trial of the fake backend."""
+    ids = [json.loads(line)["trial"] for line in (run / "records.jsonl").read_text().splitlines()]
+    return next(trial for trial in ids if "fake:" in trial)

@@ -23,7 +23,14 @@ from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expec
 from rnnbench.cli import main
 from rnnbench.conformance import CHECK_NAMES
 from rnnbench.plan import probe_or_stand_in
-from rnnbench.reports import ReportError, print_conformance, print_summary, write_report
+from rnnbench.reports import (
+    COMMENT_CHARACTERS,
+    ReportError,
+    comparison_markdown,
+    print_conformance,
+    print_summary,
+    write_report,
+)
 from rnnbench.results import Run, StoreError, compare_runs, read_run, sound, view_runs
 from rnnbench.results.exports import EXPORTS, Export
 
@@ -134,7 +141,7 @@ def _report(run: Run, folder: Path) -> None:
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), width=120)
     print_summary(run, console)
     print_conformance(run, console)
-    compare_runs(run, run, 0.03)
+    comparison_markdown(compare_runs(run, run), COMMENT_CHARACTERS)
     write_report([run], folder / "report")
     shutil.rmtree(folder / "report")
 

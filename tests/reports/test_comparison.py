@@ -1,4 +1,4 @@
-"""A comparison is told with its warnings first, its regressions next, and all of it in Markdown."""
+"""A comparison in the terminal: warnings, what changed, and the answer at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
-from rnnbench.reports import comparison_markdown, print_comparison
+from rnnbench.reports import print_comparison
 from rnnbench.results import Finding, FindingKind
 from rnnbench.results.compare import Comparison, compare_runs
 from rnnbench.results.record import Record
@@ -35,49 +35,41 @@ def comparison() -> Comparison:
     return compare_runs(run(old, "old"), run(new, "new", machine={**fake.info().machine, "python": "3.12.1"}))
 
 
-def test_the_page_goes_from_warnings_to_regressions_to_the_rest(comparison: Comparison) -> None:
-    text = comparison_markdown(comparison)
-    order = ["REGRESSED", "**Warning:** machines differ in python", "ok → crashed", "| SLOWER", "| SAME", "new only"]
-    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
-    assert "**REGRESSED: of 4 comparisons 2 SLOWER, 0 FASTER, 0 UNDECIDED, 2 SAME; 1 trial no longer ok**" in text
-    assert fake.REASONS["crashed"] in text
+def printed(comparison: Comparison, capsys: pytest.CaptureFixture[str]) -> str:
+    print_comparison(comparison, Console(width=100, no_color=True))
+    return capsys.readouterr().out
 
 
-def test_the_terminal_leaves_out_what_stayed_the_same(
+def test_what_changed_comes_before_the_answer_and_what_stayed_the_same_is_left_out(
     comparison: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_comparison(comparison, Console(width=100, no_color=True))
-    text = capsys.readouterr().out
-    assert text.count("SLOWER") == 3
+    text = printed(comparison, capsys)
+    order = ["warning: machines differ in python", "ends as crashed (it was ok)", "is new", "1.20", "REGRESSED"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert "REGRESSED: 1 trial failing, 2 latencies SLOWER." in text
+    assert "3 trials in both runs, 1 new. 4 latency verdicts: 2 SLOWER, 0 FASTER, 0 UNDECIDED, 2 SAME." in text
     assert text.count("SAME") == 1
-    assert "1.20" in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
 
 
-def test_verdicts_on_two_machines_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_of_two_machines_are_marked_and_called_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     old = run([fake.record(bound=1e-3, spread=1e-3)], "old")
     new = run([fake.record(bound=2e-3, spread=1e-3)], "new", machine={"cpu": "Fake CPU 1"})
-    unmarked = comparison_markdown(compare_runs(old, new))
-    assert unmarked.index("two machines, so latencies have no verdicts") < unmarked.index("machines differ in cores")
-    assert "SLOWER |" not in unmarked
-    comparison = compare_runs(old, new, across_machines=True)
-    assert "| SLOWER* |" in comparison_markdown(comparison)
-    print_comparison(comparison, Console(width=100, no_color=True))
-    assert "*: of two machines" in " ".join(capsys.readouterr().out.split())
+    text = " ".join(printed(compare_runs(old, new, across_machines=True), capsys).split())
+    assert "SLOWER* " in text
+    assert "*: of two machines" in text
+    assert "TWO MACHINES, nothing that counts differs. Found too, and not counted (--fail-on): 2 latencies" in text
+    assert "REGRESSED" not in text
 
 
 def test_two_equal_runs_have_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     one = run([fake.record(spread=1e-3)], "one")
-    print_comparison(compare_runs(one, one), Console(width=100, no_color=True))
-    assert capsys.readouterr().out.startswith("no regression: of 2 comparisons")
+    assert printed(compare_runs(one, one), capsys).startswith("No regression.\n1 trial in both runs.")
 
 
-def test_a_long_list_is_cut_in_the_terminal_and_whole_in_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_list_is_cut_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     base = run([fake.record(chunk=c) for c in range(1, 61)], "base")
-    comparison = compare_runs(base, run([], "empty"))
-    print_comparison(comparison, Console(width=100, no_color=True))
-    assert "… and 20 more" in capsys.readouterr().out
-    assert comparison_markdown(comparison).count("base only") == 60
+    assert "… and 20 more" in printed(compare_runs(base, run([], "empty")), capsys)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -86,9 +78,8 @@ def test_a_trial_that_is_not_believed_on_a_side_has_no_verdict(side: int, capsys
     records = [fake.record(), fake.record()]
     records[side] = fake.record(findings=(doubtful,))
     compared = compare_runs(run(records[:1], "old"), run(records[1:], "new"))
-    assert compared.latencies == ()
+    assert (compared.latencies, compared.costs) == ((), ())
     assert [(one.run, one.reason) for one in compared.not_believed] == [(("old", "new")[side], doubtful.detail)]
-    assert "1 trial not believed, without verdict" in comparison_markdown(compared)
-    assert doubtful.detail in comparison_markdown(compared)
-    print_comparison(compared, Console(width=100, no_color=True))
-    assert "not believed" in capsys.readouterr().out
+    text = " ".join(printed(compared, capsys).split())
+    assert "Without verdict: 1 trial not believed." in text
+    assert doubtful.detail in text

@@ -13,8 +13,11 @@ import pytest
 
 from rnnbench.optional import MissingExtraError, require
 from rnnbench.results.compare import compare_runs
-from rnnbench.results.record import Outcome, Record
+from rnnbench.results.finding import Finding, FindingKind
+from rnnbench.results.reading import StoreError
+from rnnbench.results.record import CheckResult, Outcome, Record
 from rnnbench.results.store import Run
+from rnnbench.results.timing import Latency
 
 pytest.importorskip("scipy")
 
@@ -45,47 +48,58 @@ def test_a_faster_run_has_not_regressed() -> None:
 @pytest.mark.parametrize("outcome", [o for o in fake.OUTCOMES if o != "ok"])
 def test_what_was_ok_and_is_no_longer_is_a_regression(outcome: Outcome) -> None:
     result = compare_runs(run([fake.record()]), run([fake.record(outcome=outcome)]))
-    (change,) = result.outcomes
-    assert (change.base, change.new) == ("ok", outcome)
-    assert change.reason == fake.REASONS[outcome]
+    (change,) = [change for change in result.facts if change.fact == "outcome"]
+    assert (change.base, change.new, change.direction) == ("ok", outcome, "worse")
+    assert change.detail == fake.REASONS[outcome]
     assert result.regressed
     assert result.latencies == ()
 
 
 def test_what_is_ok_now_and_was_not_is_told_and_is_none() -> None:
     result = compare_runs(run([fake.record(outcome="crashed")]), run([fake.record()]))
-    (change,) = result.outcomes
-    assert change.reason == fake.REASONS["crashed"]
+    (change,) = result.facts
+    assert (change.direction, change.sentence) == ("better", "is ok again (it was crashed)")
     assert not result.regressed
 
 
-def test_trials_of_one_run_only_are_listed() -> None:
+def test_trials_that_appeared_or_vanished_are_told_in_words() -> None:
     base, new = fake.record(chunk=1), fake.record(chunk=2)
     result = compare_runs(run([base, fake.record()]), run([new, fake.record()]))
-    assert result.only_base == (base.trial,)
-    assert result.only_new == (new.trial,)
+    assert [(c.trial, c.sentence) for c in result.facts] == [
+        (base.trial, "is no longer measured"),
+        (new.trial, "is new"),
+    ]
+    assert result.found == {"vanished": 1}
+    assert not result.regressed
     assert not any("in common" in w for w in result.warnings)
     assert any("no trial in common" in w for w in compare_runs(run([base]), run([new])).warnings)
 
 
-def test_what_the_compiler_made_of_it_is_shown_where_it_changed() -> None:
-    base = fake.record()
-    assert base.artifact is not None
-    artifact = base.artifact.model_copy(update={"nbytes": 7, "lowered": "unrolled 16"})
-    timing = base.timing.model_copy(update={"build_s": 60.0})
-    new = base.model_copy(update={"artifact": artifact, "timing": timing})
-    result = compare_runs(run([base]), run([new]))
-    assert {(c.what, c.new) for c in result.builds} == {("build", 60.0), ("bytes", 7), ("lowered", "unrolled 16")}
-    assert not result.regressed
-    assert compare_runs(run([base]), run([base])).builds == ()
+def with_artifact(record: Record, **changes: Any) -> Record:
+    assert record.artifact is not None
+    return record.model_copy(update={"artifact": record.artifact.model_copy(update=changes)})
 
 
-@pytest.mark.parametrize(("before", "after", "shown"), [(1.0, 1.2, False), (0.01, 0.05, False), (1.0, 1.3, True)])
-def test_a_build_that_differs_little_is_not_shown(before: float, after: float, shown: bool) -> None:
-    entry = fake.record()
-    old, new = (entry.timing.model_copy(update={"build_s": seconds}) for seconds in (before, after))
-    pair = (run([entry.model_copy(update={"timing": timing})]) for timing in (old, new))
-    assert bool(compare_runs(*pair).builds) is shown
+def test_facts_that_are_no_numbers_are_told_in_words() -> None:
+    failing = {"values": CheckResult(verdict="fail"), "reset": CheckResult(verdict="fail")}
+    doubtful = Finding(kind=FindingKind.TIME, detail="work was done in a thread", disbelieved=True)
+    base = [fake.record(chunk=c) for c in (1, 2, 3)]
+    base.append(fake.record(chunk=4, outcome="nonconforming"))
+    new = [
+        with_artifact(base[0], lowered="unrolled 16"),
+        base[1].model_copy(update={"support": base[1].support.model_copy(update={"level": "emulated"})}),
+        base[2].model_copy(update={"findings": (doubtful,)}),
+        base[3].model_copy(update={"conformance": failing}),
+    ]
+    result = compare_runs(run(base), run(new))
+    assert [(c.fact, c.sentence, c.direction) for c in result.facts] == [
+        ("lowered", "became unrolled 16 (it was looped 1)", "neutral"),
+        ("support", "has emulated support (it was native)", "worse"),
+        ("believed", "has figures that are not believed: work was done in a thread", "worse"),
+        ("failed_checks", "fails the checks: values, reset (it failed timed)", "worse"),
+    ]
+    assert result.found == {"checks": 1, "believed": 1, "support": 1, "lowered": 1}
+    assert [c.direction for c in compare_runs(run(new), run(base)).facts] == ["neutral", "better", "better", "worse"]
 
 
 def test_what_was_left_out_in_reading_a_run_is_a_warning() -> None:
@@ -100,7 +114,7 @@ def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None
     environment = fake.record().environment.model_copy(update={"threads_seen": 9, "variables": {"FAKE_OPT": "1"}})
     versions = {"fakelib": {"fakelib-package": "2.0"}}
     new = run([fake.record(environment=environment)], "new", machine=machine, versions=versions, rnnbench="0.2.0")
-    text = "\n".join(compare_runs(base, new).warnings)
+    text = "\n".join(compare_runs(base, new, across_machines=True).warnings)
     for expected in (
         "cpu: Fake CPU 9000 in old, Fake CPU 9001 in new",
         "caches.L2: 2 in old, 4 in new",
@@ -115,18 +129,23 @@ def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None
     assert compare_runs(base, base).warnings == ()
 
 
-def test_runs_of_two_machines_have_no_verdicts_of_latencies_unless_told_to() -> None:
+def test_runs_of_two_machines_are_refused_unless_told_to_and_no_latency_is_then_a_regression() -> None:
     base = run([fake.record(bound=1e-3)], "old")
     timing = fake.record(bound=9e-3).timing.model_copy(update={"build_s": 60.0})
     slower = fake.record(bound=9e-3).model_copy(update={"timing": timing})
     new = run([slower], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
-    result = compare_runs(base, new)
-    assert (result.latencies, result.builds, result.regressed, result.two_machines) == ((), (), False, True)
-    assert "come from two machines, so latencies have no verdicts" in result.warnings[0]
+    with pytest.raises(
+        StoreError, match=r"different machines \(cpu: Fake CPU 9000 and Fake CPU 9001\).*--across-machines"
+    ):
+        compare_runs(base, new)
     result = compare_runs(base, new, across_machines=True)
     assert {c.verdict for c in result.latencies} == {"SLOWER"}
     assert result.two_machines
-    assert "each verdict compares the machines" in result.warnings[0]
+    assert "none is a regression of a compiler" in result.warnings[0]
+    assert (result.found, result.regressed) == ({"slower": 2, "build": 1}, False)
+    assert compare_runs(base, new, across_machines=True, fail_on=("slower",)).regressed
+    lost = run([fake.record(outcome="crashed")], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    assert compare_runs(base, lost, across_machines=True).regressed, "a program that crashes is no matter of speed"
 
 
 def test_another_python_or_load_is_no_other_machine() -> None:
@@ -152,8 +171,22 @@ def test_a_shared_measurement_is_followed_or_left_out() -> None:
 
 
 def test_a_threshold_that_is_no_fraction_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"0\.03 for 3 %"):
-        compare_runs(run([]), run([]), threshold=3)
+    with pytest.raises(ValueError, match=r"0\.03 is 3 %"):
+        compare_runs(run([]), run([]), {"latency": 3.0})
+
+
+def test_every_latency_path_that_both_runs_have_is_compared_and_paced_ones_of_one_period() -> None:
+    def paced(seconds: float, period: float) -> Latency:
+        return fake.latency(seconds, spread=1e-3).model_copy(update={"figures": {"period": period}})
+
+    base = fake.with_latencies(fake.record(), cold=fake.latency(1e-3, spread=1e-3), paced=paced(1e-4, 0.01))
+    new = fake.with_latencies(fake.record(), cold=fake.latency(2e-3, spread=1e-3), paced=paced(1e-4, 0.01))
+    verdicts = {c.path: c.verdict for c in compare_runs(run([base]), run([new])).latencies}
+    assert list(verdicts) == ["bound", "public", "cold", "paced"]
+    assert (verdicts["cold"], verdicts["paced"]) == ("SLOWER", "SAME")
+    other = compare_runs(run([base]), run([fake.with_latencies(new, paced=paced(1e-4, 0.02))]))
+    assert [c.path for c in other.latencies] == ["bound", "public", "cold"]
+    assert "the period differs in 1 trials, so their paced latencies are not compared" in other.warnings
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,3 +154,11 @@ def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list
         assert back.interval is not None
         assert forth.interval[0] == pytest.approx(1 / back.interval[1], rel=1e-6)
         assert forth.interval[0] <= forth.ratio * (1 + 1e-9)
+
+
+def test_the_interval_of_runs_apart_is_scipys() -> None:
+    for seed in range(20):
+        base, new = medians(1.0, 0.03, 2 + seed % 4, 2 * seed), medians(1.1, 0.05, 2 + seed % 5, 2 * seed + 1)
+        judged = judge_apart(base, new)
+        expected = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(1 - ERROR_RATE)
+        assert judged.interval == pytest.approx((np.exp(expected.low), np.exp(expected.high)), rel=1e-9)

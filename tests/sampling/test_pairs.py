@@ -213,3 +213,11 @@ def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(
         assert {anchor.trial for anchor in anchors} == {trials[0][0].trial.id}
         assert anchors[0].bound == anchors[1].bound
         assert anchors[0].bound == record_of(judged[0].sides[side]).latency("bound").median
+
+
+def test_the_smallest_change_is_the_commands_or_the_cases_or_the_default() -> None:
+    trial = make_trial()
+    of_case = replace(trial, thresholds={"latency": 0.2})
+    assert PairBudget(1.0).smallest_change_of(trial) == 0.03
+    assert PairBudget(1.0).smallest_change_of(of_case) == 0.2
+    assert PairBudget(1.0, 0.05).smallest_change_of(of_case) == 0.05

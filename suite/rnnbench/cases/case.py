@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rnnbench.cases.errors import CaseError, Place
@@ -38,6 +38,8 @@ class Case:
     measure: Measure
     endurance: float = ENDURANCE_S
     """Seconds for each long-running check, where the trials are only checked."""
+    thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What `compare:` says: the smallest change that matters in a comparison, by kind of measure."""
     path: str | None = None
     """The case file, as it was named; None for a case made in Python."""
     expected_failures_file: Path | None = None
@@ -71,6 +73,7 @@ class Case:
                 lengths=point.lengths,
                 limits=limits,
                 measure=self.measure,
+                thresholds=self.thresholds,
             )
             for point in self.points
             for target in targets

@@ -43,8 +43,8 @@ def make_case(
 ) -> Case:
     """A case written in Python: the sections of a case file as mappings, in which a list or tuple is an axis.
 
-    `sections` are the optional ones: `description`, `target`, `matrix`, `limits` and `measure`. Raises CaseError, as
-    `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
+    `sections` are the optional ones: `description`, `target`, `matrix`, `limits`, `measure` and `compare`. Raises
+    CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
     """
     data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
     return _case(_python_source(data), max_trials, path=None)
@@ -71,6 +71,7 @@ def _case(source: Source, max_trials: int, path: Path | None, as_written: Source
         limits=Limits(**file.limits.model_dump(exclude={"endurance"})),
         measure=measure,
         endurance=file.limits.endurance,
+        thresholds=file.compare.model_dump(exclude_none=True),  # type: ignore[attr-defined]
         path=None if path is None else str(path),
         expected_failures_file=None if path is None else expected_failures_file(path),
     )

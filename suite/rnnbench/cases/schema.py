@@ -26,6 +26,7 @@ from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
 from rnnbench.measure import PATHS, Setting
+from rnnbench.results import THRESHOLDS
 from rnnbench.rnn import DTYPES, Model, Size
 from rnnbench.yaml_files import TitleGenerator
 
@@ -169,6 +170,18 @@ def _measure_section() -> type[Section]:
 MeasureSection = _measure_section()
 
 
+def _compare_section() -> type[Section]:
+    fields: dict[str, Any] = {}
+    for key, one in THRESHOLDS.items():
+        share = Quantity("share", SHARE, f"{100 * one.least:g}%", f"{one.most:.0%}", "5% or 12.5%", "")
+        kind = Annotated[float, share] | None
+        fields[key] = (kind, Field(default=None, description=f"{one.description} null: {100 * one.default:g}%."))
+    return create_model("CompareSection", __base__=Section, **fields)
+
+
+CompareSection = _compare_section()
+
+
 _MODEL_KEYS = {
     "cell": "The recurrent cell.",
     "input": "Size of x at each step.",
@@ -249,6 +262,9 @@ class CaseFile(Section):
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What one trial may take.")
     measure: MeasureSection = Field(default=MeasureSection(), description="How one trial is sampled.")  # type: ignore[valid-type]
+    compare: CompareSection = Field(  # type: ignore[valid-type]
+        default=CompareSection(), description="The smallest changes that matter where two runs are compared."
+    )
 
     def axes(self) -> Axes:
         """Every leaf with its values, in the order of the sections."""

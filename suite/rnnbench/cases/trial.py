@@ -111,6 +111,8 @@ class Trial:
     measure: Measure
     lengths: Lengths = "full"
     """Whether every row of a batch has all steps of a call, or each its own number of them."""
+    thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What the case file says under `compare:`: the smallest change that matters, by kind of measure."""
 
     @property
     def params(self) -> dict[str, object]:

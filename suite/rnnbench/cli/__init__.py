@@ -21,8 +21,8 @@ def cli() -> None:
 
     Every trial is built, checked against a float64 reference, timed and recorded.
 
-    Exit status: 0 everything went as expected; 1 something is nonconforming, or slower in a comparison; 2 a mistake in
-    the command, a case or a named backend; 3 a trial failed; 130 interrupted.
+    Exit status: 0 everything went as expected; 1 something is nonconforming, or a comparison found what
+    --fail-on names; 2 a mistake in the command, a case or a named backend; 3 a trial failed; 130 interrupted.
     """
 
 

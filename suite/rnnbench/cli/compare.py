@@ -2,33 +2,98 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
-from rnnbench.cli.options import RESULTS, THRESHOLD, console
+from rnnbench.cli.options import RESULTS, console
+from rnnbench.cli.output import tell
+
+T = TypeVar("T")
+STDOUT = "-"
 
 
-@click.command(short_help="Compare two runs: FASTER, SLOWER, SAME or UNDECIDED.")
+@click.command(short_help="Compare two runs: what changed, and which changes matter.")
 @click.argument("base")
 @click.argument("new")
 @RESULTS
-@THRESHOLD
-@click.option("--across-machines", is_flag=True, help="Give verdicts on latencies of two different machines, too.")
-def compare(base: str, new: str, results: Path, threshold: float, across_machines: bool) -> None:
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    metavar="[KIND=]SHARE,…",
+    help="The smallest change that matters: 5% or 0.05 for latencies, memory=20%,build=50% for other kinds (latency, "
+    "build, memory, artifact, operations).  [default: 'compare:' of the case; there, 3%, 25%, 10%, 1%, 0%]",
+)
+@click.option(
+    "--fail-on",
+    "names",
+    multiple=True,
+    metavar="NAME,…",
+    help="What exits with 1: nonconforming, failed, unsupported, slower, vanished, checks, believed, support, lowered, "
+    "build, memory, artifact, operations; all, none.  [default: nonconforming,failed,unsupported,slower]",
+)
+@click.option("--across-machines", is_flag=True, help="Compare runs of two machines, and mark every result.")
+@click.option("--markdown", metavar="FILE", help="Write a page for a pull request's comment; - is standard output.")
+@click.option("--json", "as_json", metavar="FILE", help="Write all of it as JSON; - is standard output.")
+def compare(
+    base: str,
+    new: str,
+    results: Path,
+    thresholds: tuple[str, ...],
+    names: tuple[str, ...],
+    across_machines: bool,
+    markdown: str | None,
+    as_json: str | None,
+) -> None:
     """Compare two runs, trial by trial.
 
-    Exit with 1 if something in NEW is SLOWER, or was ok in BASE and is not ok in NEW. Runs made at different times also
-    differ by the drift of the machine; `rnnbench ab` avoids that.
+    Exit with 1 if something was found that --fail-on names. Runs made at different times also differ by the drift of
+    the machine; `rnnbench ab` avoids that.
     """
-    from rnnbench.reports import print_comparison
-    from rnnbench.results import Store, StoreError, compare_runs
+    from rnnbench.reports import COMMENT_CHARACTERS, comparison_markdown, print_comparison
+    from rnnbench.results import Store, StoreError, compare_runs, comparison_json, parse_fail_on, parse_thresholds
 
+    if markdown == as_json == STDOUT:
+        raise click.UsageError("--markdown and --json cannot both be written to standard output; name a file")
+    given = _parsed(parse_thresholds, thresholds, "--threshold")
+    fail_on = _parsed(parse_fail_on, names, "--fail-on") if names else None
     store = Store(results)
     base_run, new_run = store.read(base), store.read(new)
     if base_run.by_trial.keys().isdisjoint(new_run.by_trial):
         raise StoreError(f"{base} and {new} have no trial in common; compare two runs of the same case")
-    comparison = compare_runs(base_run, new_run, threshold, across_machines=across_machines)
-    print_comparison(comparison, console())
+    comparison = compare_runs(base_run, new_run, given, across_machines=across_machines, fail_on=fail_on)
+    if STDOUT not in (markdown, as_json):
+        print_comparison(comparison, console())
+    if markdown is not None:
+        _write(markdown, comparison_markdown(comparison, COMMENT_CHARACTERS), "--markdown")
+    if as_json is not None:
+        _write(as_json, json.dumps(comparison_json(comparison), indent=1) + "\n", "--json")
     sys.exit(1 if comparison.regressed else 0)
+
+
+def _parsed(parse: Callable[[Iterable[str]], T], texts: tuple[str, ...], option: str) -> T:
+    try:
+        return parse(texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
+
+
+def _write(target: str, text: str, option: str) -> None:
+    from rnnbench.disk import write_text
+    from rnnbench.results import StoreError
+
+    if target == STDOUT:
+        click.echo(text, nl=False)
+        return
+    try:
+        write_text(Path(target), text)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {target}: {error.strerror or error}; choose another file with {option}"
+        ) from error
+    tell(f"{option.removeprefix('--')}  {target}")

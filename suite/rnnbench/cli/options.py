@@ -39,13 +39,6 @@ BACKEND = click.option(
     help="Backends to use: name (its default route), name:route, or name:* (all routes). "
     "Default: every installed backend.",
 )
-THRESHOLD = click.option(
-    "--threshold",
-    default=0.03,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.",
-)
 _SELECTION = (
     click.argument("cases", nargs=-1, metavar="CASE…", type=click.Path(path_type=Path)),
     BACKEND,

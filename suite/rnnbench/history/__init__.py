@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry
-    from rnnbench.history.events import Event, find_events, sentence_of
+    from rnnbench.history.events import Event, find_events
     from rnnbench.history.measures import MEASURES
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
@@ -61,7 +61,6 @@ _NAMES = {
     "events": (
         "Event",
         "find_events",
-        "sentence_of",
     ),
     "measures": ("MEASURES",),
     "series": ("machines_without_anchors",),
@@ -112,7 +111,6 @@ __all__ = [
     "machines_without_anchors",
     "plain_table",
     "read_settings",
-    "sentence_of",
     "update",
     "without_anchors",
 ]

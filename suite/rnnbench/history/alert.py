@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from rnnbench.history.events import FACTS
 from rnnbench.history.measures import MEASURES
+from rnnbench.results import FACTS
 
 SCHEMA = 1
 MAX_ALERTS = 5_000

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from rnnbench.history.store import History
-from rnnbench.results import FAILURES
-
-_Sentence = Callable[[str, str], str]
-Fact = Literal["outcome", "failed_checks", "support", "lowered", "believed", "versions", "measured"]
+from rnnbench.results import Fact, fact_sentence
 
 
 @dataclass(frozen=True)
@@ -37,12 +33,7 @@ class Event:
     @property
     def sentence(self) -> str:
         """What happened, without its subject: "became unrolled 16 (it was looped 1)"."""
-        return sentence_of(self.fact, self.before, self.after, self.detail)
-
-
-def sentence_of(fact: str, before: str, after: str, detail: str = "") -> str:
-    """What happened to a fact of FACTS, without its subject."""
-    return _SENTENCES[fact](before, after) + (f": {detail}" if detail else "")
+        return fact_sentence(self.fact, self.before, self.after, self.detail)
 
 
 def find_events(history: History) -> tuple[Event, ...]:
@@ -53,36 +44,6 @@ def find_events(history: History) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
 
 
-def _outcome(before: str, after: str) -> str:
-    if after == "unsupported":
-        return "is no longer supported"
-    if after == "unavailable":
-        return "is no longer installed"
-    if after == "nonconforming":
-        return "no longer conforms" if before == "ok" else f"runs, and does not conform (it was {before})"
-    if after in FAILURES:
-        return f"ends as {after} (it was {before})"
-    if before == "unsupported":
-        return "is supported now"
-    return "conforms again" if before == "nonconforming" else f"is ok again (it was {before})"
-
-
-_SENTENCES: Mapping[str, _Sentence] = {
-    "outcome": _outcome,
-    "failed_checks": lambda before, after: (
-        f"fails the checks: {after} (it failed {before or 'none'})"
-        if after
-        else f"no longer fails the checks: {before}"
-    ),
-    "support": lambda before, after: f"has {after} support (it was {before})",
-    "lowered": lambda before, after: f"became {after} (it was {before})",
-    "believed": lambda before, after: "is believed again" if after == "true" else "has figures that are not believed",
-    "versions": lambda before, after: f"changed its versions: {before or 'none'} → {after or 'none'}",
-    "measured": lambda before, after: "is no longer measured",
-}
-
-
-FACTS = tuple(_SENTENCES)
 _FACTS = """
     SELECT machine, backend, trial, run, started, '{fact}' AS fact, before, after, versions_before, versions, detail
     FROM (

@@ -78,7 +78,7 @@ class LatencyPath:
     warms_up: bool = False
     """Whether calls are left out until their distribution is stationary. Such a path chooses `calls_per_sample`."""
     compared: bool = False
-    """Whether `compare` and `ab` give a verdict on it."""
+    """Whether `ab` samples it and the history has a series of it. `compare` judges every path that two runs have."""
     watch_memory: bool = False
     """Whether the growth of memory over its calls is recorded."""
     evicts: bool = False

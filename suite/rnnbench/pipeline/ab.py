@@ -77,7 +77,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
         end_run(run, wall_time.seconds(), watch.conditions())
         of_side.clear()
     _write_verdicts(both, judged)
-    return _comparison(both, judged, budget.smallest_change)
+    return _comparison(both, judged, budget)
 
 
 def _begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
@@ -133,7 +133,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
     write_text(both.runs[1] / VERDICTS, json.dumps(content, indent=2) + "\n", durable=True)
 
 
-def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], smallest_change: float) -> Comparison:
+def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBudget) -> Comparison:
     base, new = (read_run(run) for run in both.runs)
     changes = []
     for trial in judged:
@@ -141,8 +141,10 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], smallest_change
             name = trial.sides[0].trial.id
             a, b = (run.by_trial[name].latency(path) for run in (base, new))
             if a is not None and b is not None:
-                changes.append(LatencyChange(name, path, a.median, b.median, judgement, trial.seconds))
-    compared = compare_runs(base, new, smallest_change)
+                threshold = budget.smallest_change_of(trial.sides[0].trial)
+                changes.append(LatencyChange(name, path, a.median, b.median, judgement, threshold, trial.seconds))
+    given = {} if budget.smallest_change is None else {"latency": budget.smallest_change}
+    compared = compare_runs(base, new, given)
     # That versions differ is what was asked for, and is said in `about`.
     warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
     about = (*both.describe(), verdict_cost(judged))

@@ -70,6 +70,7 @@ def begin_run(
         seed=seed,
         machine=describe_machine(),
         versions={name: _versions(name) for name in backends},
+        thresholds={trial.case: dict(trial.thresholds) for trial in trials if trial.thresholds},
     )
     expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
     try:

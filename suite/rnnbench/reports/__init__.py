@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.reports.comparison import comparison_markdown, print_comparison
+    from rnnbench.reports.comparison import print_comparison
+    from rnnbench.reports.comparison_page import COMMENT_CHARACTERS, comparison_markdown
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.escape import line
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
-    "comparison": (
+    "comparison": ("print_comparison",),
+    "comparison_page": (
+        "COMMENT_CHARACTERS",
         "comparison_markdown",
-        "print_comparison",
     ),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
@@ -52,6 +54,7 @@ _NAMES = {
     ),
 }
 __all__ = [
+    "COMMENT_CHARACTERS",
     "ReportError",
     "comparison_markdown",
     "count",

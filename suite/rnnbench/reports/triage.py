@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, sentence_of, without_anchors
+from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.units import count
+from rnnbench.results import fact_sentence
 
 RECENT = timedelta(days=14)
 """What was mended, got better or is missing since then; and acceptances that run out until then."""
@@ -181,7 +182,7 @@ def _sentence(found: Found) -> Markdown:
         cases = Markdown("") if found.whole_backend else Markdown(" {}").format(_names(found.members))
         return Markdown("Machine {} has run {}{} since {}").format(code(found.machine), who, cases, _day(found.night))
     if not found.is_level:
-        what = sentence_of(found.what, found.before, found.after, found.detail)
+        what = fact_sentence(found.what, found.before, found.after, found.detail)
         return Markdown("{}: **{}** (since {})").format(_subject(found), what, _day(found.night))
     title = MEASURES[found.what].title
     change = _change(found.ratio or 1.0, found.interval)

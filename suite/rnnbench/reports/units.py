@@ -63,5 +63,5 @@ def number(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 trial`, `2 trials`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """`1 trial`, `2 trials`, `20,000 trials`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.disk import write_text
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
-from rnnbench.reports.comparison import comparison_markdown
+from rnnbench.reports.comparison_page import comparison_markdown
 from rnnbench.reports.plots import ReportError
 from rnnbench.results import Comparison, Run, view_runs
 

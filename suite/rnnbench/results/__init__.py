@@ -6,7 +6,9 @@
     rows, tables                         flat rows with documented columns (`docs/results.md`), and as tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
-    compare, verdict, identity           two runs: FASTER, SLOWER, SAME, UNDECIDED; what must be equal for that
+    compare, fact_changes, costs         two runs: verdicts on latencies, other measures, and what is no number
+    verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
+    identity                             what must be equal for runs to be compared
 
 The package imports nothing of the suite but `measure.paths` and `measure.metrics`, which declare what is measured.
 """
@@ -21,14 +23,17 @@ if TYPE_CHECKING:
     from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import (
         COMPARED_PATHS,
-        BuildChange,
         Comparison,
         LatencyChange,
-        OutcomeChange,
         compare_runs,
     )
+    from rnnbench.results.compare_json import comparison_json
     from rnnbench.results.compressed import compress_records
+    from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
+    from rnnbench.results.fact_changes import FactChange
+    from rnnbench.results.fact_words import FACTS, Fact, fact_sentence
+    from rnnbench.results.fail_on import FAIL_ON, parse_fail_on
     from rnnbench.results.finding import Finding, FindingKind, not_believed
     from rnnbench.results.fits import (
         LEAST_POINTS,
@@ -70,6 +75,7 @@ if TYPE_CHECKING:
     from rnnbench.results.store import Run, Store, read_run, run_name
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
     from rnnbench.results.text import file_name, spreadsheet, visible
+    from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds
     from rnnbench.results.timing import (
         STEPS_PER_S,
         DispatchFloor,
@@ -100,15 +106,31 @@ _NAMES = {
         "Value",
     ),
     "compare": (
-        "BuildChange",
         "COMPARED_PATHS",
         "Comparison",
         "LatencyChange",
-        "OutcomeChange",
         "compare_runs",
     ),
     "compressed": ("compress_records",),
+    "compare_json": ("comparison_json",),
+    "costs": (
+        "COSTS",
+        "FALLS",
+        "RISES",
+        "CostChange",
+        "scatter_of",
+    ),
     "damage": ("sound",),
+    "fact_changes": ("FactChange",),
+    "fact_words": (
+        "FACTS",
+        "Fact",
+        "fact_sentence",
+    ),
+    "fail_on": (
+        "FAIL_ON",
+        "parse_fail_on",
+    ),
     "finding": (
         "Finding",
         "FindingKind",
@@ -205,6 +227,10 @@ _NAMES = {
         "spreadsheet",
         "visible",
     ),
+    "thresholds": (
+        "THRESHOLDS",
+        "parse_thresholds",
+    ),
     "timing": (
         "DispatchFloor",
         "Latency",
@@ -239,8 +265,12 @@ __all__ = [
     "COLUMNS",
     "COLUMN_TYPES",
     "COMPARED_PATHS",
+    "COSTS",
     "ERROR_RATE",
+    "FACTS",
     "FAILURES",
+    "FAIL_ON",
+    "FALLS",
     "FIGURE",
     "LAYOUT",
     "LEAST_POINTS",
@@ -249,15 +279,16 @@ __all__ = [
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
+    "RISES",
     "SAMPLES_CAP",
     "SAMPLE_COLUMNS",
     "SCHEMA",
     "SMALLEST",
     "STEPS_PER_S",
     "TELLING_POINTS",
+    "THRESHOLDS",
     "Anchor",
     "Artifact",
-    "BuildChange",
     "CallCost",
     "CheckResult",
     "CheckVerdict",
@@ -266,11 +297,14 @@ __all__ = [
     "Comparison",
     "Conditions",
     "Contradiction",
+    "CostChange",
     "DispatchFloor",
     "Entry",
     "Environment",
     "Estimate",
     "ExpectedFailureResult",
+    "Fact",
+    "FactChange",
     "Family",
     "Finding",
     "FindingKind",
@@ -286,7 +320,6 @@ __all__ = [
     "OperationStage",
     "Origin",
     "Outcome",
-    "OutcomeChange",
     "Params",
     "Place",
     "Ranking",
@@ -313,9 +346,11 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "comparison_json",
     "compress_records",
     "contradictions",
     "differences",
+    "fact_sentence",
     "file_name",
     "fingerprint",
     "fit_call",
@@ -329,7 +364,9 @@ __all__ = [
     "open_database",
     "pair_ratio",
     "parquet",
+    "parse_fail_on",
     "parse_lowered",
+    "parse_thresholds",
     "rank",
     "read_run",
     "read_samples",
@@ -337,6 +374,7 @@ __all__ = [
     "run_name",
     "samples_file",
     "save_samples",
+    "scatter_of",
     "short_names",
     "sound",
     "spreadsheet",

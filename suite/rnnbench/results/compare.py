@@ -1,33 +1,38 @@
-"""Two runs compared trial by trial: which trials are slower, faster or the same, and what else changed.
+"""Two runs compared trial by trial: what came and went, which measures changed, and which changes matter.
 
-Trials are matched by id. Latencies get a verdict where both runs come from one machine (`results.identity`). The runs
-were not sampled in turn, and may be days apart: a drift of the machine between them is part of the ratio. `rnnbench ab`
-samples both sides in turn and has no such drift.
+Trials are matched by id. Runs of two machines are compared only where that is asked for. The runs were not sampled in
+turn, and may be days apart: a drift of the machine between them is part of the ratio. `rnnbench ab` samples both sides
+in turn and has no such drift.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 from rnnbench.measure import PATHS
+from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
+from rnnbench.results.fact_changes import FactChange, NotBelieved, fact_changes, not_believed_of
+from rnnbench.results.fail_on import ACROSS_MACHINES_FAIL_ON, DEFAULT_FAIL_ON, FAIL_ON
 from rnnbench.results.identity import differences, fingerprint, machine_identity
-from rnnbench.results.record import Outcome, Record
+from rnnbench.results.reading import StoreError
+from rnnbench.results.record import Record
 from rnnbench.results.store import Run
-from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
+from rnnbench.results.thresholds import Thresholds, threshold_differences
+from rnnbench.results.timing import Latency
+from rnnbench.results.verdict import Judgement, Verdict, judge_apart
 
 COMPARED_PATHS = tuple(path.name for path in PATHS.values() if path.compared)
-"""Latency paths that get a verdict."""
-BUILD_FACTOR = 1.25
-BUILD_SECONDS = 0.1
-"""A build is timed once, so it gets no verdict; changes of time below this factor or these seconds are not shown."""
+"""Latency paths that every trial has, and that `rnnbench ab` samples."""
+TOLD_DIFFERENCES = 3
+"""Differences of two machines that a refusal names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LatencyChange:
     """One latency of one trial in both runs, in seconds per call, with its verdict."""
 
@@ -37,6 +42,7 @@ class LatencyChange:
     base: float
     new: float
     judged: Judgement
+    threshold: float
     seconds: float | None = None
     """Wall time of its pairs of processes; None where the runs were not sampled in pairs."""
 
@@ -50,164 +56,152 @@ class LatencyChange:
 
 
 @dataclass(frozen=True)
-class OutcomeChange:
-    trial: str
-    base: Outcome
-    new: Outcome
-    reason: str
-    """Why it is no longer `ok`, or why it was not."""
-
-    @property
-    def regressed(self) -> bool:
-        return self.base == "ok"
-
-
-@dataclass(frozen=True)
-class BuildChange:
-    """What came out of the compiler differs: seconds of a cold build, bytes, or the form it lowered to."""
-
-    trial: str
-    what: Literal["build", "bytes", "lowered"]
-    base: float | int | str
-    new: float | int | str
-
-
-@dataclass(frozen=True)
-class NotBelieved:
-    """A trial whose figures are not believed in a run."""
-
-    trial: str
-    run: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Comparison:
     base: str
     new: str
-    threshold: float
+    thresholds: Thresholds
     warnings: tuple[str, ...]
     """Differences of machine, versions and settings: reasons to distrust the rest. That of machines comes first."""
     latencies: tuple[LatencyChange, ...]
-    outcomes: tuple[OutcomeChange, ...]
-    builds: tuple[BuildChange, ...]
-    only_base: tuple[str, ...]
-    only_new: tuple[str, ...]
+    costs: tuple[CostChange, ...]
+    """Measures that are no latencies, of trials that are ok and believed in both runs."""
+    facts: tuple[FactChange, ...]
+    """What changed and is no number."""
+    trials: int
+    """Trials of both runs."""
     shared: int
-    """Trials left out because in both runs they share the measurement of another."""
+    """Trials without measures of their own, since in both runs they share the measurement of another."""
+    not_believed: tuple[NotBelieved, ...] = ()
+    """Trials whose figures are not believed in a run. They have no verdicts."""
     paired: bool = False
     """Whether the two were sampled in turn, process by process (`rnnbench ab`)."""
     about: tuple[str, ...] = ()
     """What the two runs are, and what the comparison took, a sentence each."""
-    not_believed: tuple[NotBelieved, ...] = ()
-    """Trials whose figures are not believed on a side. They have no verdicts of latencies."""
     two_machines: bool = False
     """Whether the runs come from different machines. A verdict then compares the machines as well."""
+    fail_on: tuple[str, ...] = DEFAULT_FAIL_ON
+    """Names of `FAIL_ON` that count as a regression."""
+    found: Mapping[str, int] = field(init=False)
+    """How often each name of `FAIL_ON` was found, whether it counts or not; only those that were."""
+
+    def __post_init__(self) -> None:
+        counts = {name: reason.count(self) for name, reason in FAIL_ON.items()}
+        object.__setattr__(self, "found", {name: count for name, count in counts.items() if count})
 
     @property
     def regressed(self) -> bool:
-        """Whether something is slower, or was `ok` and is no longer."""
-        return any(c.verdict == "SLOWER" for c in self.latencies) or any(c.regressed for c in self.outcomes)
+        """Whether something was found that `fail_on` names."""
+        return any(name in self.fail_on for name in self.found)
 
     def count(self, verdict: Verdict) -> int:
         return sum(change.verdict == verdict for change in self.latencies)
 
 
-def compare_runs(base: Run, new: Run, threshold: float = SMALLEST, *, across_machines: bool = False) -> Comparison:
+def compare_runs(
+    base: Run,
+    new: Run,
+    thresholds: Mapping[str, float] | None = None,
+    *,
+    across_machines: bool = False,
+    fail_on: Collection[str] | None = None,
+) -> Comparison:
     """Compare the trials that both runs have, matched by id. Needs SciPy, of the extra `report`.
 
-    Runs of two machines have no verdicts of latencies and no changes of build time, unless `across_machines`.
+    `thresholds`, by kind, replace those of the cases. `fail_on` has names of `FAIL_ON`; its default leaves latencies
+    out where the machines differ. Raises StoreError for runs of two machines, unless `across_machines`.
     """
-    checked_smallest(threshold)
-    (base, new), damaged = sound((base, new))
     two_machines = fingerprint(base.info.machine) != fingerprint(new.info.machine)
-    timed = across_machines or not two_machines
+    if two_machines and not across_machines:
+        raise StoreError(_refusal(base, new))
+    (base, new), damaged = sound((base, new))
+    limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
-    common = [trial for trial in news if trial in olds]
-    compared = [trial for trial in common if not (olds[trial].same_as and news[trial].same_as)]
-    pairs = [(olds[trial], news[trial]) for trial in compared]
+    pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
+    compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]
+    measured = list(_measured(base, new, compared))
+    default = ACROSS_MACHINES_FAIL_ON if two_machines else DEFAULT_FAIL_ON
     return Comparison(
         base=base.name,
         new=new.name,
-        threshold=threshold,
+        thresholds=limits,
         warnings=(
-            *_machine_warning(base, new, timed=timed),
+            *_machine_warning(two_machines=two_machines),
             *(warning for run in (base, new) for warning in run.warnings),
             *damaged,
             *_differences(base, new, pairs),
         ),
-        latencies=tuple(_latencies(base, new, pairs, threshold)) if timed else (),
-        outcomes=tuple(
-            OutcomeChange(a.trial, a.outcome, b.outcome, b.reason or a.reason)
-            for a, b in pairs
-            if a.outcome != b.outcome
-        ),
-        builds=tuple(c for a, b in pairs for c in _builds(a, b) if timed or c.what != "build"),
-        only_base=tuple(trial for trial in olds if trial not in news),
-        only_new=tuple(trial for trial in news if trial not in olds),
-        shared=len(common) - len(compared),
-        not_believed=tuple(_all_not_believed(base, new, pairs)),
+        latencies=tuple(chain.from_iterable(_latencies(trial, limits) for trial in measured)),
+        costs=tuple(chain.from_iterable(cost_changes(t.trial, t.case, (t.base, t.new), limits) for t in measured)),
+        facts=tuple(fact_changes(base, new)),
+        trials=len(pairs),
+        shared=len(pairs) - len(compared),
+        not_believed=tuple(_not_believed(base, new, compared)),
         two_machines=two_machines,
+        fail_on=default if fail_on is None else tuple(fail_on),
     )
 
 
-def _machine_warning(base: Run, new: Run, *, timed: bool) -> Iterator[str]:
-    """The first sentence of a comparison of two machines."""
-    if fingerprint(base.info.machine) == fingerprint(new.info.machine):
-        return
-    yield (
-        "the runs come from two machines, and each verdict compares the machines as well as the programs"
-        if timed
-        else "the runs come from two machines, so latencies have no verdicts; --across-machines compares them "
-        "nevertheless"
-    )
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A trial with its measurement in each run, its own or the one that it shares."""
+
+    trial: str
+    case: str
+    base: Record
+    new: Record
 
 
-def _latencies(
-    base: Run, new: Run, pairs: Sequence[tuple[Record, Record]], threshold: float
-) -> Iterator[LatencyChange]:
+def _measured(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[_Measured]:
+    """Trials whose measures are compared: those that are ok and believed in both runs."""
     for old_record, new_record in pairs:
         old, young = base.measured(old_record), new.measured(new_record)
         if old is None or young is None or old.outcome != "ok" or young.outcome != "ok":
             continue
-        if _not_believed(base, old_record) or _not_believed(new, new_record):
+        if not (not_believed_of(base, old_record) or not_believed_of(new, new_record)):
+            yield _Measured(new_record.trial, new_record.case, old, young)
+
+
+def _refusal(base: Run, new: Run) -> str:
+    unlike = differences(machine_identity(base.info.machine), machine_identity(new.info.machine))
+    told = [f"{key}: {a} and {b}" for key, a, b in unlike]
+    more = f" and {len(told) - TOLD_DIFFERENCES} more" if len(told) > TOLD_DIFFERENCES else ""
+    return (
+        f"{base.name} and {new.name} come from different machines ({', '.join(told[:TOLD_DIFFERENCES])}{more}), so a "
+        f"comparison would compare the machines; compare runs of one machine, or add --across-machines, which marks "
+        f"every result"
+    )
+
+
+def _machine_warning(*, two_machines: bool) -> Iterator[str]:
+    """The first sentence of a comparison of two machines."""
+    if two_machines:
+        yield (
+            "the runs come from two machines: every result compares the machines as well as the programs, and none is "
+            "a regression of a compiler"
+        )
+
+
+def _latencies(trial: _Measured, thresholds: Thresholds) -> Iterator[LatencyChange]:
+    threshold = thresholds.of("latency", trial.case)
+    for path in PATHS:
+        a, b = trial.base.latency(path), trial.new.latency(path)
+        if a is None or b is None or not _same_setting(a, b):
             continue
-        for path in COMPARED_PATHS:
-            a, b = old.latency(path), young.latency(path)
-            if a is None or b is None:
-                continue
-            judged = judge_apart(a.process_medians, b.process_medians, threshold)
-            means = [math.exp(statistics.fmean([math.log(s) for s in figure.process_medians])) for figure in (a, b)]
-            yield LatencyChange(new_record.trial, path, means[0], means[1], judged)
+        judged = judge_apart(a.process_medians, b.process_medians, threshold)
+        means = [math.exp(statistics.fmean(map(math.log, figure.process_medians))) for figure in (a, b)]
+        yield LatencyChange(trial.trial, path, means[0], means[1], judged, threshold)
 
 
-def _not_believed(run: Run, record: Record) -> str:
-    """Why the figures of a record are not believed; empty where they are."""
-    measured = run.measured(record)
-    return record.not_believed or (measured.not_believed if measured else "")
+def _same_setting(a: Latency, b: Latency) -> bool:
+    """Whether calls began equally often: paced latencies of two periods do not compare."""
+    return a.figures.get("period") == b.figures.get("period")
 
 
-def _all_not_believed(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[NotBelieved]:
+def _not_believed(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[NotBelieved]:
     for pair in pairs:
         for run, record in zip((base, new), pair, strict=True):
-            if reason := _not_believed(run, record):
+            if reason := not_believed_of(run, record):
                 yield NotBelieved(record.trial, run.name, reason)
-
-
-def _builds(old: Record, new: Record) -> Iterator[BuildChange]:
-    before, after = old.timing.build_s, new.timing.build_s
-    if (
-        before
-        and after
-        and abs(after - before) >= BUILD_SECONDS
-        and not 1 / BUILD_FACTOR < after / before < BUILD_FACTOR
-    ):
-        yield BuildChange(new.trial, "build", before, after)
-    if old.artifact and new.artifact:
-        if old.artifact.nbytes != new.artifact.nbytes:
-            yield BuildChange(new.trial, "bytes", old.artifact.nbytes, new.artifact.nbytes)
-        if old.artifact.lowered != new.artifact.lowered:
-            yield BuildChange(new.trial, "lowered", old.artifact.lowered, new.artifact.lowered)
 
 
 def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[str]:
@@ -221,6 +215,10 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
             yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
     if base.info.rnnbench != new.info.rnnbench:
         yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
+    yield from threshold_differences(base.info, new.info, sorted({record.case for _, record in pairs}))
+    periods = sum(_differ_in_period(a, b) for a, b in pairs)
+    if periods:
+        yield f"the period differs in {periods} trials, so their paced latencies are not compared"
     environments = [(a.environment, b.environment) for a, b in pairs]
     for what, settings in (
         ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
@@ -231,3 +229,8 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
         if unlike:
             a, b = unlike[0]
             yield f"{what} differ in {len(unlike)} trials, in the first of them {a} in {base.name}, {b} in {new.name}"
+
+
+def _differ_in_period(a: Record, b: Record) -> bool:
+    old, young = a.latency("paced"), b.latency("paced")
+    return old is not None and young is not None and not _same_setting(old, young)

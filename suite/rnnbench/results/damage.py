@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TypeVar, get_args
 
 from rnnbench.results.model import FrozenModel
@@ -122,7 +123,7 @@ def _clean_side(side: SideLatency | None, name: str, names: list[str]) -> SideLa
 def _clean(value: V, where: str, names: list[str]) -> V:
     """The fields of `value` that may be None and hold an impossible figure, set to None."""
     changes: dict[str, object] = {}
-    for name, field in type(value).model_fields.items():
+    for name, may_be_none in _fields_of(type(value)):
         held = getattr(value, name)
         if isinstance(held, tuple) and name == "interval":
             wrong = not (0 <= held[0] <= held[1])
@@ -132,8 +133,14 @@ def _clean(value: V, where: str, names: list[str]) -> V:
             continue
         if wrong:
             names.append(f"{where}.{name}")
-            changes[name] = None if type(None) in get_args(field.annotation) else 0
+            changes[name] = None if may_be_none else 0
     return value.model_copy(update=changes) if changes else value
+
+
+@cache
+def _fields_of(model: type[FrozenModel]) -> tuple[tuple[str, bool], ...]:
+    """Names of the fields, and whether each may be None."""
+    return tuple((name, type(None) in get_args(field.annotation)) for name, field in model.model_fields.items())
 
 
 def _possible_figure(name: str, value: float) -> bool:

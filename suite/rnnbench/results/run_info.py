@@ -38,6 +38,8 @@ class RunInfo(FrozenModel):
     """Versions by backend."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Where the run's wall time went: total; build, check and sample inside the trials' workers; import."""
+    thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """By case, what its `compare:` says, by kind (`results/thresholds.py`). Empty for the defaults."""
     conditions: Conditions | None = None
     """What the machine went through in the run's last sitting."""
 

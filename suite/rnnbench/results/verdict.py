@@ -26,7 +26,9 @@ import statistics
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from rnnbench.optional import require
 
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 SMALLEST = 0.03
@@ -57,7 +59,7 @@ def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST, confidence:
     logs = [math.log(ratio) for ratio in ratios]
     if len(logs) < 2:
         return Judgement(math.exp(statistics.fmean(logs)), None, "UNDECIDED", len(logs))
-    interval = _interval("ttest_1samp", logs, 0.0, confidence=confidence)
+    interval = _paired(logs, confidence)
     return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
 
 
@@ -71,8 +73,7 @@ def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = S
     fewest = min(len(log_base), len(log_new))
     if fewest < 2:
         return Judgement(math.exp(difference), None, "UNDECIDED", fewest)
-    interval = _interval("ttest_ind", log_new, log_base, confidence=1 - ERROR_RATE, equal_var=False)
-    return _judgement(difference, interval, smallest, fewest)
+    return _judgement(difference, _welch(log_base, log_new, 1 - ERROR_RATE), smallest, fewest)
 
 
 def pair_ratio(base: Sequence[float], new: Sequence[float]) -> float:
@@ -90,14 +91,35 @@ def checked_smallest(smallest: float) -> float:
     return smallest
 
 
-def _interval(test: str, *samples: Any, confidence: float, **options: Any) -> tuple[float, float]:
-    from scipy import stats
-
+def _paired(logs: Sequence[float], confidence: float) -> tuple[float, float]:
+    stats = require("scipy.stats", "report", "an interval of a ratio")
     with warnings.catch_warnings():
         # Ratios that do not scatter at all: the interval is then the point that they agree on.
         warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
-        interval = getattr(stats, test)(*samples, **options).confidence_interval(confidence)
+        interval = stats.ttest_1samp(logs, 0.0).confidence_interval(confidence)
     return float(interval.low), float(interval.high)
+
+
+def _welch(base: Sequence[float], new: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The interval of SciPy's `ttest_ind(new, base, equal_var=False)`, which takes two hundred times as long.
+
+    Where neither side scatters at all, it is the point of their difference.
+    """
+    special = require("scipy.special", "report", "an interval of a ratio")
+    difference = statistics.fmean(new) - statistics.fmean(base)
+    parts = [_variance(side) / len(side) for side in (base, new)]
+    squared = sum(parts)
+    freedoms = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (base, new), strict=True))
+    if freedoms <= 0:
+        return difference, difference
+    half = float(special.stdtrit(squared**2 / freedoms, (1 + confidence) / 2)) * math.sqrt(squared)
+    return difference - half, difference + half
+
+
+def _variance(values: Sequence[float]) -> float:
+    """Of a sample. `statistics.variance` reckons in fractions, a hundred times as long."""
+    mean = statistics.fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _judgement(log_ratio: float, interval: tuple[float, float], smallest: float, observations: int) -> Judgement:

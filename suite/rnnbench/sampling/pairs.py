@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rnnbench.cases import Trial
 from rnnbench.measure import PATHS, Block, BlockPlan, WarmUp
-from rnnbench.results import LOOKS, Judgement, judge_pairs, pair_ratio
+from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
@@ -60,8 +61,13 @@ class PairBudget:
 
     seconds: float
     """Wall time a trial."""
-    smallest_change: float
-    """Smallest relative change of latency that matters."""
+    smallest_change: float | None = None
+    """Smallest relative change of latency that matters; None: that of each trial's case, or the default."""
+
+    def smallest_change_of(self, trial: Trial) -> float:
+        if self.smallest_change is not None:
+            return self.smallest_change
+        return trial.thresholds.get("latency", SMALLEST)
 
 
 @dataclass(eq=False)
@@ -134,9 +140,9 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
         for pair in current:
             pair.seconds += seconds / len(current)
             if number + 1 in LOOKS:
-                pair.judge(budget.smallest_change)
+                pair.judge(budget.smallest_change_of(pair.a.trial))
     for pair in pairs:
-        pair.judge(budget.smallest_change)
+        pair.judge(budget.smallest_change_of(pair.a.trial))
 
 
 class PairSampling:

@@ -1,0 +1,87 @@
+"""What changed of the trials of two runs that is no number: which came and went, outcomes, checks, support, forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnbench.results.fact_words import Fact, fact_sentence
+from rnnbench.results.record import Record
+from rnnbench.results.store import Run
+
+Direction = Literal["worse", "better", "neutral"]
+SUPPORT_LEVELS = ("native", "emulated", "unsupported")
+"""From the best to the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """A fact of one trial that is another in the new run."""
+
+    trial: str
+    fact: Fact
+    base: str
+    new: str
+    direction: Direction
+    detail: str = ""
+    """The reason that the record gives."""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, without its subject: "no longer conforms: y differs by 0.3"."""
+        return fact_sentence(self.fact, self.base, self.new) + (f": {self.detail}" if self.detail else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NotBelieved:
+    """A trial whose figures are not believed in a run."""
+
+    trial: str
+    run: str
+    reason: str
+
+
+def fact_changes(base: Run, new: Run) -> Iterator[FactChange]:
+    """Every fact that changed: trials that vanished, then those of both runs, then those that are new."""
+    for trial in base.by_trial:
+        if trial not in new.by_trial:
+            yield FactChange(trial, "measured", "true", "false", "worse")
+    for trial, record in new.by_trial.items():
+        if (before := base.by_trial.get(trial)) is not None:
+            yield from _changes(before, record, base, new)
+    for trial, record in new.by_trial.items():
+        if trial not in base.by_trial:
+            detail = "" if record.outcome == "ok" else f"{record.outcome}: {record.reason}"
+            yield FactChange(trial, "measured", "false", "true", "neutral", detail)
+
+
+def not_believed_of(run: Run, record: Record) -> str:
+    """Why the figures of a record are not believed, its own or those that it shares; empty where they are."""
+    measured = run.measured(record)
+    return record.not_believed or (measured.not_believed if measured else "")
+
+
+def _changes(old: Record, young: Record, base: Run, new: Run) -> Iterator[FactChange]:
+    trial = young.trial
+    if old.outcome != young.outcome:
+        direction: Direction = "worse" if old.outcome == "ok" else "better" if young.outcome == "ok" else "neutral"
+        yield FactChange(trial, "outcome", old.outcome, young.outcome, direction, young.reason)
+    elif (before := _failed(old)) != (after := _failed(young)):
+        direction = "worse" if set(after) - set(before) else "better"
+        yield FactChange(trial, "failed_checks", ", ".join(before), ", ".join(after), direction)
+    if (level := old.support.level) != young.support.level and "unsupported" not in (level, young.support.level):
+        is_worse = SUPPORT_LEVELS.index(young.support.level) > SUPPORT_LEVELS.index(level)
+        direction = "worse" if is_worse else "better"
+        yield FactChange(trial, "support", level, young.support.level, direction, young.support.reason)
+    if old.artifact and young.artifact and old.artifact.lowered != young.artifact.lowered:
+        yield FactChange(trial, "lowered", old.artifact.lowered, young.artifact.lowered, "neutral")
+    reasons = not_believed_of(base, old), not_believed_of(new, young)
+    if bool(reasons[0]) != bool(reasons[1]) and {old.outcome, young.outcome} <= {"ok", "nonconforming"}:
+        before_and_after = ("true", "false") if reasons[1] else ("false", "true")
+        yield FactChange(trial, "believed", *before_and_after, "worse" if reasons[1] else "better", reasons[1])
+
+
+def _failed(record: Record) -> list[str]:
+    """Names of the checks that failed."""
+    return [name for name, check in record.conformance.items() if check.verdict == "fail"]
