@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
     "--budget", default="120s", show_default=True, help="The longest sampling time of one trial, as 60s or 5min."
 )
 @THRESHOLD
-@click.option(
-    "--environments",
-    type=click.Path(path_type=Path),
-    help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
-)
+@ENVIRONMENT_FOLDER
 def ab(
     selection: Selection,
     side_a: str | None,

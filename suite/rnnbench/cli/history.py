@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import RESULTS
+from rnnbench.cli.backfill import backfill
+from rnnbench.cli.options import HISTORY, RESULTS
 
 if TYPE_CHECKING:
     from rnnbench.history import History
-
-HISTORY = click.option(
-    "--history",
-    "root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/history"),
-    show_default=True,
-    help="Folder of the history.",
-)
 
 
 @click.group(short_help="Keep the rows of many runs, and see what changed.")
@@ -78,15 +70,28 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 @HISTORY
 def changes(screen: bool, last: int | None, root: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
-    from rnnbench.history import PUBLISH, SCREEN, change_lines, event_lines, find_changes, find_events
+    from rnnbench.history import (
+        PUBLISH,
+        SCREEN,
+        change_lines,
+        event_lines,
+        find_changes,
+        find_events,
+        release_change_lines,
+        release_series,
+    )
     from rnnbench.results import StoreError
 
     opened = _open(root)
     if not opened.runs:
         raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
-    for line in (*change_lines(found), *event_lines(events)):
+    of_releases = release_change_lines(release_series(opened))
+    for line in (*change_lines(found), *event_lines(events), *of_releases):
         click.echo(line)
+
+
+history.add_command(backfill)
 
 
 def _open(root: Path) -> History:

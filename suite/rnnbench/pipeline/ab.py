@@ -37,7 +37,7 @@ class SideBySide:
     @classmethod
     def begin(cls, trials: Sequence[Trial], sides: tuple[Side, Side], store: Store) -> SideBySide:
         """Begin a run for each side. Raises StoreError."""
-        a, b = (_begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
+        a, b = (begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
         return cls(sides, (a, b))
 
     @property
@@ -80,7 +80,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
     return _comparison(both, judged, budget.smallest_change)
 
 
-def _begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
+def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
     """A run whose versions are those of that side."""
     plan = begin_run(trials, store, suffix=f"-{name}")
     info = read_run(plan.folder).info

@@ -1,7 +1,8 @@
 """Reports: tables, pictures and pages, made from results.
 
 `write_report` writes a run's page with its pictures, `print_summary` is the end of `rnnbench run`, `print_conformance`
-that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs. Start reading at `markdown.py`, the
+that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs; `write_release_page` is
+the page of a backfill. Start reading at `markdown.py`, the
 order of a page; `tables.py` has what all tables share. Reports read `rnnbench.results` and the declarations of latency
 paths and metrics, and know neither pipeline nor backends.
 """
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.escape import line
     from rnnbench.reports.plots import ReportError, draw_latency
+    from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.support_matrix import print_support_matrix
+    from rnnbench.reports.tables import Table
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.units import count, multiple, seconds
     from rnnbench.reports.write import write_comparison, write_report
@@ -34,7 +37,12 @@ _NAMES = {
         "ReportError",
         "draw_latency",
     ),
+    "release_page": (
+        "print_table",
+        "write_release_page",
+    ),
     "support_matrix": ("print_support_matrix",),
+    "tables": ("Table",),
     "terminal": ("print_summary",),
     "reliability": ("reliability_sentences",),
     "units": (
@@ -49,6 +57,7 @@ _NAMES = {
 }
 __all__ = [
     "ReportError",
+    "Table",
     "comparison_markdown",
     "count",
     "draw_latency",
@@ -59,9 +68,11 @@ __all__ = [
     "print_fitness",
     "print_summary",
     "print_support_matrix",
+    "print_table",
     "reliability_sentences",
     "seconds",
     "write_comparison",
+    "write_release_page",
     "write_report",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -79,7 +79,16 @@ if TYPE_CHECKING:
         Timing,
         Warmup,
     )
-    from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, Judgement, Verdict, judge_pairs, pair_ratio
+    from rnnbench.results.verdict import (
+        ERROR_RATE,
+        LOOKS,
+        SMALLEST,
+        Judgement,
+        Verdict,
+        judge_apart,
+        judge_pairs,
+        pair_ratio,
+    )
     from rnnbench.results.views import ORIGIN_MEANS, ORIGINS, Entry, Family, View, Workload, short_names, view_runs
 
 _NAMES = {
@@ -219,6 +228,7 @@ _NAMES = {
         "LOOKS",
         "SMALLEST",
         "Verdict",
+        "judge_apart",
         "judge_pairs",
         "pair_ratio",
     ),
@@ -319,6 +329,7 @@ __all__ = [
     "fit_growth",
     "growth_word",
     "is_lowered_form",
+    "judge_apart",
     "judge_pairs",
     "machine_identity",
     "make_table",

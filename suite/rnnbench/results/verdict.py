@@ -61,7 +61,9 @@ def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST, confidence:
     return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
 
 
-def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = SMALLEST) -> Judgement:
+def judge_apart(
+    base: Sequence[float], new: Sequence[float], smallest: float = SMALLEST, error_rate: float = ERROR_RATE
+) -> Judgement:
     """The verdict on two sets of process medians that were not sampled in turn, by Welch's t interval (Welch, 1947).
 
     A drift of the machine between the two sets is in the ratio, and nothing in them can tell it from a change.
@@ -71,7 +73,7 @@ def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = S
     fewest = min(len(log_base), len(log_new))
     if fewest < 2:
         return Judgement(math.exp(difference), None, "UNDECIDED", fewest)
-    interval = _interval("ttest_ind", log_new, log_base, confidence=1 - ERROR_RATE, equal_var=False)
+    interval = _interval("ttest_ind", log_new, log_base, confidence=1 - error_rate, equal_var=False)
     return _judgement(difference, interval, smallest, fewest)
 
 
