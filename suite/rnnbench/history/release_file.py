@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rnnbench.disk import write_text
 from rnnbench.results import FrozenModel, StoreError
@@ -27,7 +27,7 @@ class ReleaseInfo(FrozenModel):
 class ReleaseFile(ReleaseInfo):
     """The content of the file."""
 
-    ratios: dict[str, dict[str, tuple[float, ...]]] = {}
+    ratios: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """By trial and latency path: latency over the reference's, of each pair of processes."""
 
     @property

@@ -84,15 +84,12 @@ def _detail(series: ReleaseSeries, smallest: float) -> ReleaseTable:
     steps = {step.after: step for step in series.steps(smallest)}
     rows = []
     for point in series.points:
-        judged, step = point.judged, steps.get(point.version)
-        against = (
-            f"{step.judged.verdict} {step.judged.ratio - 1:+.1%} {_interval(step.judged.interval)}" if step else ""
-        )
+        judged = point.judged
         rows.append(
             (
                 point.version,
                 point.released,
-                against if judged else point.outcome,
+                _against(steps.get(point.version)) if judged else point.outcome,
                 f"{judged.ratio:.3f}" if judged else MISSING,
                 _interval(judged.interval) if judged else MISSING,
                 str(judged.observations) if judged else MISSING,
@@ -100,6 +97,10 @@ def _detail(series: ReleaseSeries, smallest: float) -> ReleaseTable:
         )
     columns = ("release", "day", "against the release before", "ratio to the reference", "interval", "pairs")
     return ReleaseTable(f"{series.trial}, {series.path}", columns, tuple(rows), text=3)
+
+
+def _against(step: ReleaseStep | None) -> str:
+    return f"{step.judged.verdict} {step.judged.ratio - 1:+.1%} {_interval(step.judged.interval)}" if step else ""
 
 
 def _interval(interval: tuple[float, float] | None) -> str:

@@ -5,10 +5,9 @@ A release was sampled in turn with the reference, so the machine's course is in 
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from packaging.version import InvalidVersion, Version
 
@@ -60,7 +59,7 @@ class ReleaseSeries:
     def steps(self, smallest: float = SMALLEST) -> list[ReleaseStep]:
         """Each measured release against the one before. All intervals of the series hold together with 99 %."""
         measured = [point for point in self.points if point.ratios]
-        pairs = list(zip(measured, measured[1:], strict=False))
+        pairs = list(pairwise(measured))
         return [
             ReleaseStep(a.version, b.version, judge_apart(a.ratios, b.ratios, smallest, ERROR_RATE / len(pairs)))
             for a, b in pairs
@@ -102,7 +101,3 @@ def release_changes(
         for step in each.steps(smallest):
             if step.judged.verdict in ("FASTER", "SLOWER"):
                 yield each, step
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, ratios)))

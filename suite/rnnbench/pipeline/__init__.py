@@ -21,32 +21,121 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
-    from rnnbench.pipeline.bisect import Bisection, Judge, bisect_releases
+    from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
-    from rnnbench.pipeline.confirm import Confirmation, confirm, trials_of_change
+    from rnnbench.pipeline.confirmation import Confirmation, confirm, trials_of_change
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
-    from rnnbench.pipeline.releases import Release, between, find_release, list_releases, newest_of_minors, released_package
+    from rnnbench.pipeline.releases import (
+        Release,
+        between,
+        find_release,
+        list_releases,
+        newest_of_minors,
+        released_package,
+    )
     from rnnbench.pipeline.run import run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
 _NAMES = {
-    "ab": ("SideBySide", "compare_sides",),
-    "backfill": ("Backfill", "Measured", "measure_releases", "missing_trials", "stored_reference",),
-    "bisect": ("Bisection", "Judge", "bisect_releases",),
-    "build_and_check": ("build_and_check_trial", "not_checked", "not_sampled",),
+    "ab": (
+        "SideBySide",
+        "compare_sides",
+    ),
+    "backfill": (
+        "Backfill",
+        "Measured",
+        "measure_releases",
+        "missing_trials",
+        "stored_reference",
+    ),
+    "bisect": (
+        "Bisection",
+        "LatencyJudge",
+        "OutcomeJudge",
+        "Step",
+        "Steps",
+        "bisect_releases",
+    ),
+    "build_and_check": (
+        "build_and_check_trial",
+        "not_checked",
+        "not_sampled",
+    ),
     "check": ("check_trials",),
-    "confirm": ("Confirmation", "confirm", "trials_of_change",),
-    "environments": ("Side", "open_side",),
-    "made_environments": ("ENVIRONMENTS", "SideError", "make_environment",),
-    "progress": ("NoProgress", "ProgressBar",),
-    "record": ("Observer", "record_of",),
-    "releases": ("Release", "between", "find_release", "list_releases", "newest_of_minors", "released_package",),
+    "confirmation": (
+        "Confirmation",
+        "confirm",
+        "trials_of_change",
+    ),
+    "environments": (
+        "Side",
+        "open_side",
+    ),
+    "made_environments": (
+        "ENVIRONMENTS",
+        "SideError",
+        "make_environment",
+    ),
+    "progress": (
+        "NoProgress",
+        "ProgressBar",
+    ),
+    "record": (
+        "Observer",
+        "record_of",
+    ),
+    "releases": (
+        "Release",
+        "between",
+        "find_release",
+        "list_releases",
+        "newest_of_minors",
+        "released_package",
+    ),
     "run": ("run_trials",),
     "shrink": ("reproduce_command",),
 }
-__all__ = ["ENVIRONMENTS", "Backfill", "Bisection", "Confirmation", "Judge", "Measured", "NoProgress", "Observer", "ProgressBar", "Release", "Side", "SideBySide", "SideError", "between", "bisect_releases", "build_and_check_trial", "check_trials", "compare_sides", "confirm", "find_release", "list_releases", "make_environment", "measure_releases", "missing_trials", "newest_of_minors", "not_checked", "not_sampled", "open_side", "record_of", "released_package", "reproduce_command", "run_trials", "stored_reference", "trials_of_change"]
+__all__ = [
+    "ENVIRONMENTS",
+    "Backfill",
+    "Bisection",
+    "Confirmation",
+    "LatencyJudge",
+    "Measured",
+    "NoProgress",
+    "Observer",
+    "OutcomeJudge",
+    "ProgressBar",
+    "Release",
+    "Side",
+    "SideBySide",
+    "SideError",
+    "Step",
+    "Steps",
+    "between",
+    "bisect_releases",
+    "build_and_check_trial",
+    "check_trials",
+    "compare_sides",
+    "confirm",
+    "find_release",
+    "list_releases",
+    "make_environment",
+    "measure_releases",
+    "missing_trials",
+    "newest_of_minors",
+    "not_checked",
+    "not_sampled",
+    "open_side",
+    "record_of",
+    "released_package",
+    "reproduce_command",
+    "run_trials",
+    "stored_reference",
+    "trials_of_change",
+]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -138,7 +138,7 @@ def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], referenc
         return str(error)
     of_reference = replace(reference, facts=replace(reference.facts, trials=_of(reference, trials)))
     both = SideBySide.begin(trials, (of_reference, side), plan.store)
-    compare_sides(both, plan.budget, observer)
+    compare_sides(both, plan.budget, observer, together=True)
     run = both.runs[1]
     write_release(run, _release_file(plan, release, _ratios(run)))
     History(plan.history).add(run)

@@ -20,7 +20,7 @@ from rnnbench.results.record import Outcome, Record
 from rnnbench.results.store import Run
 from rnnbench.results.verdict import SMALLEST, Judgement, Verdict, checked_smallest, judge_apart
 
-COMPARED_PATHS = tuple(path.name for path in PATHS.values() if path.compared)
+COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that get a verdict."""
 BUILD_FACTOR = 1.25
 BUILD_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""Confirming a change that the history's screen found: its trials with the versions before and after, by `rnnbench ab`."""
+"""Confirming a change that the screen found: `rnnbench ab` of the versions before and after, on the trials that changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def confirm(
         raise SideError(f"{change.measure}: only latencies are compared in turn ({', '.join(COMPARED_PATHS)})")
     before, after = map(requirements_of, change.versions)
     if before == after:
-        raise SideError(f"{change.subject}: its versions did not change ({before or 'none'}), so nothing can be compared")
+        raise SideError(
+            f"{change.subject}: its versions did not change ({before or 'none'}), so nothing can be compared"
+        )
     selected = trials_of_change(change, trials)
     if not selected:
         raise SideError(f"{change.subject}: none of the trials given is this one, or moved with it; give its case")
