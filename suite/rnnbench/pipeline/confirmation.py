@@ -1,4 +1,4 @@
-"""Confirming a change that the screen found: `rnnbench ab` of the versions before and after, on the trials that changed."""
+"""Confirming a change that the screen found, by `rnnbench ab` of the versions before and after it."""
 
 from __future__ import annotations
 

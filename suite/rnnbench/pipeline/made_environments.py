@@ -141,13 +141,12 @@ def _make(
         if (made := _intact(folder)) is not None:
             return made
         shutil.rmtree(folder, ignore_errors=True)
-        without_pip = ["--without-pip"] if lower else []
-        _run([sys.executable, "-m", "venv", *without_pip, str(folder)], requirements)
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements)
         constraints = folder / "constraints.txt"
         constraints.write_text("\n".join(pins) + "\n")
         if lower:
             (site_packages(folder) / LOWER_LAYER).write_text(f"{site_packages(lower)}\n")
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
         said = _run([*pip, "--constraint", str(constraints), *wanted], requirements)
         yanked = _YANKED.search(said)
         made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
