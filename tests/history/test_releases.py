@@ -45,9 +45,7 @@ def add_releases(folder: Path, levels=LEVELS, reference="1.13.0", started="2026-
             drawn = [[level * (1 + chance.gauss(0, 0.003)) for _ in range(8)] for _ in range(2)]
             ratios = {TRIALS[0].trial: {"bound": drawn[0]}, TRIALS[1].trial: {"bound": [r / level for r in drawn[1]]}}
         (run / "records.jsonl").write_text("".join(record.model_dump_json() + "\n" for record in records))
-        write_release(
-            run, ReleaseFile(package="fakepackage", version=version, reference=reference, ratios=ratios)
-        )
+        write_release(run, ReleaseFile(package="fakepackage", version=version, reference=reference, ratios=ratios))
         History(folder / "history").add(run)
     return History(folder / "history")
 

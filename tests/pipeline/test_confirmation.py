@@ -60,7 +60,9 @@ def test_of_a_backend_the_trials_that_moved_together_are_compared(confirmed):
     assert tuple(found.verdicts) == together
 
 
-@pytest.mark.parametrize("latencies", [{"1.0": 1.0, "1.1": 1.0}, {"1.0": 1.0, "1.1": 0.9}, {"1.0": 1.0, "1.1": "crashed"}])
+@pytest.mark.parametrize(
+    "latencies", [{"1.0": 1.0, "1.1": 1.0}, {"1.0": 1.0, "1.1": 0.9}, {"1.0": 1.0, "1.1": "crashed"}]
+)
 def test_the_same_the_opposite_and_a_failure_confirm_nothing(confirmed, latencies):
     assert not confirmed(change(), latencies).confirmed
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from shlex import quote
 
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.pipeline import environments
+from rnnbench.pipeline import SideError, environments
 from rnnbench.pipeline.environment_worker import Describe, describe, source_digest
-from rnnbench.pipeline import SideError
 from rnnbench.pipeline.environments import differences, open_side
 
 TRIALS = [make_trial(), make_trial(time="fused")]

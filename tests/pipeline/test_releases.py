@@ -67,7 +67,9 @@ def test_mistakes_have_a_message(index, tmp_path, text, content, message):
 
 def test_an_index_without_an_answer_is_named_with_what_to_do(index):
     index("", "ERROR: No matching distribution found for fakepackage\n", 1)
-    with pytest.raises(SideError, match=r"No matching distribution found for fakepackage; check the name .*--list FILE"):
+    with pytest.raises(
+        SideError, match=r"No matching distribution found for fakepackage; check the name .*--list FILE"
+    ):
         list_releases("fakepackage")
 
 

@@ -146,7 +146,16 @@ def _make(
         constraints.write_text("\n".join(pins) + "\n")
         if lower:
             (site_packages(folder) / LOWER_LAYER).write_text(f"{site_packages(lower)}\n")
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
         said = _run([*pip, "--constraint", str(constraints), *wanted], requirements)
         yanked = _YANKED.search(said)
         made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
