@@ -26,7 +26,7 @@ YANKED = "yanked"
 
 
 def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[str]:
-    """Make the package index have these versions, each with variables for its environment. Returns what is installed."""
+    """Make the index have these versions, each with variables for its environment. Returns what is installed."""
     made: list[str] = []
 
     def make(requirements: str, backends: Sequence[str], cache: Path) -> MadeEnvironment:

@@ -107,7 +107,7 @@ def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkey
 
 def test_what_the_requirements_name_is_not_asked_for_by_the_suite_s_extras():
     needed = made._needs(["onnxruntime"], {"onnxruntime"})
-    assert any(text.startswith("onnx==") or text.startswith("onnx>=") for text in needed)
+    assert any(text.startswith(("onnx==", "onnx>=")) for text in needed)
     assert not any(text.startswith(("onnxruntime", "numpy")) for text in needed)
     assert any(text.startswith("onnxruntime") for text in made._needs(["onnxruntime"], set()))
 

@@ -64,8 +64,8 @@ def make_environment(requirements: str, backends: Sequence[str], cache: Path) ->
     suite = this_suite()
     source = [] if suite[0] == "--editable" else [source_digest()]
     lower = _make([*suite, *_needs(backends, named)], pins, None, cache, requirements, source)
-    kept = [pin for pin in pins if _name(pin) not in named]
-    return _make(upper, kept, Path(lower.python).parents[1], cache, requirements)
+    # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
+    return _make(upper, [], Path(lower.python).parents[1], cache, requirements)
 
 
 def this_suite() -> list[str]:

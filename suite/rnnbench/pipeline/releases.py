@@ -22,7 +22,6 @@ COMPANIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "onnxruntime": (("<1.19", "numpy<2"),),
     "iree-base-compiler": (("", "iree-base-runtime=={major}.{minor}.*"),),
     "jax": (("<0.4.26", "numpy<2 scipy<1.13"),),
-    "openvino": (("<2024.3", "numpy<2"),),
 }
 """What a release needs beside it that its metadata does not say: a specifier of releases, and requirements."""
 
