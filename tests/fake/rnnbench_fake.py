@@ -68,7 +68,7 @@ HANGS_IN = "hangs-in-"
 HANGING_COMMANDS = ("import_framework", "load", "prepare", "sample_state_copy", "verify")
 HANGING_PATHS = ("bound", "public", "cold", "paced")
 ROUTES += tuple(HANGS_IN + where for where in (*HANGING_COMMANDS, *HANGING_PATHS))
-SLOWDOWN, WRONG = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG"
+SLOWDOWN, WRONG, VERSION = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG", "RNNBENCH_FAKE_VERSION"
 """Variables that make one environment differ from another."""
 CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
@@ -99,7 +99,7 @@ class FakeBackend:
     name = "fake"
 
     def probe(self) -> Probe:
-        return Probe(routes=ROUTES, versions={"rnnbench-fake": "1.0"})
+        return Probe(routes=ROUTES, versions={"rnnbench-fake": os.environ.get(VERSION, "1.0")})
 
     def support(self, request: Request) -> Support:
         if request.route == "support-raises":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, backends, check, compare, doctor, export, history, report, run, schema, triage
+from rnnbench.cli import ab, backends, bisect, check, compare, doctor, export, history, report, run, schema, triage
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
 
@@ -33,6 +33,7 @@ for _command in (
     report.report,
     compare.compare,
     ab.ab,
+    bisect.bisect,
     export.export,
     history.history,
     triage.triage,

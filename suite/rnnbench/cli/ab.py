@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import REPORTS, RESULTS, Selection, console, selection
+from rnnbench.cli.options import ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -35,17 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--budget", default="120s", show_default=True, help="The longest sampling time of one trial, as 60s or 5min."
 )
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0.001, 0.9),
-    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.  "
-    "[default: compare.latency of the case, or 0.03]",
-)
-@click.option(
-    "--environments",
-    type=click.Path(path_type=Path),
-    help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
-)
+@THRESHOLD
+@ENVIRONMENT_FOLDER
 def ab(
     selection: Selection,
     side_a: str | None,

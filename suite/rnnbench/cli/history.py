@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import RESULTS
+from rnnbench.cli.backfill import backfill
+from rnnbench.cli.options import HISTORY, RESULTS
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.history import Alerts, History, News
-
-HISTORY = click.option(
-    "--history",
-    "root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/history"),
-    show_default=True,
-    help="Folder of the history.",
-)
 
 ALERTS = click.option(
     "--alerts",
@@ -116,6 +108,8 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
         find_events,
         machines_without_anchors,
         read_settings,
+        release_change_lines,
+        release_series,
         without_anchors,
     )
     from rnnbench.results import StoreError
@@ -126,7 +120,8 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
     for machine in machines_without_anchors(opened, read_settings(root).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
-    for line in (*change_lines(found), *event_lines(events)):
+    of_releases = release_change_lines(release_series(opened))
+    for line in (*change_lines(found), *event_lines(events), *of_releases):
         click.echo(line)
 
 
@@ -161,6 +156,9 @@ def look(root: Path, file: Path, last: int) -> tuple[Alerts, News]:
         raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     news = News.of(opened, datetime.now(UTC).replace(tzinfo=None), last)
     return update(alerts, news), news
+
+
+history.add_command(backfill)
 
 
 def _open(root: Path) -> History:

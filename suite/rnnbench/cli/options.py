@@ -25,6 +25,33 @@ RESULTS = click.option(
 REPORTS = click.option(
     "--reports", default=Path("reports"), show_default=True, type=click.Path(path_type=Path), help="Folder for reports."
 )
+HISTORY = click.option(
+    "--history",
+    "root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/history"),
+    show_default=True,
+    help="Folder of the history.",
+)
+ENVIRONMENT_FOLDER = click.option(
+    "--environments",
+    type=click.Path(path_type=Path),
+    help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
+)
+THRESHOLD = click.option(
+    "--threshold",
+    type=click.FloatRange(0.001, 0.9),
+    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.  "
+    "[default: compare.latency of the case, or 0.03]",
+)
+PACKAGE = click.option("--package", help="The package whose releases are meant. Default: the backend's own.")
+RELEASE_LIST = click.option(
+    "--list",
+    "listed",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Take the releases from a file, a version a line, and ask no package index.",
+)
 EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",

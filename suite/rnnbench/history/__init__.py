@@ -6,6 +6,7 @@
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
     alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
     level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned
+    release_file, releases, release_words   backfills: the releases of a package in the order of their versions
     settings, text, words                `settings.yaml`; tables and sentences as plain text
 
 The package reads `rnnbench.results` and knows no pipeline. DuckDB comes with the extra `history`.
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from rnnbench.history.entry import RunEntry
     from rnnbench.history.events import Event, find_events
     from rnnbench.history.measures import MEASURES
+    from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
+    from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
+    from rnnbench.history.releases import ReleaseSeries, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
@@ -64,6 +68,21 @@ _NAMES = {
     ),
     "measures": ("MEASURES",),
     "series": ("machines_without_anchors",),
+    "release_file": (
+        "ReleaseFile",
+        "ReleaseInfo",
+        "write_release",
+    ),
+    "release_words": (
+        "RELEASE_LEGEND",
+        "release_change_lines",
+        "release_tables",
+    ),
+    "releases": (
+        "ReleaseSeries",
+        "release_changes",
+        "release_series",
+    ),
     "settings": (
         "HistorySettings",
         "read_settings",
@@ -85,6 +104,7 @@ _NAMES = {
 __all__ = [
     "MEASURES",
     "PUBLISH",
+    "RELEASE_LEGEND",
     "SCREEN",
     "SILENCE",
     "Acceptance",
@@ -99,6 +119,9 @@ __all__ = [
     "HistorySettings",
     "Measured",
     "News",
+    "ReleaseFile",
+    "ReleaseInfo",
+    "ReleaseSeries",
     "RunEntry",
     "Settings",
     "Table",
@@ -111,7 +134,12 @@ __all__ = [
     "machines_without_anchors",
     "plain_table",
     "read_settings",
+    "release_change_lines",
+    "release_changes",
+    "release_series",
+    "release_tables",
     "update",
     "without_anchors",
+    "write_release",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from rnnbench.measure import PATHS
-from rnnbench.results import COLUMN_TYPES, FIGURE, Record, Run, row
+from rnnbench.results import COLUMN_TYPES, COMPARED_PATHS, FIGURE, Record, Run, row
 
 Cell = str | float | int | bool | list[float] | None
 
@@ -28,6 +28,11 @@ def _own_columns() -> Iterator[OwnColumn]:
         yield OwnColumn(process_medians(path), f"{FIGURE}[]", meaning, partial(_process_medians, path))
 
 
+def reference_ratios(path: str) -> str:
+    """Name of the column with the ratios to the reference of a backfill, of each pair of processes."""
+    return f"{path}_reference_ratios"
+
+
 def process_medians(path: str) -> str:
     """Name of the column with the process medians of a latency path."""
     return f"{path}_process_medians"
@@ -41,17 +46,29 @@ def _process_medians(path: str, record: Record) -> Cell:
 OWN_COLUMNS = tuple(_own_columns())
 RUN_ID = "run_id"
 """The run's identity in the history: the key between the tables `rows` and `runs`."""
+NIGHT_ROWS = "(FROM rows SEMI JOIN (FROM runs WHERE release IS NULL) USING (run_id))"
+"""In SQL, the rows of the runs that are no backfill's. A release belongs to no night."""
 ROW_TYPES: Mapping[str, str] = {
     RUN_ID: "VARCHAR",
     **COLUMN_TYPES,
     **{column.name: column.type for column in OWN_COLUMNS},
+    **{reference_ratios(path): f"{FIGURE}[]" for path in COMPARED_PATHS},
 }
 """Every column of the table `rows` with DuckDB's type."""
 
 
-def rows_of(run: Run, run_id: str) -> list[dict[str, Cell]]:
-    """The rows of a run."""
+Ratios = Mapping[str, Mapping[str, Sequence[float]]]
+"""By trial and latency path: a backfill's ratios to its reference, of each pair of processes."""
+
+
+def rows_of(run: Run, run_id: str, ratios: Ratios) -> list[dict[str, Cell]]:
+    """The rows of a run. `ratios` are those of a backfill."""
     return [
-        {RUN_ID: run_id, **row(record, run.info), **{column.name: column.value(record) for column in OWN_COLUMNS}}
+        {
+            RUN_ID: run_id,
+            **row(record, run.info),
+            **{column.name: column.value(record) for column in OWN_COLUMNS},
+            **{reference_ratios(path): list(of) for path, of in ratios.get(record.trial, {}).items()},
+        }
         for record in run.records
     ]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from rnnbench.history.release_file import ReleaseInfo
 from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
 
 SCHEMA = 1
@@ -38,6 +39,8 @@ class RunEntry(FrozenModel):
     steal: float | None
     """Share of the processors' time that the machine's host gave to others."""
     trials: int
+    release: ReleaseInfo | None = None
+    """The release that it measured, where it is a run of a backfill; None where it is a night's."""
     rows_sha256: str
     """Of the file with the rows. A file with another digest is damaged."""
 
@@ -61,8 +64,27 @@ RUN_TYPES: Mapping[str, str] = {
     "versions": "JSON",
     "steal": "DOUBLE",
     "trials": "BIGINT",
+    "package": "VARCHAR",
+    "release": "VARCHAR",
+    "reference": "VARCHAR",
+    "released": "VARCHAR",
 }
-"""Columns of the table `runs` with DuckDB's types. Times are UTC."""
+"""Columns of the table `runs` with DuckDB's types. Times are UTC. The last four are those of a backfill."""
+
+
+def run_row(entry: RunEntry) -> dict[str, object]:
+    """The row of an entry in the table `runs`."""
+    of_run = entry.model_dump(include=set(RUN_TYPES) - {"release"})
+    info = entry.release
+    if info is None:
+        return of_run
+    return {
+        **of_run,
+        "package": info.package,
+        "release": info.version,
+        "reference": info.reference,
+        "released": info.released or None,
+    }
 
 
 def run_id(run: Run) -> str:
@@ -71,7 +93,7 @@ def run_id(run: Run) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:ID_DIGITS]
 
 
-def entry_of(run: Run, rows_sha256: str) -> RunEntry:
+def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> RunEntry:
     """The entry of a run as it was read. Raises StoreError where its start is no time."""
     info = run.info
     cpu = info.machine.get("cpu")
@@ -89,6 +111,7 @@ def entry_of(run: Run, rows_sha256: str) -> RunEntry:
         versions=info.versions,
         steal=info.conditions.steal if info.conditions else None,
         trials=len(run.records),
+        release=release,
         rows_sha256=rows_sha256,
     )
 

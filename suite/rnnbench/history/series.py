@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.measures import MEASURES, Measure
 from rnnbench.history.store import History
@@ -114,12 +115,12 @@ def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> t
 
 def trials_of_machines(history: History, anchors: Sequence[str] = ()) -> Iterator[tuple[str, Trials]]:
     """Each machine's fingerprint with its trials. `anchors` names targets that are anchors beside the baseline."""
-    for machine in sorted({entry.machine for entry in history.runs}):
+    for machine in sorted({entry.machine for entry in history.nights}):
         yield machine, _trials(history, machine, anchors)
 
 
 def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
-    runs = tuple(entry for entry in history.runs if entry.machine == machine)
+    runs = tuple(entry for entry in history.nights if entry.machine == machine)
     number = {entry.run_id: index for index, entry in enumerate(runs)}
     columns = history.arrays(_select(machine))
     names, trial = np.unique(_text(columns["trial"]), return_inverse=True)
@@ -151,7 +152,7 @@ def _select(machine: str) -> str:
         f"SELECT run_id, trial, backend, backend || ':' || route AS target, baseline, "
         f"coalesce(versions, '') AS versions, "
         f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
-        f"FROM rows WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming')"
+        f"FROM {NIGHT_ROWS} WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming')"
     )
 
 

@@ -22,7 +22,8 @@ from typing import Any, Literal
 from rnnbench.disk import read_cached, write_bytes, write_text
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
-from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id
+from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
+from rnnbench.history.release_file import read_release
 from rnnbench.optional import MissingExtraError
 from rnnbench.results import parquet, read_run, sound, unwritable
 
@@ -52,8 +53,9 @@ class History:
         """
         read = read_run(folder)
         (run,), impossible = sound((read,))
-        rows = parquet(ROW_TYPES, rows_of(run, run_id(run)), PURPOSE)
-        entry = entry_of(run, hashlib.sha256(rows).hexdigest())
+        release = read_release(folder)
+        rows = parquet(ROW_TYPES, rows_of(run, run_id(run), release.ratios if release else {}), PURPOSE)
+        entry = entry_of(run, hashlib.sha256(rows).hexdigest(), release and release.info)
         try:
             with self._held():
                 before = self._read_entry(self._entry_file(entry.run_id))
@@ -87,6 +89,11 @@ class History:
         return self._read[0]
 
     @property
+    def nights(self) -> tuple[RunEntry, ...]:
+        """The runs that are no backfill's, oldest first."""
+        return tuple(entry for entry in self.runs if entry.release is None)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The files that are damaged, a sentence each."""
         return self._read[1]
@@ -114,7 +121,7 @@ class History:
 
     @property
     def _tables(self) -> dict[str, Content]:
-        return {"runs": (RUN_TYPES, [entry.model_dump(include=set(RUN_TYPES)) for entry in self.runs])}
+        return {"runs": (RUN_TYPES, [run_row(entry) for entry in self.runs])}
 
     def _rows_file(self, identity: str) -> Path:
         return self.root / "rows" / f"{identity}.parquet"

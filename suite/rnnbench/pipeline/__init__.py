@@ -2,7 +2,9 @@
 
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does
-    ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides
+    ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
+                     makes one from requirements
+    backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
     build_and_check  the stages before sampling: `build`, `check`
     record           the last stage: `record_of`, and the `Journal` that writes records
     shrink           the smallest trial that fails alike
@@ -18,11 +20,23 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
+    from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
+    from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
-    from rnnbench.pipeline.environments import ENVIRONMENTS, SideError, open_side
+    from rnnbench.pipeline.confirmation import Confirmation, confirm, trials_of_change
+    from rnnbench.pipeline.environments import Side, open_side
+    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
+    from rnnbench.pipeline.releases import (
+        Release,
+        between,
+        find_release,
+        list_releases,
+        newest_of_minors,
+        released_package,
+    )
     from rnnbench.pipeline.run import run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
@@ -31,16 +45,40 @@ _NAMES = {
         "SideBySide",
         "compare_sides",
     ),
+    "backfill": (
+        "Backfill",
+        "Measured",
+        "measure_releases",
+        "missing_trials",
+        "stored_reference",
+    ),
+    "bisect": (
+        "Bisection",
+        "LatencyJudge",
+        "OutcomeJudge",
+        "Step",
+        "Steps",
+        "bisect_releases",
+    ),
     "build_and_check": (
         "build_and_check_trial",
         "not_checked",
         "not_sampled",
     ),
     "check": ("check_trials",),
+    "confirmation": (
+        "Confirmation",
+        "confirm",
+        "trials_of_change",
+    ),
     "environments": (
+        "Side",
+        "open_side",
+    ),
+    "made_environments": (
         "ENVIRONMENTS",
         "SideError",
-        "open_side",
+        "make_environment",
     ),
     "progress": (
         "NoProgress",
@@ -50,24 +88,54 @@ _NAMES = {
         "Observer",
         "record_of",
     ),
+    "releases": (
+        "Release",
+        "between",
+        "find_release",
+        "list_releases",
+        "newest_of_minors",
+        "released_package",
+    ),
     "run": ("run_trials",),
     "shrink": ("reproduce_command",),
 }
 __all__ = [
     "ENVIRONMENTS",
+    "Backfill",
+    "Bisection",
+    "Confirmation",
+    "LatencyJudge",
+    "Measured",
     "NoProgress",
     "Observer",
+    "OutcomeJudge",
     "ProgressBar",
+    "Release",
+    "Side",
     "SideBySide",
     "SideError",
+    "Step",
+    "Steps",
+    "between",
+    "bisect_releases",
     "build_and_check_trial",
     "check_trials",
     "compare_sides",
+    "confirm",
+    "find_release",
+    "list_releases",
+    "make_environment",
+    "measure_releases",
+    "missing_trials",
+    "newest_of_minors",
     "not_checked",
     "not_sampled",
     "open_side",
     "record_of",
+    "released_package",
     "reproduce_command",
     "run_trials",
+    "stored_reference",
+    "trials_of_change",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

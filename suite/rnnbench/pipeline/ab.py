@@ -37,7 +37,7 @@ class SideBySide:
     @classmethod
     def begin(cls, trials: Sequence[Trial], sides: tuple[Side, Side], store: Store) -> SideBySide:
         """Begin a run for each side. Raises StoreError."""
-        a, b = (_begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
+        a, b = (begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
         return cls(sides, (a, b))
 
     @property
@@ -54,8 +54,10 @@ class SideBySide:
         return [*sides, f"B has other versions than A: {', '.join(self.differences) or 'none, nothing differs'}."]
 
 
-def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> Comparison:
+def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, together: bool = False) -> Comparison:
     """Build, check, sample and judge the trials. Their records and the verdicts are left in the two runs.
+
+    Trials of one workload share their pairs of processes; all trials do where they are sampled `together`.
 
     An interrupt goes through once every worker is gone.
     """
@@ -65,7 +67,8 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
     journals = [Journal(plan, observer) for plan in both.plans]
     examined = list(zip(*(side.examined() for side in both.sides), strict=True))
     judged: list[JudgedTrial] = []
-    for group in group_by_workload(examined, lambda pair: pair[0].trial):
+    groups = [examined] if together else group_by_workload(examined, lambda pair: pair[0].trial)
+    for group in groups:
         pairs = list(_check_pairs(group, (a, b), journals))
         if pairs:
             of_group = judge_trials(pairs, (a, b), budget, both.plans[1].seed)
@@ -80,7 +83,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer) -> C
     return _comparison(both, judged, budget)
 
 
-def _begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
+def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
     """A run whose versions are those of that side."""
     plan = begin_run(trials, store, suffix=f"-{name}")
     info = read_run(plan.folder).info

@@ -53,7 +53,8 @@ def describe(command: Describe) -> EnvironmentFacts:
     return EnvironmentFacts(
         source=source_digest(),
         python=platform.python_version(),
-        packages={item.name.lower(): item.version for item in distributions()},
+        # Of a package in both layers of an environment, the first is the one that is imported.
+        packages={item.name.lower(): item.version for item in reversed(list(distributions()))},
         trials=examined,
     )
 

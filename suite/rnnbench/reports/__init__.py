@@ -1,10 +1,10 @@
 """Reports: tables, pictures and pages, made from results.
 
 `write_report` writes a run's page with its pictures, `print_summary` is the end of `rnnbench run`, `print_conformance`
-that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs. Start reading at `markdown.py`, the
-order of a page; `tables.py` has what all tables share. `triage_page` shows the alerts of a history. Reports read
-`rnnbench.results`, `rnnbench.history` and the declarations of latency paths and metrics, and know neither pipeline nor
-backends.
+that of `rnnbench check`; `print_comparison` and `write_comparison` show two runs; `triage_page` shows the alerts of a
+history, `write_release_page` a backfill. Start reading at `markdown.py`, the order of a page; `tables.py` has what all
+tables share. Reports read `rnnbench.results`, `rnnbench.history` and the declarations of latency paths and metrics, and
+know neither pipeline nor backends.
 """
 
 from typing import TYPE_CHECKING
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.escape import line
     from rnnbench.reports.plots import ReportError, draw_latency
+    from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.support_matrix import print_support_matrix
+    from rnnbench.reports.tables import Table
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
     from rnnbench.reports.units import count, multiple, seconds
@@ -38,7 +40,12 @@ _NAMES = {
         "ReportError",
         "draw_latency",
     ),
+    "release_page": (
+        "print_table",
+        "write_release_page",
+    ),
     "support_matrix": ("print_support_matrix",),
+    "tables": ("Table",),
     "terminal": ("print_summary",),
     "reliability": ("reliability_sentences",),
     "triage": ("triage_page",),
@@ -56,6 +63,7 @@ _NAMES = {
 __all__ = [
     "COMMENT_CHARACTERS",
     "ReportError",
+    "Table",
     "comparison_markdown",
     "count",
     "draw_latency",
@@ -66,11 +74,13 @@ __all__ = [
     "print_fitness",
     "print_summary",
     "print_support_matrix",
+    "print_table",
     "reliability_sentences",
     "seconds",
     "triage_page",
     "write_comparison",
     "write_page",
+    "write_release_page",
     "write_report",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

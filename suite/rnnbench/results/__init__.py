@@ -86,7 +86,16 @@ if TYPE_CHECKING:
         Timing,
         Warmup,
     )
-    from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, Judgement, Verdict, judge_pairs, pair_ratio
+    from rnnbench.results.verdict import (
+        ERROR_RATE,
+        LOOKS,
+        SMALLEST,
+        Judgement,
+        Verdict,
+        judge_apart,
+        judge_pairs,
+        pair_ratio,
+    )
     from rnnbench.results.views import ORIGIN_MEANS, ORIGINS, Entry, Family, View, Workload, short_names, view_runs
 
 _NAMES = {
@@ -247,6 +256,7 @@ _NAMES = {
         "LOOKS",
         "SMALLEST",
         "Verdict",
+        "judge_apart",
         "judge_pairs",
         "pair_ratio",
     ),
@@ -357,6 +367,7 @@ __all__ = [
     "fit_growth",
     "growth_word",
     "is_lowered_form",
+    "judge_apart",
     "judge_pairs",
     "machine_identity",
     "make_table",

@@ -26,7 +26,7 @@ from rnnbench.results.thresholds import Thresholds, threshold_differences
 from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
 
-COMPARED_PATHS = tuple(path.name for path in PATHS.values() if path.compared)
+COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that every trial has, and that `rnnbench ab` samples."""
 TOLD_DIFFERENCES = 3
 """Differences of two machines that a refusal names."""

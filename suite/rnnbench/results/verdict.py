@@ -63,7 +63,9 @@ def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST, confidence:
     return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
 
 
-def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = SMALLEST) -> Judgement:
+def judge_apart(
+    base: Sequence[float], new: Sequence[float], smallest: float = SMALLEST, error_rate: float = ERROR_RATE
+) -> Judgement:
     """The verdict on two sets of process medians that were not sampled in turn, by Welch's t interval (Welch, 1947).
 
     A drift of the machine between the two sets is in the ratio, and nothing in them can tell it from a change.
@@ -73,7 +75,7 @@ def judge_apart(base: Sequence[float], new: Sequence[float], smallest: float = S
     fewest = min(len(log_base), len(log_new))
     if fewest < 2:
         return Judgement(math.exp(difference), None, "UNDECIDED", fewest)
-    return _judgement(difference, _welch(log_base, log_new, 1 - ERROR_RATE), smallest, fewest)
+    return _judgement(difference, _welch(log_base, log_new, 1 - error_rate), smallest, fewest)
 
 
 def pair_ratio(base: Sequence[float], new: Sequence[float]) -> float:

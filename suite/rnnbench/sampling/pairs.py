@@ -63,6 +63,8 @@ class PairBudget:
     """Wall time a trial."""
     smallest_change: float | None = None
     """Smallest relative change of latency that matters; None: that of each trial's case, or the default."""
+    pairs: int | None = None
+    """Exactly so many pairs, whatever they show, where the budget allows; None: until there is a verdict."""
 
     def smallest_change_of(self, trial: Trial) -> float:
         if self.smallest_change is not None:
@@ -125,12 +127,13 @@ def judge_trials(
 
 
 def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]) -> None:
-    """Sample pair after pair of processes until all is judged, or the budget is spent, or LOOKS end.
+    """Sample pair after pair of processes until all is judged, or the budget is spent, or the looks end.
 
     `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what
     was seen, so the look at its end is one that LOOKS has paid for.
     """
-    for number in range(LOOKS[-1]):
+    looks = LOOKS if budget.pairs is None else (budget.pairs,)
+    for number in range(looks[-1]):
         current = [pair for pair in pairs if pair.is_alive and pair.undecided and pair.seconds < budget.seconds]
         if not current:
             break
@@ -139,7 +142,7 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
         seconds = time.monotonic() - started
         for pair in current:
             pair.seconds += seconds / len(current)
-            if number + 1 in LOOKS:
+            if number + 1 in looks:
                 pair.judge(budget.smallest_change_of(pair.a.trial))
     for pair in pairs:
         pair.judge(budget.smallest_change_of(pair.a.trial))

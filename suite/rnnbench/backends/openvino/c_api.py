@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from rnnbench.backends.base import BuildError
 from rnnbench.backends.openvino.device import BLOB, DEVICE, MODEL, config
 
 LIBRARY = "libs/libopenvino_c.*"
@@ -80,7 +81,9 @@ class _Shape(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    (path,) = Path(ov.__file__).parent.glob(LIBRARY)
+    path = next(Path(ov.__file__).parent.glob(LIBRARY), None)
+    if path is None:
+        raise BuildError(f"the wheel of this OpenVINO has no C library ({LIBRARY})")
     library = ctypes.CDLL(str(path))
     library.ov_get_last_err_msg.restype = ctypes.c_char_p
     return library

@@ -41,7 +41,9 @@ def misexported(request: Request) -> bool:
 
 def export(compiled: Any, folder: Path) -> None:
     """Write a compiled model into `folder`."""
-    (folder / BLOB).write_bytes(compiled.export_model().getvalue())
+    exported = compiled.export_model()
+    # Older releases give bytes, newer ones a stream.
+    (folder / BLOB).write_bytes(exported if isinstance(exported, bytes) else exported.getvalue())
 
 
 def files(folder: Path) -> tuple[Path, ...]:

@@ -1,0 +1,140 @@
+"""`rnnbench history backfill`: measures the releases of a backend's package into a history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.ending import leaves
+from rnnbench.cli.options import (
+    ENVIRONMENT_FOLDER,
+    HISTORY,
+    PACKAGE,
+    RELEASE_LIST,
+    REPORTS,
+    RESULTS,
+    Selection,
+    console,
+)
+from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rnnbench.history import ReleaseSeries
+
+
+@click.command(short_help="Measure the releases of a backend into the history.")
+@click.argument("backend", metavar="BACKEND[:ROUTE]")
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=click.Path(path_type=Path))
+@click.option(
+    "--versions", default="", metavar="SPEC", help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0."
+)
+@RELEASE_LIST
+@PACKAGE
+@click.option("--reference", metavar="V", help="The release that stands beside each. Default: the newest.")
+@click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
+@click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
+@click.option("--pairs", default=8, show_default=True, type=click.IntRange(2, 40), help="Pairs of processes a release.")
+@click.option("--within", default="15min", show_default=True, help="Longest measuring time. Run again to go on.")
+@click.option("--retry", is_flag=True, help="Try releases again that could not be installed.")
+@click.option(
+    "--threshold",
+    default=0.03,
+    show_default=True,
+    type=click.FloatRange(0.001, 0.9),
+    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.",
+)
+@HISTORY
+@RESULTS
+@REPORTS
+@ENVIRONMENT_FOLDER
+def backfill(
+    backend: str,
+    cases: tuple[Path, ...],
+    versions: str,
+    listed: Path | None,
+    package: str | None,
+    reference: str | None,
+    minors: bool,
+    filters: tuple[str, ...],
+    pairs: int,
+    within: str,
+    retry: bool,
+    threshold: float,
+    root: Path,
+    results: Path,
+    reports: Path,
+    environments: Path | None,
+) -> None:
+    """Measure releases of BACKEND on the trials of CASE…, each in an environment of its own, into one history.
+
+    Each release is sampled in turn with a reference release, so the machine's course is in both. What the history
+    already has is not measured again: a backfill that was interrupted, or that ran out of time, goes on.
+
+    Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml
+    """
+    from rnnbench.cases import parse_duration
+    from rnnbench.pipeline import (
+        ENVIRONMENTS,
+        Backfill,
+        ProgressBar,
+        find_release,
+        list_releases,
+        measure_releases,
+        missing_trials,
+        newest_of_minors,
+        released_package,
+        stored_reference,
+    )
+    from rnnbench.results import Store
+    from rnnbench.sampling import PairBudget
+
+    seconds = parse_duration(within) or 0.0
+    if seconds <= 0:
+        raise click.UsageError(f"--within: expected a duration such as 15min, got '{within}'")
+    selection = Selection(cases, (backend,), filters=filters)
+    trials = selection.select(selection.load_cases(), selection.targets(installed=False))
+    of_package = package or released_package(trials[0].target.backend)
+    releases = list_releases(of_package, versions, listed)
+    kept = newest_of_minors(releases) if minors else releases
+    beside = reference or stored_reference(root, of_package) or releases[-1].version
+    plan = Backfill(
+        tuple(trials),
+        find_release(releases, of_package, beside),
+        PairBudget(seconds, threshold, pairs),
+        Store(results),
+        root,
+        environments or ENVIRONMENTS,
+        seconds,
+        retry,
+    )
+    tell(f"{len(kept)} releases of {of_package}, each beside {plan.reference.version}, {len(trials)} trials.")
+    leaves(lambda: f"Finished releases are in {root}; the same command goes on.")
+    terminal = console()
+    with ProgressBar(terminal, 2 * len(trials) * len(kept)) as progress:
+        for one in measure_releases(plan, kept, progress, tell):
+            tell(f"{one.release.version}: " + (one.problem or f"measured in {one.seconds:.0f} s"))
+    _show(root, of_package, threshold, reports, terminal)
+    left = [version for version, lacking in missing_trials(plan, kept).items() if lacking]
+    if left:
+        tell(f"Not measured yet, the time was spent: {', '.join(left)}. The same command goes on with them.")
+
+
+def _show(root: Path, package: str, threshold: float, reports: Path, terminal: Console) -> None:
+    from rnnbench.history import RELEASE_LEGEND, History, release_change_lines, release_series, release_tables
+    from rnnbench.reports import Table, print_table, write_release_page
+
+    series: list[ReleaseSeries] = [each for each in release_series(History(root)) if each.package == package]
+    lines = list(release_change_lines(series, threshold))
+    tables = [Table(each.title, each.columns, each.rows, each.text) for each in release_tables(series, threshold)]
+    for content in tables:
+        if content.text == 1:
+            print_table(content, terminal)
+    tell("\n".join([RELEASE_LEGEND, "", *lines]))
+    page = write_release_page(
+        f"Releases of {package}", [*lines, RELEASE_LEGEND], tables, reports / f"releases-{package}"
+    )
+    tell(f"\nhistory  {root}\nreport   {page}")

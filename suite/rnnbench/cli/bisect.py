@@ -1,0 +1,132 @@
+"""`rnnbench bisect`: the release in which a trial became slower, or stopped conforming."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.ending import leaves
+from rnnbench.cli.exit_status import NONCONFORMING, OK
+from rnnbench.cli.options import (
+    ENVIRONMENT_FOLDER,
+    PACKAGE,
+    RELEASE_LIST,
+    RESULTS,
+    THRESHOLD,
+    Selection,
+    console,
+    selection,
+)
+from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.cases import Trial
+    from rnnbench.pipeline import Bisection, Step
+
+
+@click.command(short_help="Find the release in which a trial became slower or wrong.")
+@selection
+@click.option("--good", required=True, metavar="V", help="A release that is good.")
+@click.option("--bad", required=True, metavar="V", help="A later release that is bad.")
+@click.option(
+    "--on",
+    "subject",
+    type=click.Choice(["latency", "outcome"]),
+    default="latency",
+    show_default=True,
+    help="What is bad: a SLOWER latency, or the outcome of the bad release (nothing is timed).",
+)
+@click.option("--path", default="bound", show_default=True, type=click.Choice(["bound", "public"]), help="The latency.")
+@click.option("--versions", default="", metavar="SPEC", help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
+@RELEASE_LIST
+@PACKAGE
+@click.option("--budget", default="120s", show_default=True, help="The longest sampling time of one step.")
+@THRESHOLD
+@RESULTS
+@ENVIRONMENT_FOLDER
+def bisect(
+    selection: Selection,
+    good: str,
+    bad: str,
+    subject: str,
+    path: str,
+    versions: str,
+    listed: Path | None,
+    package: str | None,
+    budget: str,
+    threshold: float | None,
+    results: Path,
+    environments: Path | None,
+) -> None:
+    """Find the first bad release of a backend's package, for one trial of CASE….
+
+    Each step compares a release with the good one as `rnnbench ab` does, in an environment that is made and kept. A
+    release that cannot be judged is skipped. Select the one trial with --backend, --only and --filter.
+
+    Example: rnnbench bisect cases/backfill_gru_step.yaml --backend=onnxruntime --filter time=fused,cell=gru,hidden=96
+    --good 1.20.1 --bad 1.21.0
+
+    Exit status: 0 if the first bad release is known; 1 if it is one of several, since the others were skipped; 2 if the
+    good and the bad release do not differ, or cannot be used.
+    """
+    from rnnbench.cases import parse_duration
+    from rnnbench.pipeline import (
+        ENVIRONMENTS,
+        LatencyJudge,
+        OutcomeJudge,
+        ProgressBar,
+        Steps,
+        between,
+        bisect_releases,
+        find_release,
+        list_releases,
+        released_package,
+    )
+    from rnnbench.results import Store
+    from rnnbench.sampling import PairBudget
+
+    seconds = parse_duration(budget) or 0.0
+    if seconds <= 0:
+        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
+    trial = _one(selection.select(selection.load_cases(), selection.targets(installed=False)))
+    of_package = package or released_package(trial.target.backend)
+    listing = list_releases(of_package, versions, listed)
+    ends = find_release(listing, of_package, good), find_release(listing, of_package, bad)
+    releases = between(listing, *ends)
+    if len(releases) < 2 or releases[0] != ends[0]:
+        raise click.UsageError(f"--good {good} must be older than --bad {bad}")
+    tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")
+    leaves(lambda: f"Finished steps are in {results}.")
+    selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
+    with ProgressBar(console(), 2 * len(releases)) as progress:
+        steps = Steps(trial, Store(results), environments or ENVIRONMENTS, progress, selected)
+        judge = (
+            OutcomeJudge(steps) if subject == "outcome" else LatencyJudge(steps, PairBudget(seconds, threshold), path)
+        )
+        found = bisect_releases(releases, judge, _tell_step)
+    sys.exit(_tell_found(found))
+
+
+def _one(trials: list[Trial]) -> Trial:
+    if len(trials) != 1:
+        some = "".join(f"\n  {trial.id}" for trial in trials[:10])
+        raise click.UsageError(f"a bisection takes one trial, and {len(trials)} are selected; add --only ID:{some}")
+    return trials[0]
+
+
+def _tell_step(step: Step) -> None:
+    tell(f"{step.release.version}: {step.state}: {step.reason}" + (f"\n  {step.command}" if step.command else ""))
+
+
+def _tell_found(found: Bisection) -> int:
+    """Print what was found, and give the exit status."""
+    if len(found.suspects) == 1:
+        tell(f"The first bad release is {found.suspects[0].version}. The last good one is {found.last_good.version}.")
+        return OK
+    names = ", ".join(release.version for release in found.suspects)
+    tell(f"The first bad release is one of {names}. The last good one is {found.last_good.version}.")
+    return NONCONFORMING

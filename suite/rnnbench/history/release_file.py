@@ -1,0 +1,53 @@
+"""`release.json`: what a run of a backfill says of the release that it measured. It lies beside the run's records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from rnnbench.disk import write_text
+from rnnbench.results import FrozenModel, StoreError
+
+FILE = "release.json"
+
+
+class ReleaseInfo(FrozenModel):
+    """The release that a run measured, and what it was measured beside."""
+
+    package: str
+    version: str
+    reference: str
+    """Version of the same package that was sampled in turn with it."""
+    released: str = ""
+    """Day of the release, where it is known. The order is that of the versions."""
+
+
+class ReleaseFile(ReleaseInfo):
+    """The content of the file."""
+
+    ratios: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
+    """By trial and latency path: latency over the reference's, of each pair of processes."""
+
+    @property
+    def info(self) -> ReleaseInfo:
+        return ReleaseInfo(**self.model_dump(exclude={"ratios"}))
+
+    def ratios_of(self, trial: str) -> Mapping[str, tuple[float, ...]]:
+        return self.ratios.get(trial, {})
+
+
+def write_release(run: Path, content: ReleaseFile) -> None:
+    write_text(run / FILE, content.model_dump_json(indent=2) + "\n", durable=True)
+
+
+def read_release(run: Path) -> ReleaseFile | None:
+    """What the file in a run's folder says; None where there is none. Raises StoreError."""
+    file = run / FILE
+    try:
+        return ReleaseFile.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError, ValueError) as error:
+        raise StoreError(f"{file}: is damaged; delete the run, and measure the release again") from error

@@ -1,0 +1,192 @@
+"""`rnnbench history backfill`: releases of a package are measured one after the other, each in turn with a reference.
+
+Every release becomes a run of the history, with the ratios of its latencies to the reference's. One that cannot be
+measured becomes a run whose records say why.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rnnbench.backends import Probe, Support
+from rnnbench.cases import Trial
+from rnnbench.history import History, ReleaseFile, write_release
+from rnnbench.measure import describe_machine
+from rnnbench.pipeline.ab import VERDICTS, SideBySide, compare_sides
+from rnnbench.pipeline.build_and_check import not_checked, not_sampled
+from rnnbench.pipeline.environments import Side, open_side
+from rnnbench.pipeline.made_environments import SideError, make_environment
+from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.releases import Release
+from rnnbench.plan import begin_run, end_run
+from rnnbench.results import Store, fingerprint, read_run, write_info
+from rnnbench.sampling import NO_ROOF, PairBudget
+from rnnbench.stages import Examined, Failure
+
+INSTALLERS = 2
+"""Environments made at the same time. Nothing is measured meanwhile."""
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """What is to be measured, and where it goes."""
+
+    trials: tuple[Trial, ...]
+    reference: Release
+    budget: PairBudget
+    store: Store
+    history: Path
+    environments: Path
+    within: float
+    """Seconds after which no further release is begun, environments apart."""
+    retry: bool = False
+    """Whether to try the releases again that could not be installed."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What became of one release."""
+
+    release: Release
+    seconds: float
+    problem: str = ""
+    """Why it was not measured; empty where it was."""
+
+
+def measure_releases(
+    plan: Backfill, releases: Sequence[Release], observer: Observer, tell: Callable[[str], None]
+) -> Iterator[Measured]:
+    """Measure the releases that the history lacks, the newest first, and add each to the history.
+
+    Stops where the next release would end later than `plan.within`. Raises SideError where the reference cannot be
+    used, and StoreError.
+    """
+    missing = missing_trials(plan, releases)
+    todo = [release for release in reversed(releases) if missing[release.version]]
+    if not todo:
+        return
+    backends = sorted({trial.target.backend for trial in plan.trials})
+
+    def install(release: Release) -> str:
+        """Why the release cannot be used; empty where it can."""
+        try:
+            made = make_environment(release.requirements, backends, plan.environments)
+        except SideError as error:
+            return str(error)
+        return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""
+
+    tell(f"Making the environments of {len(todo)} releases, where they are not there yet.")
+    reference = open_side(plan.reference.requirements, plan.trials, plan.environments)
+    with ThreadPoolExecutor(INSTALLERS) as pool:
+        problems = dict(zip(todo, pool.map(install, todo), strict=True))
+    started, longest = time.monotonic(), 0.0
+    for release in todo:
+        trials = missing[release.version]
+        begun = time.monotonic()
+        if problem := problems[release]:
+            _add_failed(plan, release, trials, problem)
+            yield Measured(release, 0.0, problem)
+            continue
+        if begun - started + longest > plan.within:
+            break
+        problem = _measure(plan, release, trials, reference, observer)
+        longest = max(longest, time.monotonic() - begun)
+        yield Measured(release, time.monotonic() - begun, problem)
+
+
+def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, tuple[Trial, ...]]:
+    """By version, the trials that no run of the history on this machine has beside the same reference."""
+    history = History(plan.history)
+    machine = fingerprint(describe_machine())
+    rows = history.sql(
+        "SELECT DISTINCT release, trial FROM rows JOIN runs USING (run_id) "
+        f"WHERE runs.machine = '{machine}' AND package = '{plan.reference.package}' "
+        f"AND reference = '{plan.reference.version}'" + (" AND outcome <> 'unavailable'" if plan.retry else "")
+    ).rows
+    there = {(version, trial) for version, trial in rows}
+    return {
+        release.version: tuple(trial for trial in plan.trials if (release.version, trial.id) not in there)
+        for release in releases
+    }
+
+
+def stored_reference(history: Path, package: str) -> str:
+    """Version of the reference that the newest backfill of the package on this machine has; empty where none is."""
+    machine = fingerprint(describe_machine())
+    rows = (
+        History(history)
+        .sql(
+            f"SELECT reference FROM runs WHERE machine = '{machine}' AND package = '{package}' "
+            "ORDER BY started DESC LIMIT 1"
+        )
+        .rows
+    )
+    return str(rows[0][0]) if rows else ""
+
+
+def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], reference: Side, observer: Observer) -> str:
+    """Measure one release and add its run to the history. Returns why it could not be measured, or nothing."""
+    try:
+        side = open_side(release.requirements, trials, plan.environments)
+    except SideError as error:
+        _add_failed(plan, release, trials, str(error))
+        return str(error)
+    of_reference = replace(reference, facts=replace(reference.facts, trials=_of(reference, trials)))
+    both = SideBySide.begin(trials, (of_reference, side), plan.store)
+    compare_sides(both, plan.budget, observer, together=True)
+    run = both.runs[1]
+    write_release(run, _release_file(plan, release, _ratios(run)))
+    History(plan.history).add(run)
+    failed = [record for record in read_run(run).records if record.outcome not in ("ok", "unsupported")]
+    return "; ".join(dict.fromkeys(f"{record.outcome}: {record.reason}" for record in failed))
+
+
+def _of(side: Side, trials: Sequence[Trial]) -> tuple[Examined, ...]:
+    wanted = {trial.id for trial in trials}
+    return tuple(one for one in side.facts.trials if one.trial.id in wanted)
+
+
+def _ratios(run: Path) -> dict[str, dict[str, tuple[float, ...]]]:
+    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    for entry in json.loads((run / VERDICTS).read_text())["verdicts"]:
+        found.setdefault(entry["trial"], {})[entry["path"]] = tuple(entry["ratios"])
+    return found
+
+
+def _add_failed(plan: Backfill, release: Release, trials: Sequence[Trial], problem: str) -> None:
+    """Add a run whose records say why the release could not be installed."""
+    run = begin_run(trials, plan.store, suffix="-b")
+    backends = sorted({trial.target.backend for trial in trials})
+    versions = {release.package: release.version}
+    info = read_run(run.folder).info
+    write_info(run.folder, info.model_copy(update={"versions": dict.fromkeys(backends, versions)}))
+    journal = Journal(run, _Silent())
+    for trial in trials:
+        failure = Failure("probe", "unavailable", problem)
+        examined = Examined(trial, Probe(routes=(), versions=versions), Support("unsupported", problem), failure)
+        journal.write(replace(not_sampled(not_checked(examined)), roof=NO_ROOF))
+    end_run(run.folder, {})
+    write_release(run.folder, _release_file(plan, release, {}))
+    History(plan.history).add(run.folder)
+
+
+def _release_file(plan: Backfill, release: Release, ratios: dict[str, dict[str, tuple[float, ...]]]) -> ReleaseFile:
+    return ReleaseFile(
+        package=release.package,
+        version=release.version,
+        reference=plan.reference.version,
+        released=release.day,
+        ratios=ratios,
+    )
+
+
+class _Silent:
+    """An observer of records that nobody waits for."""
+
+    def stage(self, trial: Trial, stage: str) -> None: ...
+    def finished(self, record: object) -> None: ...

@@ -1,0 +1,189 @@
+"""`rnnbench bisect`: the first bad release between a good one and a bad one, by a comparison with the good one a step.
+
+A release that cannot be judged is skipped: it does not install, fails, or shows neither the good nor the bad behaviour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from rnnbench.cases import Trial
+from rnnbench.measure import WallTime
+from rnnbench.pipeline.ab import SideBySide, begin_side, compare_sides
+from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.environments import Side, open_side
+from rnnbench.pipeline.made_environments import SideError
+from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.releases import Release
+from rnnbench.plan import end_run
+from rnnbench.results import Record, Store, read_run
+from rnnbench.sampling import Context, PairBudget
+from rnnbench.worker import RunFolders
+
+State = Literal["good", "bad", "skipped"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release that was looked at."""
+
+    release: Release
+    state: State
+    reason: str
+    """What was seen, or why the release was skipped."""
+    command: str
+    """What repeats the step."""
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What a bisection found."""
+
+    steps: tuple[Step, ...]
+    last_good: Release
+    suspects: tuple[Release, ...]
+    """The first bad release is one of these, the oldest first. One: it is known."""
+
+
+class Judge(Protocol):
+    """Says of a release whether it is good or bad."""
+
+    def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
+        """The steps of both ends. Raises SideError where they do not differ, or one cannot be used."""
+
+    def judge(self, release: Release) -> Step: ...
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What every step of a bisection shares."""
+
+    trial: Trial
+    store: Store
+    environments: Path
+    observer: Observer
+    selected: str
+    """The arguments of a command that select the trial."""
+
+
+def bisect_releases(releases: Sequence[Release], judge: Judge, tell: Callable[[Step], None]) -> Bisection:
+    """Walk the releases, the good one first and the bad one last. Raises SideError where the ends do not differ."""
+    steps = list(judge.check_ends(releases[0], releases[-1]))
+    for step in steps:
+        tell(step)
+    good, bad = 0, len(releases) - 1
+    skipped: set[int] = set()
+    while open_ones := [k for k in range(good + 1, bad) if k not in skipped]:
+        middle = min(open_ones, key=lambda k: abs(k - (good + bad) / 2))
+        step = judge.judge(releases[middle])
+        steps.append(step)
+        tell(step)
+        if step.state == "good":
+            good = middle
+        elif step.state == "bad":
+            bad = middle
+        else:
+            skipped.add(middle)
+    return Bisection(tuple(steps), releases[good], tuple(releases[good + 1 : bad + 1]))
+
+
+class LatencyJudge:
+    """Compares each release with the good one by `rnnbench ab`: one that is SLOWER is bad."""
+
+    def __init__(self, steps: Steps, budget: PairBudget, path: str) -> None:
+        self._steps = steps
+        self._budget = budget
+        self._path = path
+        self._good: Release | None = None
+        self._side: Side | None = None
+
+    def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
+        self._good = good
+        self._side = open_side(good.requirements, [self._steps.trial], self._steps.environments)
+        of_bad = self.judge(bad)
+        if of_bad.state != "bad":
+            raise SideError(
+                f"{bad.version} is not slower than {good.version}: {of_bad.reason}; give other releases, a smaller "
+                f"--threshold or a larger --budget; this repeats it: {of_bad.command}"
+            )
+        return Step(good, "good", "the others are compared with it", ""), of_bad
+
+    def judge(self, release: Release) -> Step:
+        assert self._good is not None, "check_ends comes first"
+        assert self._side is not None, "check_ends comes first"
+        steps = self._steps
+        command = (
+            f"rnnbench ab {steps.selected} --a '{self._good.requirements}' --b '{release.requirements}' "
+            f"--threshold {self._budget.smallest_change_of(steps.trial):g} --budget {self._budget.seconds:g}s"
+        )
+        try:
+            side = open_side(release.requirements, [steps.trial], steps.environments)
+        except SideError as error:
+            return Step(release, "skipped", str(error), command)
+        both = SideBySide.begin([steps.trial], (self._side, side), steps.store)
+        comparison = compare_sides(both, self._budget, steps.observer)
+        change = next((each for each in comparison.latencies if each.path == self._path), None)
+        if change is None:
+            return Step(release, "skipped", _why_unmeasured(both), command)
+        low, high = change.judged.interval or (change.ratio, change.ratio)
+        seen = f"{change.verdict}, {change.ratio - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})"
+        states: dict[str, State] = {"SLOWER": "bad", "SAME": "good", "FASTER": "good"}
+        return Step(release, states.get(change.verdict, "skipped"), seen, command)
+
+
+class OutcomeJudge:
+    """Builds and checks each release: one with the bad release's outcome is bad. Nothing is timed."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._states: dict[str, State] = {}
+
+    def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
+        outcomes = []
+        for release in (good, bad):
+            record, command = self._check(release)
+            outcomes.append((release, record, command))
+        (_, of_good, _), (_, of_bad, _) = outcomes
+        if of_good.outcome == of_bad.outcome:
+            raise SideError(f"{good.version} and {bad.version} have the same outcome: {_seen(of_good)}")
+        self._states = {of_good.outcome: "good", of_bad.outcome: "bad"}
+        return tuple(Step(each, self._states[r.outcome], _seen(r), command) for each, r, command in outcomes)
+
+    def judge(self, release: Release) -> Step:
+        try:
+            record, command = self._check(release)
+        except SideError as error:
+            return Step(release, "skipped", str(error), "")
+        return Step(release, self._states.get(record.outcome, "skipped"), _seen(record), command)
+
+    def _check(self, release: Release) -> tuple[Record, str]:
+        """The trial's record in that release, and the command that repeats it. Raises SideError."""
+        steps = self._steps
+        side = open_side(release.requirements, [steps.trial], steps.environments)
+        plan = begin_side([steps.trial], side, "b", steps.store)
+        folders, wall_time = RunFolders.of_run(plan.folder), WallTime()
+        (examined,) = side.examined()
+        to_check = [(examined, Context(folders, wall_time, steps.observer.stage))]
+        checked = next(build_and_check_all(to_check)) if examined.failure is None else not_checked(examined)
+        record = Journal(plan, steps.observer).write(not_sampled(checked), timed=False)
+        end_run(plan.folder, wall_time.seconds())
+        folders.clear()
+        return record, f"{side.interpreter} -m rnnbench check {steps.selected}"
+
+
+def _why_unmeasured(both: SideBySide) -> str:
+    """Why a comparison has no verdict."""
+    for name, run in zip(("the good release", "it"), both.runs, strict=True):
+        for record in read_run(run).records:
+            if record.outcome != "ok":
+                return f"{name} ends as {_seen(record)}"
+            if record.not_believed:
+                return f"{name} has figures that are not believed: {record.not_believed}"
+    return "this latency was not measured"
+
+
+def _seen(record: Record) -> str:
+    return record.outcome + (f": {record.reason}" if record.reason else "")

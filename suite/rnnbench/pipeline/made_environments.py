@@ -1,0 +1,209 @@
+"""Virtual environments that are made from requirements, kept under a digest of their content, and used again.
+
+An environment has two layers. The lower one, shared by many, has this suite and what every release of a package needs.
+The upper one has what the requirements name. Python finds a package in the upper layer first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
+from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from rnnbench import __version__
+from rnnbench.disk import read_cached, write_text
+from rnnbench.outside_text import safe_text
+from rnnbench.pipeline.environment_worker import source_digest
+
+INSTALL_LIMIT_S = 1800.0
+READY = "ready.json"
+"""The file that an environment made here has once everything is installed: what is in it."""
+LOWER_LAYER = "rnnbench-lower-layer.pth"
+"""The file of the upper layer that names the lower one."""
+ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
+_NAME = re.compile(r"[\w.-]+")
+_YANKED = re.compile(r"is a yanked version:.*?Reason for being yanked: *(.*)", re.DOTALL)
+
+
+class SideError(Exception):
+    """A side is no environment, cannot be made, or runs another suite. The message says which and what to do."""
+
+
+@dataclass(frozen=True)
+class MadeEnvironment:
+    """An environment that was made here."""
+
+    python: str
+    yanked: str = ""
+    """Why its makers withdrew one of its packages; empty where they did not."""
+
+
+def make_environment(requirements: str, backends: Sequence[str], cache: Path) -> MadeEnvironment:
+    """The environment with this suite, what the backends need, and `requirements`; made where it is not, or is damaged.
+
+    What `requirements` name wins over the versions that the suite asks for. Raises SideError.
+    """
+    upper = requirements.split()
+    named = {_name(text) for text in upper}
+    pins = own_versions()
+    suite = this_suite()
+    source = [] if suite[0] == "--editable" else [source_digest()]
+    lower = _make([*suite, *_needs(backends, named)], pins, None, cache, requirements, source)
+    # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
+    return _make(upper, [], Path(lower.python).parents[1], cache, requirements)
+
+
+def this_suite() -> list[str]:
+    """What pip takes to install the rnnbench that runs, from where it came from (PEP 610)."""
+    origin = distribution("rnnbench").read_text("direct_url.json")
+    if origin is None:
+        return [f"rnnbench=={__version__}"]
+    direct = json.loads(origin)
+    if direct.get("dir_info", {}).get("editable"):
+        return ["--editable", url2pathname(urlparse(direct["url"]).path)]
+    if "vcs_info" in direct:
+        vcs = direct["vcs_info"]
+        return [f"rnnbench @ {vcs['vcs']}+{direct['url']}@{vcs['commit_id']}"]
+    return [f"rnnbench @ {direct['url']}"]
+
+
+def own_versions() -> list[str]:
+    """Pins of what the suite itself needs to the versions that run.
+
+    Two environments made on different days then differ in what was asked for, and not in NumPy.
+    """
+    own = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" not in text]
+    return [f"{_name(text)}=={version(_name(text))}" for text in own]
+
+
+def _needs(backends: Sequence[str], named: set[str]) -> list[str]:
+    """What else the backends' extras ask for, and what the named packages do in every version, as they run here."""
+    texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
+    needed = [each for each in map(Requirement, texts) for extra in backends if _applies(each, extra)]
+    for name in sorted(named):
+        needed += [each for each in _requirements_of(name) if _applies(each, "") and not _is_capped(each)]
+    others = {canonicalize_name(each.name): str(each.specifier) for each in needed}
+    own = {_name(pin) for pin in own_versions()}
+    return [_as_here(name, specifier) for name, specifier in sorted(others.items()) if name not in named | own]
+
+
+def _requirements_of(name: str) -> list[Requirement]:
+    try:
+        return [Requirement(text) for text in requires(name) or ()]
+    except PackageNotFoundError:
+        return []
+
+
+def _applies(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _is_capped(requirement: Requirement) -> bool:
+    """Whether other versions of the package ask for another version of this one."""
+    return any(each.operator not in (">=", ">", "!=") for each in requirement.specifier)
+
+
+def _as_here(name: str, specifier: str) -> str:
+    try:
+        return f"{name}=={version(name)}"
+    except PackageNotFoundError:
+        return f"{name}{specifier}"
+
+
+def _make(
+    wanted: Sequence[str],
+    pins: Sequence[str],
+    lower: Path | None,
+    cache: Path,
+    requirements: str,
+    source: Sequence[str] = (),
+) -> MadeEnvironment:
+    """One layer. `lower` is the one below it."""
+    content = [list(wanted), list(pins), lower and lower.name, list(source), sys.version]
+    folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    python = folder / "bin" / "python"
+    with _held(cache / f"{folder.name}.lock"):
+        if (made := _intact(folder)) is not None:
+            return made
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements)
+        constraints = folder / "constraints.txt"
+        constraints.write_text("\n".join(pins) + "\n")
+        if lower:
+            (site_packages(folder) / LOWER_LAYER).write_text(f"{site_packages(lower)}\n")
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
+        said = _run([*pip, "--constraint", str(constraints), *wanted], requirements)
+        yanked = _YANKED.search(said)
+        made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
+        ready = {"requirements": requirements, "yanked": made.yanked, "packages": _packages(folder)}
+        write_text(folder / READY, json.dumps(ready, indent=2) + "\n")
+    return made
+
+
+def _intact(folder: Path) -> MadeEnvironment | None:
+    """The environment in the folder, if it was finished and has every package that it had then."""
+    ready = read_cached(folder / READY, lambda path: json.loads(path.read_text()))
+    python = folder / "bin" / "python"
+    if not isinstance(ready, dict) or not python.exists() or ready.get("packages") != _packages(folder):
+        return None
+    return MadeEnvironment(str(python), str(ready.get("yanked", "")))
+
+
+def site_packages(folder: Path) -> Path:
+    """Where an environment of this Python's version has its packages."""
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def _packages(folder: Path) -> list[str]:
+    return sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
+
+
+def _name(requirement: str) -> str:
+    found = _NAME.match(requirement)
+    return canonicalize_name(found[0]) if found else requirement
+
+
+@contextmanager
+def _held(file: Path) -> Iterator[None]:
+    """While no other process makes the same environment."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], requirements: str) -> str:
+    """What it printed on standard error."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
+    if done.returncode:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.startswith("ERROR")]
+        said = " ".join(lines[-2:]) or (done.stderr or done.stdout).strip()[-300:]
+        raise SideError(f"'{requirements}': the environment could not be made: {said}")
+    return done.stderr

@@ -1,0 +1,147 @@
+"""The releases of a package: those that the package index has for this Python and platform, or a list of the user's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from rnnbench.pipeline.made_environments import SideError
+from rnnbench.plan import probe_or_stand_in
+
+INDEX_LIMIT_S = 120.0
+_AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+COMPANIONS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "onnxruntime": (("<1.19", "numpy<2"),),
+    "iree-base-compiler": (("", "iree-base-runtime=={major}.{minor}.*"),),
+    "jax": (("<0.4.26", "numpy<2 scipy<1.13"),),
+}
+"""What a release needs beside it that its metadata does not say: a specifier of releases, and requirements."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One version of a package."""
+
+    package: str
+    version: str
+    day: str = ""
+    """When it came out, ISO 8601; empty where that is not known."""
+
+    @property
+    def requirements(self) -> str:
+        """What an environment with this release is made from."""
+        version = Version(self.version)
+        beside = [
+            text.format(major=version.major, minor=version.minor)
+            for specifier, text in COMPANIONS.get(self.package, ())
+            if SpecifierSet(specifier).contains(version, prereleases=True)
+        ]
+        return " ".join([f"{self.package}=={self.version}", *beside])
+
+
+def released_package(backend: str) -> str:
+    """The package whose releases are a backend's: the first that its probe names. Raises SideError."""
+    probe = probe_or_stand_in(backend)
+    if not probe.available or not probe.versions:
+        raise SideError(f"{backend}: its package is not known here, since it is not installed; give --package NAME")
+    return next(iter(probe.versions))
+
+
+def list_releases(package: str, versions: str = "", listed: Path | None = None) -> tuple[Release, ...]:
+    """The releases of a package, the oldest first.
+
+    `versions` is a specifier of PEP 440 (`>=1.24,<1.30`), or the versions themselves (`1.20.1,1.21.0`), which need no
+    index. `listed` is a file with a version a line, and its day after it where that is known. Raises SideError.
+    """
+    plain = [text.strip() for text in versions.split(",") if text.strip()]
+    if plain and all(text[0].isdigit() for text in plain):
+        wanted = [(text, "") for text in plain]
+        chosen = SpecifierSet()
+    else:
+        chosen = _specifier(versions)
+        wanted = [(text, "") for text in _of_index(package)] if listed is None else _of_file(listed)
+    try:
+        releases = {Version(text): Release(package, text, day) for text, day in wanted}
+    except InvalidVersion as error:
+        raise SideError(f"{listed or '--versions'}: {error}; expected a version such as 1.24.1") from error
+    kept = [version for version in sorted(releases) if chosen.contains(version, prereleases=True)]
+    if not kept:
+        raise SideError(f"{package}: no release is {versions or 'listed'}; the releases are {_some(sorted(releases))}")
+    return tuple(releases[each] for each in kept)
+
+
+def between(releases: Iterable[Release], good: Release, bad: Release) -> tuple[Release, ...]:
+    """The releases from `good` to `bad`, both of them included, the oldest first."""
+    first, last = Version(good.version), Version(bad.version)
+    found = {Version(each.version): each for each in (*releases, good, bad)}
+    return tuple(found[version] for version in sorted(found) if first <= version <= last)
+
+
+def newest_of_minors(releases: Sequence[Release]) -> tuple[Release, ...]:
+    """The newest release of each minor version."""
+    newest = {Version(each.version).release[:2]: each for each in releases}
+    return tuple(newest.values())
+
+
+def find_release(releases: Sequence[Release], package: str, text: str) -> Release:
+    """The release with that version. One that is not listed is there all the same. Raises SideError."""
+    try:
+        version = Version(text)
+    except InvalidVersion as error:
+        raise SideError(f"{error}; expected a version of {package} such as 1.24.1") from error
+    return next((each for each in releases if Version(each.version) == version), Release(package, text))
+
+
+def _specifier(text: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise SideError(
+            f"--versions '{text}': expected a specifier such as '>=1.24,<1.30', or versions such as 1.24.1,1.25.0"
+        ) from error
+
+
+def _of_file(file: Path) -> list[tuple[str, str]]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise SideError(f"{file}: cannot be read: {error}") from error
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        words = line.partition("#")[0].split()
+        if len(words) > 2 or (len(words) == 2 and not _DAY.fullmatch(words[1])):
+            raise SideError(f"{file}:{number}: expected a version, and its day where it is known: 1.24.1 2026-02-17")
+        if words:
+            entries.append((words[0], words[1] if len(words) == 2 else ""))
+    return entries
+
+
+def _of_index(package: str) -> list[str]:
+    """The versions that pip finds for this Python and platform, by pip's own settings."""
+    command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INDEX_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SideError(f"{package}: the package index gave no answer: {error}; give --list FILE") from error
+    found = _AVAILABLE.search(done.stdout)
+    if done.returncode or found is None:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        raise SideError(
+            f"{package}: the package index names no releases: {' '.join(lines[-1:]) or done.stderr[-200:].strip()}; "
+            "check the name (--package), or give --list FILE"
+        )
+    return [text.strip() for text in found[1].split(",")]
+
+
+def _some(versions: Sequence[Version]) -> str:
+    if len(versions) <= 6:
+        return ", ".join(map(str, versions)) or "none"
+    return f"{versions[0]}, {versions[1]}, … {versions[-1]} ({len(versions)})"

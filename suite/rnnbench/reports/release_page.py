@@ -1,0 +1,46 @@
+"""The page of a backfill: what changed between which releases, in sentences, and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from rnnbench.disk import write_text
+from rnnbench.reports import markdown
+from rnnbench.reports.escape import Markdown, grid, line, paragraph
+from rnnbench.reports.plots import ReportError
+from rnnbench.reports.tables import Table
+
+PAGE = "releases.md"
+
+
+def print_table(content: Table, console: Console) -> None:
+    """One table in the terminal."""
+    shown = grid(content.title)
+    for index, name in enumerate(content.columns):
+        shown.add_column(name, justify="left" if index < content.text else "right", overflow="fold")
+    for row in content.rows:
+        shown.add_row(*map(line, row))
+    console.print(shown)
+
+
+def write_release_page(title: str, sentences: Sequence[str], tables: Sequence[Table], folder: Path) -> Path:
+    """Write the page into `folder` and return it. Raises ReportError."""
+    parts: list[str] = [Markdown("# {}").format(title)]
+    parts.append(Markdown("\n").join(Markdown("- {}").format(sentence.strip()) for sentence in sentences))
+    for content in tables:
+        parts += [Markdown("## {}").format(content.title), markdown.table(content)]
+        if content.note:
+            parts.append(content.note)
+    page = folder / PAGE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(page, "\n\n".join(map(paragraph, parts)) + "\n")
+    except OSError as error:
+        raise ReportError(
+            f"cannot write the report to {folder}: {error.strerror or error}; make it writable, or choose another "
+            "folder with --reports"
+        ) from error
+    return page

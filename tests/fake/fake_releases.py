@@ -1,0 +1,103 @@
+"""Releases of the fake backend: environments like this one, but for variables, in place of ones that pip makes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import pytest
+
+from rnnbench.cases import Trial
+from rnnbench.pipeline import Side, SideBySide, SideError, ab, backfill, bisect, confirmation, environments, releases
+from rnnbench.pipeline.environment_worker import EnvironmentFacts, source_digest
+from rnnbench.pipeline.made_environments import MadeEnvironment
+from rnnbench.plan import examine
+from rnnbench.results import Comparison, LatencyChange, compare_runs, judge_pairs, read_run
+from rnnbench.results.journal import append_record
+from rnnbench.results.record import Environment, Params, Record, SupportResult
+
+PACKAGE = "rnnbench-fake"
+NOT_INSTALLABLE = "no-wheel"
+YANKED = "yanked"
+
+
+def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[str]:
+    """Make the index have these versions, each with variables for its environment. Returns what is installed."""
+    made: list[str] = []
+
+    def make(requirements: str, backends: Sequence[str], cache: Path) -> MadeEnvironment:
+        version = requirements.removeprefix(f"{PACKAGE}==")
+        if content[version] == NOT_INSTALLABLE:
+            raise SideError(f"'{requirements}': the environment could not be made: ERROR: No matching distribution")
+        variables = "" if content[version] == YANKED else content[version]
+        python = cache / version / "bin" / "python"
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text(f'#!/bin/sh\nRNNBENCH_FAKE_VERSION={version} {variables} exec {quote(sys.executable)} "$@"\n')
+        python.chmod(0o755)
+        made.append(version)
+        return MadeEnvironment(str(python), "it was wrong" if content[version] == YANKED else "")
+
+    patch.setattr(environments, "make_environment", make)
+    patch.setattr(backfill, "make_environment", make)
+    patch.setattr(releases, "_of_index", lambda package: list(content))
+    return made
+
+
+def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float | str]) -> list[str]:
+    """Make a comparison of two versions show these latencies, or outcomes, without a process.
+
+    Returns the versions that were compared with another one.
+    """
+    compared: list[str] = []
+
+    def open_side(text: str, trials: Sequence[Trial], cache: Path) -> Side:
+        version = text.removeprefix(f"{PACKAGE}==")
+        if version not in latencies:
+            raise SideError(f"'{text}': the environment could not be made")
+        facts = EnvironmentFacts(source_digest(), "3", {PACKAGE: version}, tuple(examine(trial) for trial in trials))
+        return Side(text, sys.executable, facts)
+
+    def compare(both: SideBySide, budget: Any, observer: Any, *, together: bool = False) -> Comparison:
+        versions = [side.facts.packages[PACKAGE] for side in both.sides]
+        compared.append(versions[1])
+        seen = [latencies[version] for version in versions]
+        verdicts, changes = [], []
+        for trial in both.plans[0].trials:
+            for plan, version, latency in zip(both.plans, versions, seen, strict=True):
+                append_record(plan.folder, _record(trial, version, latency))
+            if not any(isinstance(latency, str) for latency in seen):
+                ratios = [float(seen[1]) / float(seen[0]) * (1 + 0.001 * k) for k in (-1, 0, 1, 0, 1, -1)]
+                verdicts.append({"trial": trial.id, "path": "bound", "ratios": ratios})
+                threshold = budget.smallest_change_of(trial)
+                judged = judge_pairs(ratios, threshold)
+                changes.append(LatencyChange(trial.id, "bound", float(seen[0]), float(seen[1]), judged, threshold))
+        (both.runs[1] / ab.VERDICTS).write_text(json.dumps({"verdicts": verdicts}))
+        compared_runs = compare_runs(*map(read_run, both.runs))
+        return ab.replace(compared_runs, latencies=tuple(changes))
+
+    for module in (backfill, bisect, confirmation):
+        patch.setattr(module, "open_side", open_side)
+        patch.setattr(module, "compare_sides", compare)
+    return compared
+
+
+def _record(trial: Trial, version: str, latency: float | str) -> Record:
+    outcome: Any = latency if isinstance(latency, str) else "ok"
+    return Record(
+        trial=trial.id,
+        case=trial.case,
+        backend=trial.target.backend,
+        route=trial.target.route,
+        version={PACKAGE: version},
+        rnnbench="0",
+        params=Params.model_validate(trial.params),
+        support=SupportResult(level="native", reason=""),
+        outcome=outcome,
+        stage="" if outcome == "ok" else "check",
+        reason="" if outcome == "ok" else "planted",
+        environment=Environment(threads_requested=1),
+    )

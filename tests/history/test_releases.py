@@ -1,0 +1,125 @@
+"""A backfill is read along versions: what changed between which releases; nights and releases are kept apart."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import fake_records as fake
+import made_history
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import (
+    History,
+    ReleaseFile,
+    find_changes,
+    find_events,
+    release_change_lines,
+    release_series,
+    release_tables,
+    write_release,
+)
+from rnnbench.results import StoreError, Timing
+
+TRIALS = [fake.record("fakelib", "ops"), fake.record("fakelib", "ops", chunk=64)]
+LEVELS = {"1.9.0": 1.00, "1.10.0": 1.00, "1.11.0": None, "1.12.0": 1.042, "1.13.0": 1.042}
+
+
+def add_releases(folder: Path, levels=LEVELS, reference="1.13.0", started="2026-06-01T00:00:00+00:00") -> History:
+    """Add releases, the newest first; without a level, one that was not installed. A scatter of 0.3 % in 8 pairs."""
+    chance = random.Random(1)
+    for version, level in reversed(levels.items()):
+        run = folder / f"{reference}-{version}"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text(
+            fake.info(run=run.name, started=started, seed=1, machine=made_history.MACHINE).model_dump_json()
+        )
+        records = [made_history.of_version(record, version) for record in TRIALS]
+        ratios = {}
+        if level is None:
+            changes = {"outcome": "unavailable", "reason": "no wheel", "timing": Timing()}
+            records = [record.model_copy(update=changes) for record in records]
+        else:
+            drawn = [[level * (1 + chance.gauss(0, 0.003)) for _ in range(8)] for _ in range(2)]
+            ratios = {TRIALS[0].trial: {"bound": drawn[0]}, TRIALS[1].trial: {"bound": [r / level for r in drawn[1]]}}
+        (run / "records.jsonl").write_text("".join(record.model_dump_json() + "\n" for record in records))
+        write_release(run, ReleaseFile(package="fakepackage", version=version, reference=reference, ratios=ratios))
+        History(folder / "history").add(run)
+    return History(folder / "history")
+
+
+def test_a_change_is_told_between_its_releases_with_its_size_and_interval(tmp_path):
+    history = add_releases(tmp_path)
+    heading, change, missing = release_change_lines(release_series(history))
+    assert heading.startswith("Releases of fakepackage (each beside 1.13.0) [machine ")
+    before, _, interval = change.partition(" (")
+    assert before.startswith(f"  between 1.10.0 and 1.12.0 the bound latency of {TRIALS[0].trial} rose by 4.")
+    low, high = (float(part.rstrip("%)")) for part in interval.split(" to "))
+    assert 3.0 < low < 4.2 < high < 5.5
+    assert missing == "  1.11.0 was not measured: unavailable: no wheel"
+
+
+def test_a_fall_has_its_bounds_in_order(tmp_path):
+    lines = list(release_change_lines(release_series(add_releases(tmp_path, {"1.0": 1.1, "1.1": 1.0}, "1.1"))))
+    sentence, _, interval = lines[1].partition(" (")
+    assert " fell by 9." in sentence
+    low, high = (float(part.rstrip("%)")) for part in interval.split(" to "))
+    assert 8.0 < low < 9.1 < high < 10.0
+
+
+def test_steps_below_the_threshold_are_no_changes(tmp_path):
+    found = release_series(add_releases(tmp_path))
+    assert len(list(release_change_lines(found, 0.2))) == 3
+    assert "No latency changed by 10.0% or more" in list(release_change_lines(found, 0.2))[1]
+
+
+def test_tables_have_every_release_in_the_order_of_versions(tmp_path):
+    overview, *details = release_tables(release_series(add_releases(tmp_path)))
+    assert [row[0] for row in overview.rows] == list(LEVELS)
+    marked = [row for row in overview.rows if any(cell.startswith("▲") for cell in row)]
+    assert [row[0] for row in marked] == ["1.12.0"]
+    assert overview.rows[2][1:] == ("—", "—")
+    assert len(details) == 2
+    assert details[0].rows[2][2:] == ("unavailable", "—", "—", "—")
+
+
+def test_backfills_beside_other_references_are_series_of_their_own(tmp_path):
+    add_releases(tmp_path)
+    found = release_series(add_releases(tmp_path, {"1.9.0": 0.96}, "1.12.0"))
+    points = {(each.reference, each.trial): len(each.points) for each in found if each.path == "bound"}
+    assert points == {(r, t.trial): n for r, n in (("1.13.0", 5), ("1.12.0", 1)) for t in TRIALS}
+
+
+def test_a_later_failure_does_not_hide_a_measurement(tmp_path):
+    add_releases(tmp_path)
+    (tmp_path / "again").mkdir()
+    run = tmp_path / "again" / "failed"
+    history = tmp_path / "history"
+    again = add_releases(tmp_path / "again", {"1.9.0": None})
+    assert again.runs
+    failed = tmp_path / "again" / "1.13.0-1.9.0"
+    info = fake.info(run="failed", started="2026-07-01T00:00:00+00:00", seed=2, machine=made_history.MACHINE)
+    (failed / "run.json").write_text(info.model_dump_json())
+    failed.rename(run)
+    History(history).add(run)
+    found = release_series(History(history))
+    assert all(each.points[0].ratios for each in found if each.path == "bound")
+
+
+def test_releases_are_no_nights(tmp_path):
+    nights = made_history.make(tmp_path, 12)
+    before = find_changes(nights), find_events(nights), len(nights.nights)
+    both = add_releases(tmp_path)
+    assert (find_changes(both), find_events(both), len(both.nights)) == before
+    assert len(both.runs) == 12 + len(LEVELS)
+    assert both.sql("SELECT count(*) FROM runs WHERE package = 'fakepackage'").rows == ((len(LEVELS),),)
+
+
+def test_a_damaged_release_file_is_named(tmp_path):
+    add_releases(tmp_path)
+    run = tmp_path / "1.13.0-1.9.0"
+    (run / "release.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"release.json: is damaged; delete the run"):
+        History(tmp_path / "other").add(run)

@@ -1,0 +1,80 @@
+"""A backfill measures what the history lacks, the newest release first, until its time is spent."""
+
+from __future__ import annotations
+
+import pytest
+from fake_releases import NOT_INSTALLABLE, PACKAGE, YANKED, fake_index, fake_measurements
+from harness_trials import SilentObserver, make_trial
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import History, release_series
+from rnnbench.pipeline import Backfill, Release, list_releases, measure_releases
+from rnnbench.results import Store
+from rnnbench.sampling import PairBudget
+
+INDEX = {"1.9": "", "1.10": "", "1.11": NOT_INSTALLABLE, "1.12": YANKED, "1.13": "", "1.14": ""}
+LATENCIES = {"1.9": 1.0, "1.10": 1.0, "1.12": 9.0, "1.13": 1.05, "1.14": 1.05}
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch):
+    """Backfills the fake package's releases; returns what became of each, and the versions that were measured."""
+    fake_index(monkeypatch, INDEX)
+    compared = fake_measurements(monkeypatch, LATENCIES)
+
+    def run(trials=1, reference="1.14", **changes):
+        compared.clear()
+        chosen = tuple(make_trial(chunk=chunk) for chunk in (4, 2)[:trials])
+        settings = {"within": 600.0, **changes}
+        plan = Backfill(
+            chosen,
+            Release(PACKAGE, reference),
+            PairBudget(60, 0.03, 6),
+            Store(tmp_path / "results"),
+            tmp_path / "history",
+            tmp_path / "environments",
+            **settings,
+        )
+        done = list(measure_releases(plan, list_releases(PACKAGE), SilentObserver(), lambda text: None))
+        return {one.release.version: one.problem for one in done}, list(compared)
+
+    return run
+
+
+def series(tmp_path):
+    (found,) = [each for each in release_series(History(tmp_path / "history")) if each.path == "bound"]
+    return found
+
+
+def test_every_release_has_a_point_in_the_order_of_versions(measure, tmp_path):
+    problems, compared = measure()
+    assert compared == ["1.14", "1.13", "1.10", "1.9"], "also the reference, beside itself"
+    assert "No matching distribution" in problems["1.11"]
+    assert "withdrawn by its makers (yanked): it was wrong" in problems["1.12"]
+    found = series(tmp_path)
+    assert [point.version for point in found.points] == list(INDEX)
+    assert [point.outcome for point in found.points] == ["ok", "ok", "unavailable", "unavailable", "ok", "ok"]
+    steps = [(step.before, step.after, step.judged.verdict) for step in found.steps()]
+    assert steps == [("1.9", "1.10", "SAME"), ("1.10", "1.13", "SLOWER"), ("1.13", "1.14", "SAME")]
+
+
+def test_what_is_there_is_not_measured_again(measure):
+    measure()
+    assert measure() == ({}, [])
+    assert measure(retry=True)[0].keys() == {"1.11", "1.12"}
+    assert measure(trials=2)[1] == ["1.14", "1.13", "1.10", "1.9"], "the new trial"
+    assert measure(reference="1.13")[1], "beside another reference"
+
+
+def test_no_release_is_begun_when_the_time_is_spent_and_the_next_call_goes_on(measure):
+    assert measure(within=-1.0)[1] == []
+    assert len(measure()[1]) == 4
+
+
+def test_a_release_that_does_not_conform_is_in_the_history_with_its_reason(measure, tmp_path, monkeypatch):
+    fake_measurements(monkeypatch, {**LATENCIES, "1.10": "nonconforming"})
+    problems, _ = measure()
+    assert problems["1.10"] == "nonconforming: planted"
+    point = series(tmp_path).points[1]
+    assert (point.outcome, point.reason, point.ratios) == ("nonconforming", "planted", ())

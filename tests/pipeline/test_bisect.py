@@ -1,0 +1,73 @@
+"""A bisection asks for few releases, finds the first bad one, and says where it cannot know it."""
+
+from __future__ import annotations
+
+import pytest
+from fake_releases import PACKAGE, fake_measurements
+from harness_trials import SilentObserver, make_trial
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rnnbench.pipeline import LatencyJudge, Release, SideError, Step, Steps, bisect_releases
+from rnnbench.results import Store
+from rnnbench.sampling import PairBudget
+
+RELEASES = [Release(PACKAGE, f"1.{number}") for number in range(16)]
+
+
+class Planned:
+    """A judge that knows the first bad release, and releases that it cannot judge."""
+
+    def __init__(self, first_bad, skipped=()):
+        self.first_bad, self.skipped, self.asked = first_bad, set(skipped), []
+
+    def check_ends(self, good, bad):
+        return ()
+
+    def judge(self, release):
+        number = RELEASES.index(release)
+        self.asked.append(number)
+        state = "skipped" if number in self.skipped else "bad" if number >= self.first_bad else "good"
+        return Step(release, state, "planned", "")
+
+
+@given(st.integers(1, 15), st.sets(st.integers(1, 14)))
+def test_the_first_bad_release_is_among_the_suspects_and_the_others_were_skipped(first_bad, skipped):
+    judge = Planned(first_bad, skipped)
+    found = bisect_releases(RELEASES, judge, lambda step: None)
+    suspects = [RELEASES.index(release) for release in found.suspects]
+    assert first_bad in suspects
+    assert set(suspects[:-1]) <= skipped
+    assert RELEASES.index(found.last_good) == suspects[0] - 1
+    assert len(judge.asked) == len(set(judge.asked))
+
+
+@pytest.mark.parametrize("first_bad", range(1, 16))
+def test_a_bisection_of_sixteen_releases_takes_four_steps(first_bad):
+    judge = Planned(first_bad)
+    (suspect,) = bisect_releases(RELEASES, judge, lambda step: None).suspects
+    assert RELEASES.index(suspect) == first_bad
+    assert len(judge.asked) <= 4
+
+
+@pytest.fixture
+def judge(tmp_path):
+    steps = Steps(make_trial(), Store(tmp_path), tmp_path / "environments", SilentObserver(), "tiny.yaml")
+    return LatencyJudge(steps, PairBudget(60, 0.03), "bound")
+
+
+def test_a_release_that_cannot_be_compared_is_skipped_with_the_reason(judge, monkeypatch):
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": "nonconforming", "1.3": 1.05})
+    told = []
+    found = bisect_releases(RELEASES[:4], judge, told.append)
+    assert [release.version for release in found.suspects] == ["1.1", "1.2", "1.3"]
+    reasons = {step.release.version: (step.state, step.reason) for step in told}
+    assert reasons["1.1"] == ("skipped", "it ends as nonconforming: planted")
+    assert reasons["1.2"][0] == "skipped"
+    assert "could not be made" in reasons["1.2"][1]
+
+
+def test_ends_that_do_not_differ_are_refused(judge, monkeypatch):
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.3": 0.9})
+    with pytest.raises(SideError, match=r"1.3 is not slower than 1.0: FASTER"):
+        bisect_releases(RELEASES[:4], judge, lambda step: None)

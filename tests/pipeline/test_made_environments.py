@@ -1,0 +1,135 @@
+"""Environments are made from requirements in two layers, used again, and made again where they are damaged."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rnnbench import __version__
+from rnnbench.pipeline import SideError
+from rnnbench.pipeline import made_environments as made
+from rnnbench.pipeline.made_environments import make_environment, own_versions, this_suite
+
+
+def wheel(folder: Path, name: str, number: str) -> None:
+    """A wheel of a fake package with one module, which says its version."""
+    info = f"{name}-{number}.dist-info"
+    files = {
+        f"{name}.py": f"VERSION = '{number}'\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = [
+        f"{file},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},"
+        for file, text in files.items()
+    ]
+    with zipfile.ZipFile(folder / f"{name}-{number}-py3-none-any.whl", "w") as archive:
+        for file, text in files.items():
+            archive.writestr(file, text)
+        archive.writestr(f"{info}/RECORD", "\n".join([*record, f"{info}/RECORD,,"]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    """Releases 1.0 and 2.0 of a fake package, and a fake suite."""
+    folder = tmp_path_factory.mktemp("index")
+    for name, number in (("fakepackage", "1.0"), ("fakepackage", "2.0"), ("fakesuite", "1.0"), ("fakebeside", "1.0")):
+        wheel(folder, name, number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("environments")
+
+
+@pytest.fixture
+def offline(monkeypatch, index):
+    """pip finds the fake packages only, and the fake suite stands for this one, which needs a fake package."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setattr(made, "this_suite", lambda: ["fakesuite==1.0"])
+    monkeypatch.setattr(made, "own_versions", list)
+    monkeypatch.setattr(made, "_needs", lambda backends, named: ["fakebeside", "fakepackage==2.0"])
+
+
+def seen(python: str, module: str) -> str:
+    code = f"import {module}; print({module}.VERSION)"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch):
+    first = make_environment("fakepackage==1.0", ["fake"], cache)
+    second = make_environment("fakepackage==2.0", ["fake"], cache)
+    assert first.python != second.python
+    assert len(list(cache.glob("*/bin/python"))) == 3
+    assert seen(first.python, "fakepackage") == "1.0", "the upper layer's release wins over the lower layer's"
+    assert seen(first.python, "fakesuite") == "1.0"
+    assert seen(second.python, "fakepackage") == "2.0"
+
+    ran = []
+    run = made._run
+    monkeypatch.setattr(made, "_run", lambda command, requirements: ran.append(command) or run(command, requirements))
+    assert make_environment("fakepackage==1.0", ["fake"], cache) == first
+    assert ran == []
+    (info,) = Path(first.python).parents[1].rglob("fakepackage-1.0.dist-info")
+    shutil.rmtree(info)
+    assert make_environment("fakepackage==1.0", ["fake"], cache) == first
+    assert len(ran) == 2, "the environment and its packages, and not the lower layer"
+    assert info.exists()
+
+
+def test_requirements_that_cannot_be_met_have_pip_s_own_message(cache, offline):
+    with pytest.raises(SideError, match=r"'fakepackage==3.0': .*No matching distribution found for fakepackage==3.0"):
+        make_environment("fakepackage==3.0", ["fake"], cache)
+
+
+def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkeypatch):
+    warning = (
+        "WARNING: The candidate selected for download or install is a yanked version: 'fakepackage' candidate\n"
+        "Reason for being yanked: wrong numbers\n"
+    )
+    run = made._run
+    monkeypatch.setattr(made, "_run", lambda command, requirements: run(command, requirements) + warning)
+    assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
+    assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
+
+
+def test_what_the_requirements_name_is_not_asked_for_by_the_suite_s_extras():
+    needed = made._needs(["onnxruntime"], {"onnxruntime"})
+    assert any(text.startswith(("onnx==", "onnx>=")) for text in needed)
+    assert not any(text.startswith(("onnxruntime", "numpy")) for text in needed)
+    assert any(text.startswith("onnxruntime") for text in made._needs(["onnxruntime"], set()))
+
+
+def test_the_suite_s_own_packages_are_pinned():
+    assert f"numpy=={version('numpy')}" in own_versions()
+    assert not any(pin.startswith("onnx") for pin in own_versions())
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, [f"rnnbench=={__version__}"]),
+        ({"url": "file:///some/where", "dir_info": {"editable": True}}, ["--editable", "/some/where"]),
+        ({"url": "file:///some/where", "dir_info": {}}, ["rnnbench @ file:///some/where"]),
+        (
+            {"url": "https://host/r.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            ["rnnbench @ git+https://host/r.git@abc"],
+        ),
+    ],
+)
+def test_the_suite_is_installed_from_where_it_came_from(monkeypatch, origin, expected):
+    text = None if origin is None else json.dumps(origin)
+    monkeypatch.setattr(made, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    assert this_suite() == expected
