@@ -109,11 +109,11 @@ def test_a_later_failure_does_not_hide_a_measurement(tmp_path):
 
 
 def test_releases_are_no_nights(tmp_path):
-    nights = made_history.make(tmp_path, 12)
+    nights = made_history.make(tmp_path, 3)
     before = find_changes(nights), find_events(nights), len(nights.nights)
     both = add_releases(tmp_path)
     assert (find_changes(both), find_events(both), len(both.nights)) == before
-    assert len(both.runs) == 12 + len(LEVELS)
+    assert len(both.runs) == 3 + len(LEVELS)
     assert both.sql("SELECT count(*) FROM runs WHERE package = 'fakepackage'").rows == ((len(LEVELS),),)
 
 

@@ -76,6 +76,14 @@ def test_a_trial_with_too_much_noise_ends_undecided_at_the_last_look() -> None:
     assert verdict_cost([judged_trial(pair)]).startswith(f"A verdict took {2 * LOOKS[-1]} processes")
 
 
+def test_a_fixed_number_of_pairs_is_sampled_whatever_they_show() -> None:
+    (clear, clear_ratios), (noisy, noisy_ratios) = planned_pair(0.10, 0.002), planned_pair(0.0, 0.05)
+    budget = replace(ENDLESS, pairs=7)
+    decide([clear, noisy], budget, sampler({id(clear): clear_ratios, id(noisy): noisy_ratios}, []))
+    assert [len(pair.ratios["bound"]) for pair in (clear, noisy)] == [7, 7]
+    assert clear.judgements["bound"].verdict == "SLOWER"
+
+
 def test_without_a_verdict_there_is_no_cost() -> None:
     pair, _ = planned_pair(0.0, 0.5)
     assert verdict_cost([judged_trial(pair)]) == "No verdict was reached."
