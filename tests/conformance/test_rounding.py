@@ -95,7 +95,8 @@ def of(model: Model, dtype: str = "float32"):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_honest_adapter_of_a_chaotic_network_is_told_chaotic_and_not_accused(dtype: str, tmp_path) -> None:
     found = verdicts(of(CHAOTIC, dtype), HonestSession, tmp_path)
-    assert {figure.verdict for figure in found.values()} <= {"pass", "chaotic", "not-applicable"}
+    # Under load a check that its time ended is too short, and accuses nobody.
+    assert {figure.verdict for figure in found.values()} <= {"pass", "chaotic", "not-applicable", "too-short"}
     assert found["values"].verdict == "chaotic"
     assert "y at step" in found["values"].detail
     assert found["reset"].verdict == "pass", "bits are the same whatever the network"
