@@ -1,4 +1,4 @@
-"""A screened change is confirmed by a comparison of its versions, on the trials that changed."""
+"""An alert is confirmed by a comparison of the versions before and after it, on trials of it."""
 
 from __future__ import annotations
 
@@ -6,78 +6,103 @@ import pytest
 from fake_releases import fake_measurements
 from harness_trials import SilentObserver, make_trial
 
-from rnnbench.history import Change
+from rnnbench.history import Found
 from rnnbench.pipeline import SideError, confirm
-from rnnbench.pipeline.confirmation import requirements_of
-from rnnbench.results import Store
-from rnnbench.sampling import PairBudget
+from rnnbench.pipeline.confirmation import Confirmation, requirements_of, smallest_change, trials_of_alert
+from rnnbench.results import Judgement, Store
 
 TRIALS = [make_trial(chunk=chunk) for chunk in (1, 2, 4)]
 
 
-def change(**changes):
+def alert(**changes):
     content = {
         "machine": "abc",
-        "level": "trial",
-        "subject": TRIALS[1].id,
         "backend": "fake",
-        "measure": "bound",
+        "what": "bound",
+        "evidence": "candidate",
+        "night": "2026-01-02T02:00:00",
         "run": "new",
-        "night": "2026-01-02",
-        "last_run": "old",
         "versions": ("rnnbench-fake 1.0", "rnnbench-fake 1.1"),
         "ratio": 1.06,
         "interval": (1.05, 1.07),
-        "cause": "program",
-        "reason": "",
-        "together": (),
+        "members": (TRIALS[1].id,),
         **changes,
     }
-    return Change(**content)
+    return Found(**content)
 
 
 @pytest.fixture
 def confirmed(tmp_path, monkeypatch):
-    def run(asked, latencies=None):
+    def run(found, latencies=None):
         fake_measurements(monkeypatch, latencies or {"1.0": 1.0, "1.1": 1.05})
-        return confirm(asked, TRIALS, PairBudget(60, 0.03), Store(tmp_path), tmp_path, SilentObserver())
+        return confirm(found, TRIALS, 60, Store(tmp_path), tmp_path, SilentObserver())
 
     return run
 
 
 def test_the_trial_that_changed_has_a_verdict_and_an_interval(confirmed):
-    found = confirmed(change())
-    assert found.confirmed
-    assert found.environments == ("rnnbench-fake==1.0", "rnnbench-fake==1.1")
-    ((trial, judged),) = found.verdicts.items()
-    assert (trial, judged.verdict) == (TRIALS[1].id, "SLOWER")
-    assert judged.interval[0] < 1.05 < judged.interval[1]
+    done = confirmed(alert())
+    assert done.answer == "confirmed"
+    assert done.environments == ("rnnbench-fake==1.0", "rnnbench-fake==1.1")
+    assert {trial: judged.verdict for trial, judged in done.verdicts.items()} == {TRIALS[1].id: "SLOWER"}
+    measured = done.measured("2026-01-03")
+    assert measured.interval[0] < measured.ratio == 1.05 < measured.interval[1]
+    assert measured.versions == ("rnnbench-fake 1.0", "rnnbench-fake 1.1")
 
 
-def test_of_a_backend_the_trials_that_moved_together_are_compared(confirmed):
-    together = (TRIALS[0].id, TRIALS[2].id)
-    found = confirmed(change(level="backend", subject="fake", together=together))
-    assert tuple(found.verdicts) == together
+def test_of_a_backend_several_members_are_compared_and_no_other_trial(confirmed):
+    members = (TRIALS[0].id, TRIALS[2].id)
+    assert tuple(confirmed(alert(whole_backend=True, members=members)).verdicts) == members
+
+
+def test_of_many_members_five_are_compared_from_first_to_last():
+    many = [make_trial(chunk=chunk) for chunk in range(1, 41)]
+    picked = trials_of_alert(alert(members=tuple(trial.id for trial in many)), many)
+    assert picked == [many[k] for k in (4, 12, 20, 28, 36)]
 
 
 @pytest.mark.parametrize(
-    "latencies", [{"1.0": 1.0, "1.1": 1.0}, {"1.0": 1.0, "1.1": 0.9}, {"1.0": 1.0, "1.1": "crashed"}]
+    ("latencies", "answer"),
+    [
+        ({"1.0": 1.0, "1.1": 1.0}, "refuted"),
+        ({"1.0": 1.0, "1.1": 0.9}, "refuted"),
+        ({"1.0": 1.0, "1.1": "crashed"}, "undecided"),
+    ],
 )
-def test_the_same_the_opposite_and_a_failure_confirm_nothing(confirmed, latencies):
-    assert not confirmed(change(), latencies).confirmed
+def test_the_same_and_the_opposite_refute_and_a_failure_decides_nothing(confirmed, latencies, answer):
+    assert confirmed(alert(), latencies).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        (("SLOWER", "SLOWER", "SAME"), "confirmed"),
+        (("SLOWER", "SAME", "FASTER"), "refuted"),
+        (("SLOWER", "SAME"), "undecided"),
+        (("SLOWER", "UNDECIDED"), "undecided"),
+    ],
+)
+def test_more_than_half_of_the_trials_decide(verdicts, answer, tmp_path):
+    judged = {str(k): Judgement(1.0, (0.9, 1.1), verdict, 6) for k, verdict in enumerate(verdicts)}
+    assert Confirmation(alert(), judged, ("", ""), (tmp_path, tmp_path)).answer == answer
+
+
+def test_a_small_change_is_looked_for_with_a_small_threshold():
+    sizes = [smallest_change(alert(ratio=ratio)) for ratio in (1.5, 1.02, 0.98, 1.001)]
+    assert sizes == pytest.approx([0.03, 0.0099, 0.0101, 0.005], abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"measure": "build"}, "build: only latencies are compared in turn"),
+        ({"what": "build"}, "it is about build; only latencies are compared in turn"),
         ({"versions": ("rnnbench-fake 1.0",) * 2}, "its versions did not change"),
-        ({"subject": "elsewhere"}, "none of the trials given is this one"),
+        ({"members": ("elsewhere",)}, "none of the trials of these cases is one of its trials"),
     ],
 )
 def test_what_cannot_be_confirmed_is_refused_with_the_reason(confirmed, changes, message):
     with pytest.raises(SideError, match=message):
-        confirmed(change(**changes))
+        confirmed(alert(**changes))
 
 
 def test_versions_of_a_row_become_requirements():

@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.backfill import backfill
-from rnnbench.cli.options import HISTORY, RESULTS
+from rnnbench.cli.confirm import confirm
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.history import Alerts, History, News
 
-ALERTS = click.option(
-    "--alerts",
-    "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("results/alerts.yaml"),
-    show_default=True,
-    help="File of the alerts.",
-)
 LAST = click.option(
     "--last",
     type=click.IntRange(min=1),
@@ -159,6 +152,7 @@ def look(root: Path, file: Path, last: int) -> tuple[Alerts, News]:
 
 
 history.add_command(backfill)
+history.add_command(confirm)
 
 
 def _open(root: Path) -> History:

@@ -33,6 +33,14 @@ HISTORY = click.option(
     show_default=True,
     help="Folder of the history.",
 )
+ALERTS = click.option(
+    "--alerts",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("results/alerts.yaml"),
+    show_default=True,
+    help="File of the alerts.",
+)
 ENVIRONMENT_FOLDER = click.option(
     "--environments",
     type=click.Path(path_type=Path),

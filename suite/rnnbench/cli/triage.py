@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.history import ALERTS, LAST, look
-from rnnbench.cli.options import HISTORY
+from rnnbench.cli.history import LAST, look
+from rnnbench.cli.options import ALERTS, HISTORY
 
 
 @click.command(short_help="Write what is new, mended and open, for a person who decides.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
-    from rnnbench.pipeline.confirmation import Confirmation, confirm, trials_of_change
+    from rnnbench.pipeline.confirmation import Confirmation, confirm, not_comparable
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
@@ -69,7 +69,7 @@ _NAMES = {
     "confirmation": (
         "Confirmation",
         "confirm",
-        "trials_of_change",
+        "not_comparable",
     ),
     "environments": (
         "Side",
@@ -129,6 +129,7 @@ __all__ = [
     "missing_trials",
     "newest_of_minors",
     "not_checked",
+    "not_comparable",
     "not_sampled",
     "open_side",
     "record_of",
@@ -136,6 +137,5 @@ __all__ = [
     "reproduce_command",
     "run_trials",
     "stored_reference",
-    "trials_of_change",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -1,68 +1,103 @@
-"""Confirming a change that the screen found, by `rnnbench ab` of the versions before and after it."""
+"""Confirming an alert of the history, by `rnnbench ab` of the versions before and after it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rnnbench.cases import Trial
-from rnnbench.history import Change
+from rnnbench.history import Found, Measured
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.environments import open_side
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.pipeline.record import Observer
-from rnnbench.results import COMPARED_PATHS, Judgement, Store
+from rnnbench.results import COMPARED_PATHS, SMALLEST, Judgement, Store
 from rnnbench.sampling import PairBudget
+
+MOST_TRIALS = 5
+"""Trials of one alert that are compared, spread over its members. An odd number has one in the middle."""
+
+LEAST_CHANGE = 0.005
+"""Below it, pairs of processes give no verdict in minutes."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What `rnnbench ab` says of a change."""
+    """What `rnnbench ab` says of an alert."""
 
-    change: Change
+    found: Found
     verdicts: dict[str, Judgement]
-    """By trial, of the change's latency path. A trial that failed on a side has none."""
+    """By trial, of the alert's latency path. A trial that failed on a side has none."""
     environments: tuple[str, str]
     """The requirements before and after."""
     runs: tuple[Path, Path]
 
     @property
-    def confirmed(self) -> bool:
-        """Whether at least one trial changed in the same direction."""
-        expected = "SLOWER" if self.change.ratio > 1 else "FASTER"
-        return any(judged.verdict == expected for judged in self.verdicts.values())
+    def answer(self) -> Literal["confirmed", "refuted", "undecided"]:
+        """What more than half of the trials say: that they changed in the same direction, or that they did not."""
+        expected = "SLOWER" if (self.found.ratio or 1.0) > 1 else "FASTER"
+        decided = [judged.verdict for judged in self.verdicts.values() if judged.verdict != "UNDECIDED"]
+        same_way = sum(verdict == expected for verdict in decided)
+        if 2 * same_way > len(self.verdicts):
+            return "confirmed"
+        return "refuted" if 2 * (len(decided) - same_way) > len(self.verdicts) else "undecided"
+
+    def measured(self, day: str) -> Measured | None:
+        """The trial in the middle, by ratio, of those with an interval. None where no trial has one."""
+        known = [(judged.ratio, judged.interval) for judged in self.verdicts.values() if judged.interval is not None]
+        if not known:
+            return None
+        ratio, (low, high) = sorted(known)[(len(known) - 1) // 2]
+        interval = (round(low, 4), round(high, 4))
+        return Measured(ratio=round(ratio, 4), interval=interval, versions=self.found.versions, on=day)
 
 
 def confirm(
-    change: Change, trials: Sequence[Trial], budget: PairBudget, store: Store, environments: Path, observer: Observer
+    found: Found, trials: Sequence[Trial], seconds: float, store: Store, environments: Path, observer: Observer
 ) -> Confirmation:
-    """Compare the versions before a change with those after it, on the trials that changed.
+    """Compare the versions before an alert with those after it, on trials of the alert, `seconds` each at most.
 
-    `trials` are those of the cases; `trials_of_change` picks. Raises SideError where the change is none of a latency
-    or of versions, where no trial is left, or where an environment cannot be made.
+    `trials` are those of the cases; `trials_of_alert` picks. Half of the alert's change is the smallest that counts, so
+    that a change of 2 % is not called SAME. Raises SideError where `not_comparable` says why, where no
+    trial is left, or where an environment cannot be made.
     """
-    if change.measure not in COMPARED_PATHS:
-        raise SideError(f"{change.measure}: only latencies are compared in turn ({', '.join(COMPARED_PATHS)})")
-    before, after = map(requirements_of, change.versions)
-    if before == after:
-        raise SideError(
-            f"{change.subject}: its versions did not change ({before or 'none'}), so nothing can be compared"
-        )
-    selected = trials_of_change(change, trials)
+    if problem := not_comparable(found):
+        raise SideError(problem)
+    selected = trials_of_alert(found, trials)
     if not selected:
-        raise SideError(f"{change.subject}: none of the trials given is this one, or moved with it; give its case")
+        raise SideError("none of the trials of these cases is one of its trials; give the case that has them")
+    before, after = map(requirements_of, found.versions)
     sides = open_side(before, selected, environments), open_side(after, selected, environments)
     both = SideBySide.begin(selected, sides, store)
-    comparison = compare_sides(both, budget, observer)
-    verdicts = {each.trial: each.judged for each in comparison.latencies if each.path == change.measure}
-    return Confirmation(change, verdicts, (before, after), both.runs)
+    comparison = compare_sides(both, PairBudget(seconds, smallest_change(found)), observer)
+    verdicts = {each.trial: each.judged for each in comparison.latencies if each.path == found.what}
+    return Confirmation(found, verdicts, (before, after), both.runs)
 
 
-def trials_of_change(change: Change, trials: Sequence[Trial]) -> list[Trial]:
-    """The trial that changed, or those of a backend that moved together."""
-    wanted = {change.subject} if change.level == "trial" else set(change.together)
-    return [trial for trial in trials if trial.id in wanted]
+def smallest_change(found: Found) -> float:
+    """The smallest relative change of latency that a comparison for this alert looks for."""
+    return min(max(abs(math.log(found.ratio or 1.0)) / 2, LEAST_CHANGE), SMALLEST)
+
+
+def not_comparable(found: Found) -> str:
+    """Why an alert cannot be confirmed by a comparison; empty where it can."""
+    if found.what not in COMPARED_PATHS:
+        return f"it is about {found.what}; only latencies are compared in turn ({', '.join(COMPARED_PATHS)})"
+    before, after = map(requirements_of, found.versions)
+    if before == after:
+        return f"its versions did not change ({before or 'none'}), so nothing can be compared"
+    return ""
+
+
+def trials_of_alert(found: Found, trials: Sequence[Trial]) -> list[Trial]:
+    """The members of an alert among these trials; at most MOST_TRIALS, spread over all of them."""
+    members = set(found.members)
+    mine = [trial for trial in trials if trial.id in members]
+    count = min(len(mine), MOST_TRIALS)
+    return [mine[(2 * k + 1) * len(mine) // (2 * count)] for k in range(count)]
 
 
 def requirements_of(versions: str) -> str:

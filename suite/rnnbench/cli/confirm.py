@@ -1,0 +1,109 @@
+"""`rnnbench history confirm`: measures whether a change of the history is there."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.ending import leaves
+from rnnbench.cli.options import ALERTS, ENVIRONMENT_FOLDER, RESULTS, Selection, console
+from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.history import Alert, Alerts
+    from rnnbench.pipeline import Confirmation
+
+
+@click.command(short_help="Measure whether the changes in the file of the alerts are there.")
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=click.Path(path_type=Path))
+@click.option(
+    "--alert",
+    "identities",
+    multiple=True,
+    metavar="ID",
+    help="Only this one. Default: each new one that can be compared.",
+)
+@click.option("--budget", default="120s", show_default=True, help="The longest sampling time of one trial.")
+@ALERTS
+@RESULTS
+@ENVIRONMENT_FOLDER
+def confirm(
+    cases: tuple[Path, ...],
+    identities: tuple[str, ...],
+    budget: str,
+    file: Path,
+    results: Path,
+    environments: Path | None,
+) -> None:
+    """Compare the versions before and after each new change of a latency, as `rnnbench ab` does, on trials of CASE….
+
+    An alert becomes `confirmed` or `refuted`, and gets the ratio, its interval and the day. It stays as it is where the
+    comparison is undecided or cannot be made. At most 5 trials of an alert are compared; more than half must agree.
+
+    Example: rnnbench history confirm cases/lstm_streaming.yaml
+
+    Exit status: 0 if nothing was confirmed; 1 if an alert was; 2 if a named alert cannot be compared.
+    """
+    from rnnbench.cases import parse_duration
+    from rnnbench.history import Alerts
+    from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideError, not_comparable
+    from rnnbench.pipeline import confirm as confirm_alert
+    from rnnbench.results import Store
+
+    seconds = parse_duration(budget) or 0.0
+    if seconds <= 0:
+        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
+    alerts = Alerts.read(file)
+    if identities:
+        chosen = [alerts.find(identity) for identity in dict.fromkeys(identities)]
+    else:
+        chosen = [alert for alert in alerts.all if alert.state == "new" and not not_comparable(alert.found)]
+    tell(f"{len(chosen)} alerts to compare.")
+    if not chosen:
+        return
+    leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {file}.")
+    by_backend = {
+        backend: (selection := Selection(cases, (f"{backend}:*",))).select(
+            selection.load_cases(), selection.targets(installed=False)
+        )
+        for backend in dict.fromkeys(alert.found.backend for alert in chosen)
+    }
+    answers, problems = [], 0
+    with ProgressBar(console(), len(chosen)) as progress:
+        for alert in chosen:
+            try:
+                done = confirm_alert(
+                    alert.found,
+                    by_backend[alert.found.backend],
+                    seconds,
+                    Store(results),
+                    environments or ENVIRONMENTS,
+                    progress,
+                )
+            except SideError as error:
+                problems += 1
+                tell(f"{alert.id}: not compared: {error}", is_error=bool(identities))
+                continue
+            alerts = _noted(alerts, alert, done)
+            answers.append(done.answer)
+    if "confirmed" in answers:
+        sys.exit(1)
+    if identities and problems:
+        sys.exit(2)
+
+
+def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:
+    """Write what a comparison showed, at once: the next one may take minutes."""
+    measured = done.measured(datetime.now(UTC).date().isoformat())
+    verdicts = ", ".join(judged.verdict for judged in done.verdicts.values()) or "every trial failed on a side"
+    if measured is None or done.answer == "undecided":
+        tell(f"{alert.id}: undecided ({verdicts}); a larger --budget may decide; runs: {done.runs[0]}, {done.runs[1]}")
+        return alerts
+    low, high = measured.interval
+    tell(f"{alert.id}: {done.answer}: ratio {measured.ratio:.3f} ({low:.3f} to {high:.3f}); {verdicts}")
+    transition = alerts.confirm if done.answer == "confirmed" else alerts.refute
+    return transition(alert.id, measured).write()

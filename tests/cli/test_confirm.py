@@ -1,0 +1,61 @@
+"""`rnnbench history confirm`, with measurements of a fake backend's versions that are made up."""
+
+from __future__ import annotations
+
+import pytest
+from fake_releases import fake_measurements
+
+pytest.importorskip("ruamel.yaml")
+
+ALERTS = """\
+schema: 1
+alerts:
+- id: slow
+  state: new
+  note: seen on both machines  # by hand
+  found: {{machine: m, backend: fake, what: {what}, evidence: candidate, night: '2026-01-02T02:00:00', run: new,
+    versions: [rnnbench-fake 1.0, rnnbench-fake 1.1], ratio: 1.06, interval: [1.05, 1.07], members: [{trial}]}}
+"""
+
+
+@pytest.fixture
+def alerts(folder, rnnbench):
+    (trial,) = rnnbench("list", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched").stdout.split()[
+        :1
+    ]
+    (folder / "results").mkdir()
+    file = folder / "results" / "alerts.yaml"
+
+    def write(what="bound"):
+        file.write_text(ALERTS.format(what=what, trial=trial))
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize(("latency", "state", "status"), [(1.05, "confirmed", 1), (1.0, "refuted", 0)])
+def test_a_comparison_decides_and_is_written_beside_what_people_wrote(
+    rnnbench, alerts, monkeypatch, latency, state, status
+):
+    file = alerts()
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": latency})
+    done = rnnbench("history", "confirm", "tiny.yaml", status=status)
+    assert f"slow: {state}: ratio {latency:.3f}" in done.stdout
+    text = file.read_text()
+    assert f"state: {state}" in text
+    assert "# by hand" in text
+    again = rnnbench("history", "confirm", "tiny.yaml")
+    assert "0 alerts to compare" in again.stdout, "it is decided"
+
+
+def test_what_cannot_be_compared_is_left_and_said_where_it_was_named(rnnbench, alerts):
+    file = alerts(what="build")
+    before = file.read_text()
+    assert "0 alerts to compare" in rnnbench("history", "confirm", "tiny.yaml").stdout
+    done = rnnbench("history", "confirm", "tiny.yaml", "--alert=slow", status=2)
+    assert "slow: not compared: it is about build; only latencies are compared" in done.stderr
+    assert (
+        "no alert 'slov'; did you mean 'slow'?"
+        in rnnbench("history", "confirm", "tiny.yaml", "--alert=slov", status=2).stderr
+    )
+    assert file.read_text() == before
