@@ -16,7 +16,7 @@ pytest.importorskip("duckdb")
 from rnnbench.history import History, release_series
 
 CASE = Path(__file__).parents[2] / "cases" / "backfill_gru_step.yaml"
-FILTER = "hidden=96,cell=gru,time=fused"
+FILTER = "hidden=96,time=fused"
 
 
 @pytest.fixture(scope="module")

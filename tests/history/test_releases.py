@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime
 from pathlib import Path
 
 import fake_records as fake
@@ -12,13 +13,16 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rnnbench.history import (
+    Alerts,
     History,
+    News,
     ReleaseFile,
     find_changes,
     find_events,
     release_change_lines,
     release_series,
     release_tables,
+    update,
     write_release,
 )
 from rnnbench.results import StoreError, Timing
@@ -72,7 +76,7 @@ def test_a_fall_has_its_bounds_in_order(tmp_path):
 def test_steps_below_the_threshold_are_no_changes(tmp_path):
     found = release_series(add_releases(tmp_path))
     assert len(list(release_change_lines(found, 0.2))) == 3
-    assert "No latency changed by 10.0% or more" in list(release_change_lines(found, 0.2))[1]
+    assert "No latency has a verdict of SLOWER or FASTER" in list(release_change_lines(found, 0.2))[1]
 
 
 def test_tables_have_every_release_in_the_order_of_versions(tmp_path):
@@ -115,6 +119,17 @@ def test_releases_are_no_nights(tmp_path):
     assert (find_changes(both), find_events(both), len(both.nights)) == before
     assert len(both.runs) == 3 + len(LEVELS)
     assert both.sql("SELECT count(*) FROM runs WHERE package = 'fakepackage'").rows == ((len(LEVELS),),)
+
+
+def test_a_backfill_raises_no_alert_and_hides_none(tmp_path):
+    now = datetime(2026, 1, 22)
+    before = update(Alerts.read(tmp_path / "alerts.yaml"), News.of(made_history.make(tmp_path, 8), now, 90)).all
+    assert [alert.found.what for alert in before] == ["silence"]
+    after = update(
+        Alerts.read(tmp_path / "alerts.yaml"),
+        News.of(add_releases(tmp_path, started="2026-01-20T00:00:00+00:00"), now, 90),
+    ).all
+    assert after == before
 
 
 def test_a_damaged_release_file_is_named(tmp_path):

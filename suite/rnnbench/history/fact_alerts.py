@@ -12,6 +12,7 @@ from statistics import median
 
 from rnnbench.history.alert import SILENCE, Found
 from rnnbench.history.changes import NEAR
+from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events
 from rnnbench.history.store import History
@@ -48,7 +49,7 @@ class Facts:
     def runs(self) -> Mapping[str, Sequence[RunEntry]]:
         """By machine, oldest first."""
         runs: defaultdict[str, list[RunEntry]] = defaultdict(list)
-        for run in self.history.runs:
+        for run in self.history.nights:
             runs[run.machine].append(run)
         return runs
 
@@ -102,7 +103,7 @@ class Facts:
     @cached_property
     def _trials(self) -> Mapping[tuple[str, str, str], int]:
         """By machine, backend and name of the run."""
-        counted = self.history.sql("SELECT machine, backend, run, count(*) FROM rows GROUP BY ALL").rows
+        counted = self.history.sql(f"SELECT machine, backend, run, count(*) FROM {NIGHT_ROWS} GROUP BY ALL").rows
         return {(machine, backend, run): int(count) for machine, backend, run, count in counted}
 
 
@@ -133,7 +134,7 @@ class Silences:
     @classmethod
     def of(cls, history: History, now: datetime) -> Silences:
         nights: defaultdict[tuple[str, str], dict[str, RunEntry]] = defaultdict(dict)
-        for run in history.runs:
+        for run in history.nights:
             for case in run.cases:
                 nights[run.machine, case].setdefault(run.started[:10], run)
         return cls({key: tuple(of.values()) for key, of in nights.items()}, now)

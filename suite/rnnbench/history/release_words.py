@@ -41,7 +41,7 @@ def release_change_lines(series: Sequence[ReleaseSeries], smallest: float = SMAL
         for each, step in changes:
             yield visible(f"  {change_sentence(each, step)}")
         if not changes:
-            yield f"  No latency changed by {smallest / 2:.1%} or more from one measured release to the next."
+            yield "  No latency has a verdict of SLOWER or FASTER from one measured release to the next."
         for version, reason in _not_measured(some):
             yield visible(f"  {version} was not measured: {reason}")
 

@@ -106,8 +106,8 @@ def common_course(values: Array) -> Array:
 def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> tuple[str, ...]:
     """Machines on which neither a baseline nor one of the targets `anchors` was ever measured."""
     measured = history.sql(
-        "SELECT machine, backend || ':' || route, coalesce(bool_or(baseline), false) FROM rows "
-        "WHERE outcome IN ('ok', 'nonconforming') GROUP BY ALL"
+        "SELECT machine, backend || ':' || route, coalesce(bool_or(baseline), false) "
+        f"FROM {NIGHT_ROWS} WHERE outcome IN ('ok', 'nonconforming') GROUP BY ALL"
     ).rows
     anchored = {machine for machine, target, is_baseline in measured if is_baseline or target in anchors}
     return tuple(sorted({machine for machine, _, _ in measured} - anchored))

@@ -43,7 +43,8 @@ class Commands:
             yield _command("run" if found.is_level else "check", file, "--only", trial)
         if len(changed) == 1:
             ((_, good, bad),) = changed
-            yield _command("bisect", trial, "--good", good, "--bad", bad)
+            target = trial.split("/")[1]
+            yield _command("bisect", file, "--backend", target, "--only", trial, "--good", good, "--bad", bad)
         yield _command("history", "sql", _query(found, trial))
 
     def _case_file(self, case: str) -> str:

@@ -100,7 +100,7 @@ def _summary(
 
 
 def _newest(news: News) -> str:
-    runs = news.facts.history.runs
+    runs = news.facts.history.nights
     if not runs:
         return "The history has no run."
     return f"The newest run is {runs[-1].run}, of {_day(runs[-1].started)}; {count(len(runs), 'run')} in all."
