@@ -24,13 +24,17 @@ if TYPE_CHECKING:
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
-    from rnnbench.history.entry import RunEntry
+    from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
+<<<<<<< HEAD
     from rnnbench.history.measures import MEASURES
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
     from rnnbench.history.releases import ReleaseSeries, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
+=======
+    from rnnbench.history.measures import MEASURES, Measure
+>>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
     from rnnbench.history.text import csv_lines, plain_table
@@ -61,11 +65,15 @@ _NAMES = {
         "find_changes",
     ),
     "database": ("Table",),
-    "entry": ("RunEntry",),
+    "entry": (
+        "RunEntry",
+        "entry_of",
+    ),
     "events": (
         "Event",
         "find_events",
     ),
+<<<<<<< HEAD
     "measures": ("MEASURES",),
     "series": ("machines_without_anchors",),
     "release_file": (
@@ -82,6 +90,11 @@ _NAMES = {
         "ReleaseSeries",
         "release_changes",
         "release_series",
+=======
+    "measures": (
+        "MEASURES",
+        "Measure",
+>>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     ),
     "settings": (
         "HistorySettings",
@@ -117,17 +130,22 @@ __all__ = [
     "Found",
     "History",
     "HistorySettings",
+<<<<<<< HEAD
     "Measured",
     "News",
     "ReleaseFile",
     "ReleaseInfo",
     "ReleaseSeries",
+=======
+    "Measure",
+>>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     "RunEntry",
     "Settings",
     "Table",
     "UpstreamReport",
     "change_lines",
     "csv_lines",
+    "entry_of",
     "event_lines",
     "find_changes",
     "find_events",

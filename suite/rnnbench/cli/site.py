@@ -1,0 +1,44 @@
+"""`rnnbench site`: static pages from the history and runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rnnbench.cli.history import HISTORY
+from rnnbench.cli.options import RESULTS
+from rnnbench.cli.output import tell
+
+
+@click.command(short_help="Make static pages from the history and runs.")
+@click.argument("runs", nargs=-1, metavar="[RUN…]")
+@click.option(
+    "-o",
+    "--output",
+    default=Path("reports/site"),
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the site. Files of an earlier site in it are replaced.",
+)
+@HISTORY
+@RESULTS
+def site(runs: tuple[str, ...], output: Path, root: Path, results: Path) -> None:
+    """Make static pages: what moved, what is fastest, what conforms. They open from a disk and from any static host.
+
+    The records of each RUN are shown (a folder, a name or 'latest'); without one, those of the runs of the history
+    that are in the folder of results. Series and alerts come from the history, where there is one.
+    """
+    from rnnbench.history import History
+    from rnnbench.results import Store, StoreError
+    from rnnbench.site import write_site
+
+    history = History(root) if root.is_dir() else None
+    store = Store(results)
+    named = runs or [entry.run for entry in history.runs if (results / entry.run).is_dir()] if history or runs else ()
+    if not named:
+        raise StoreError("the site needs the records of a run: rnnbench site RUN…, for example 'latest'")
+    page = write_site([store.read(name) for name in named], history, output)
+    for warning in history.warnings if history else ():
+        tell(f"warning: {warning}", is_error=True)
+    tell(page)

@@ -1,0 +1,137 @@
+"""What changed, for people: the sentences of the overview and the rows of the alerts page.
+
+This is the one file that knows where alerts come from. Today each is a change or an event of the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rnnbench.history import MEASURES, Change, Event
+from rnnbench.site.content import Content
+
+WEEK = timedelta(days=7)
+NAMED = 5
+"""Trials that are named of those that moved together."""
+Direction = Literal["worse", "better", "other", "environment"]
+SIGN = {"worse": "▲", "better": "▼", "other": "●", "environment": "○"}
+"""Of each direction. A legend stands beside."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One thing that changed."""
+
+    night: str
+    run: str
+    direction: Direction
+    subject: str
+    page: str
+    """Of the trial; empty for a backend or a machine, or where no record of it is shown."""
+    backend: str
+    sentence: str
+    """Without its subject."""
+    detail: str
+    machine: str
+    is_fact: bool
+    """Whether it is about an outcome, a check or belief, and not about a level."""
+    together: tuple[tuple[str, str], ...] = ()
+    """Other trials that moved with it, with their pages."""
+    more: int = 0
+    """How many of these are not named."""
+
+    @property
+    def sign(self) -> str:
+        return SIGN[self.direction]
+
+
+def alerts_of(content: Content) -> list[Alert]:
+    """All alerts, the newest first. What a backend's change says of its trials is not said again for each."""
+    backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
+    told = {(trial, c.measure) for c in backends for trial in c.together}
+    changes = [
+        c for c in content.changes if not (c.level == "trial" and c.cause == "program" and (c.subject, c.measure) in told)
+    ]
+    alerts = [*(_of_change(c, content) for c in changes), *(_of_event(e, content) for e in content.events)]
+    return sorted(alerts, key=lambda a: (a.night, a.direction != "environment", a.subject), reverse=True)
+
+
+def last_week(content: Content, alerts: list[Alert]) -> list[Alert]:
+    """Those of the seven days up to the newest run that are no doing of the machine."""
+    since = (datetime.fromisoformat(content.newest.entry.started) - WEEK).isoformat()
+    return [a for a in alerts if a.night >= since and a.direction != "environment"]
+
+
+def changes_of_trial(content: Content, machine: str, trial: str) -> list[Change]:
+    """The changes that a trial's page shows: its own, and those of its backend and machine that it is part of."""
+    return [
+        c
+        for c in content.changes
+        if c.machine == machine and (c.subject == trial or c.level == "machine" or trial in c.together and c.level == "backend")
+    ]
+
+
+def sentence_of(change: Change) -> str:
+    """`bound latency +3.1 % (95 % interval +2.5 % to +3.8 %)`."""
+    low, high = (f"{bound - 1:+.1%}" for bound in change.interval)
+    return f"{MEASURES[change.measure].title} {change.ratio - 1:+.1%} (95 % interval {low} to {high})"
+
+
+def _of_change(change: Change, content: Content) -> Alert:
+    direction: Direction = (
+        "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
+    )
+    named = [(trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]]
+    subject = "the machine" if change.level == "machine" else change.subject
+    return Alert(
+        night=change.night,
+        run=change.run,
+        direction=direction,
+        subject=subject,
+        page=content.pages.get((change.machine, change.subject), ""),
+        backend=change.backend,
+        sentence=sentence_of(change),
+        detail="; ".join(filter(None, (_versions(change.versions), change.reason and f"environment: {change.reason}"))),
+        machine=change.machine,
+        is_fact=False,
+        together=tuple(named),
+        more=max(0, len(change.together) - NAMED),
+    )
+
+
+def _of_event(event: Event, content: Content) -> Alert:
+    return Alert(
+        night=event.night,
+        run=event.run,
+        direction=_direction(event),
+        subject=event.subject,
+        page=content.pages.get((event.machine, event.subject), ""),
+        backend=event.backend,
+        sentence=event.sentence,
+        detail="" if event.fact == "versions" else _versions(event.versions),
+        machine=event.machine,
+        is_fact=event.fact in ("outcome", "failed_checks", "believed"),
+    )
+
+
+def _direction(event: Event) -> Direction:
+    if event.fact == "outcome":
+        return "better" if event.after == "ok" else "worse"
+    if event.fact == "failed_checks":
+        return "worse" if event.after else "better"
+    if event.fact == "believed":
+        return "better" if event.after == "true" else "worse"
+    return "other"
+
+
+def _versions(versions: tuple[str, str]) -> str:
+    before, after = versions
+    return "" if before == after else f"{before or 'none'} → {after or 'none'}"
+
+
+def mended(alerts: list[Alert]) -> Iterator[Alert]:
+    """What was wrong and is right again."""
+    yield from (alert for alert in alerts if alert.direction == "better" and alert.is_fact)
