@@ -14,6 +14,8 @@ from rnnbench.history import MEASURES, Change, Event
 from rnnbench.site.content import Content
 
 WEEK = timedelta(days=7)
+MOST = 300
+"""Alerts of the alerts page. `rnnbench history changes` has all."""
 NAMED = 5
 """Trials that are named of those that moved together."""
 Direction = Literal["worse", "better", "other", "environment"]
@@ -49,11 +51,14 @@ class Alert:
 
 
 def alerts_of(content: Content) -> list[Alert]:
-    """All alerts, the newest first. What a backend's change says of its trials is not said again for each."""
+    """All alerts, the newest first. What a backend's change says of its trials is not said again for each of them, and
+    what the machine did to single trials is not said at all."""
     backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
     told = {(trial, c.measure) for c in backends for trial in c.together}
     changes = [
-        c for c in content.changes if not (c.level == "trial" and c.cause == "program" and (c.subject, c.measure) in told)
+        c
+        for c in content.changes
+        if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in told)
     ]
     alerts = [*(_of_change(c, content) for c in changes), *(_of_event(e, content) for e in content.events)]
     return sorted(alerts, key=lambda a: (a.night, a.direction != "environment", a.subject), reverse=True)
@@ -63,15 +68,6 @@ def last_week(content: Content, alerts: list[Alert]) -> list[Alert]:
     """Those of the seven days up to the newest run that are no doing of the machine."""
     since = (datetime.fromisoformat(content.newest.entry.started) - WEEK).isoformat()
     return [a for a in alerts if a.night >= since and a.direction != "environment"]
-
-
-def changes_of_trial(content: Content, machine: str, trial: str) -> list[Change]:
-    """The changes that a trial's page shows: its own, and those of its backend and machine that it is part of."""
-    return [
-        c
-        for c in content.changes
-        if c.machine == machine and (c.subject == trial or c.level == "machine" or trial in c.together and c.level == "backend")
-    ]
 
 
 def sentence_of(change: Change) -> str:

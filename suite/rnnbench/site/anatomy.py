@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, seconds
 from rnnbench.results import Latency, Record
 
+Found = tuple[str, float | None, tuple[float, float] | None]
+"""Name, seconds and 95 % interval of a part."""
 TICK_FACTORS = (1.0, 2.0, 5.0)
 MARGIN = 4.0
 """Per cent of a drawing's width that is left free on either side."""
+NEAR_END = 10.0
+"""Per cent of the width from an end, within which a label would leave the drawing."""
 MOST_TICKS = 6
+ONCE = "none: once"
+ONE_PROCESS = "none: one process"
+FLOOR = "of its ratio: above"
+
+
+PARTS: Mapping[str, str] = {
+    "latency floor": "The least time that the machine needs to read and compute what the call must.",
+    "dispatch floor": "A bound call of the smallest program of this runtime with the same state.",
+    "state copy": "The state's round trip through NumPy. No timed call makes it.",
+    **{path.name: path.meaning for path in PATHS.values()},
+    "build": "A cold build, without imports.",
+    "build's imports": "A compiler, or an importer's framework.",
+    "load": "Loading the artifact from the cache, without imports.",
+    "open": "Opening a session.",
+    "bind": "Binding a ring of 8 chunks.",
+    "first call": "The first bound call.",
+}
+"""What each part is."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +47,13 @@ class Part:
     value: float
     low: float | None
     high: float | None
-    meaning: str
     width: float
     """Per cent of the longest bar."""
     low_at: float | None = None
     high_at: float | None = None
     """Ends of the interval in per cent of the same."""
+    why_none: str = ONCE
+    """Why there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +71,29 @@ class Distribution:
     """Single calls of one latency path on a logarithmic axis."""
 
     path: str
-    meaning: str
     latency: Latency
     marks: tuple[Mark, ...]
     processes: tuple[Mark, ...]
-    interval: tuple[float, float] | None
-    """Ends of the median's 95 % interval in per cent of the width."""
+    interval: tuple[Mark, Mark] | None
+    """Ends of the median's 95 % interval."""
     ticks: tuple[Mark, ...]
+
+    def x(self, mark: Mark) -> str:
+        """Its place on an axis of 1,000 units."""
+        return f"{10 * mark.at:.0f}"
+
+    def side(self, mark: Mark) -> Literal["", " class=first", " class=last"]:
+        """A label near an end of the axis stands on its inner side."""
+        return " class=first" if mark.at < NEAR_END else " class=last" if mark.at > 100 - NEAR_END else ""
 
 
 def call_parts(record: Record) -> list[Part]:
     """Of one bound and one public call, the floors first. Only what was measured."""
     timing, floor = record.timing, record.floor
-    dispatch, copy = timing.dispatch_floor, timing.state_copy
-    found: list[tuple[str, float | None, tuple[float, float] | None, str]] = []
-    if floor:
-        limit = f"{floor.limited_by} limits it; weights fit {floor.level or 'an unknown cache'}"
-        found.append(("latency floor", floor.seconds, None, f"least time to read and compute: {limit}"))
-    if dispatch:
-        meaning = "a bound call of the smallest program of this runtime with the same state"
-        found.append(("dispatch floor", dispatch.seconds, dispatch.interval, meaning))
-    if copy:
-        meaning = "the state's round trip through NumPy; no timed call makes it"
-        found.append(("state copy", copy.seconds, copy.interval, meaning))
-    for name, path in PATHS.items():
-        if latency := record.latency(name):
-            found.append((name, latency.median, latency.interval, path.meaning))
+    found: list[Found] = [("latency floor", floor.seconds if floor else None, None)]
+    for name, side in (("dispatch floor", timing.dispatch_floor), ("state copy", timing.state_copy)):
+        found.append((name, side.seconds if side else None, side.interval if side else None))
+    found += [(path, of.median, of.interval) for path in PATHS if (of := record.latency(path))]
     return _parts(found)
 
 
@@ -81,12 +102,12 @@ def preparation_parts(record: Record) -> list[Part]:
     timing = record.timing
     return _parts(
         [
-            ("build", timing.build_s, None, "a cold build, without imports"),
-            ("build's imports", timing.build_import_s, None, "a compiler, or an importer's framework"),
-            ("load", timing.load_s, None, "the artifact from the cache, without imports"),
-            ("open", timing.open_s, None, "a session"),
-            ("bind", timing.bind_s, None, "a ring of 8 chunks"),
-            ("first call", timing.first_call_s, None, "bound"),
+            ("build", timing.build_s, None),
+            ("build's imports", timing.build_import_s, None),
+            ("load", timing.load_s, None),
+            ("open", timing.open_s, None),
+            ("bind", timing.bind_s, None),
+            ("first call", timing.first_call_s, None),
         ]
     )
 
@@ -102,17 +123,16 @@ def distribution(path: str, latency: Latency) -> Distribution | None:
     low, high = min(ends), max(ends)
     high = max(high, low * 1.05)
 
-    def at(value: float) -> float:
-        return MARGIN + (100 - 2 * MARGIN) * math.log(value / low) / math.log(high / low)
+    def mark(name: str, value: float) -> Mark:
+        return Mark(name, value, MARGIN + (100 - 2 * MARGIN) * math.log(value / low) / math.log(high / low))
 
     return Distribution(
         path,
-        PATHS[path].meaning if path in PATHS else "",
         latency,
-        tuple(Mark(name, value, at(value)) for name, value in quantiles),
-        tuple(Mark(str(number + 1), value, at(value)) for number, value in enumerate(latency.process_medians)),
-        (at(latency.interval[0]), at(latency.interval[1])) if latency.interval else None,
-        tuple(Mark(seconds(tick), tick, at(tick)) for tick in _ticks(low, high)),
+        tuple(mark(name, value) for name, value in quantiles),
+        tuple(mark(str(number + 1), value) for number, value in enumerate(latency.process_medians)),
+        (mark("low", latency.interval[0]), mark("high", latency.interval[1])) if latency.interval else None,
+        tuple(mark(seconds(tick), tick) for tick in _ticks(low, high)),
     )
 
 
@@ -124,19 +144,17 @@ def _ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / MOST_TICKS)] if inside else []
 
 
-def _parts(found: Sequence[tuple[str, float | None, tuple[float, float] | None, str]]) -> list[Part]:
-    measured = [(n, v, i, m) for n, v, i, m in found if v is not None and math.isfinite(v) and v >= 0]
-    longest = max((max(v, i[1] if i else v) for _, v, i, _ in measured), default=0.0) or 1.0
+def _parts(found: Sequence[Found]) -> list[Part]:
+    measured = [(n, v, i) for n, v, i in found if v is not None and math.isfinite(v) and v >= 0]
+    longest = max((max(v, i[1] if i else v) for _, v, i in measured), default=0.0) or 1.0
     return [
         Part(
             name,
             value,
-            interval[0] if interval else None,
-            interval[1] if interval else None,
-            meaning,
+            *(interval or (None, None)),
             100 * value / longest,
-            100 * interval[0] / longest if interval else None,
-            100 * interval[1] / longest if interval else None,
+            *((100 * interval[0] / longest, 100 * interval[1] / longest) if interval else (None, None)),
+            FLOOR if name == "latency floor" else ONE_PROCESS if name in PATHS else ONCE,
         )
-        for name, value, interval, meaning in measured
+        for name, value, interval in measured
     ]

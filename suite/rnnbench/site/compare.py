@@ -7,21 +7,8 @@ from typing import Any
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
 from rnnbench.site.content import Content
 from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import Folder
-
-
-class Numbered:
-    """Values by number, each once, in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
-
-    def __call__(self, value: Any) -> int:
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    @property
-    def values(self) -> list[Any]:
-        return list(self._numbers)
 
 
 def write_compare(content: Content, folder: Folder) -> None:
@@ -38,7 +25,18 @@ def write_compare(content: Content, folder: Folder) -> None:
         "error_rate": ERROR_RATE,
         "ratio_confidence": RATIO_CONFIDENCE,
     }
-    folder.page("compare.html", "compare.html", content=content, settings=settings)
+    folder.page("compare.html", "compare.html", content=content, settings=settings, first=_first_kind(content))
+
+
+def _first_kind(content: Content) -> str:
+    """What the page compares before a person chooses: nights where two of them have a trial in common."""
+    seen: set[tuple[str, str]] = set()
+    for night in content.nights:
+        trials = {(night.entry.machine, row.trial) for row in night.rows}
+        if seen & trials:
+            return "nights"
+        seen |= trials
+    return "strategies"
 
 
 def _index(content: Content) -> dict[str, Any]:
@@ -59,16 +57,16 @@ def _index(content: Content) -> dict[str, Any]:
 
 
 def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
-    """A row for each trial: its number, outcome, whether it is believed, the trial it shares its figures with,
-    for each path the processes' medians and the median, and the figures."""
+    """A row for each trial: its number, outcome, whether it is believed, the trial it shares its figures with, the
+    scale of its latencies, the processes' medians of each path in it, and the figures."""
     return [
         [
             trials(_described(row, texts)),
             texts(row.outcome),
             int(row.believed),
             texts(row.same_as) if row.same_as else -1,
-            [[list(path.medians) or [path.median], path.median] if path else 0 for path in row.latencies],
-            list(row.figures),
+            *scaled(*(path.medians or (path.median,) if path else () for path in row.latencies)),
+            row.figures,
         ]
         for row in night.rows
     ]

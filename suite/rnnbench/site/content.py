@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -88,10 +88,15 @@ class Content:
         """The page of each trial by machine and trial."""
         return {(m.fingerprint, trial): shown.page for m in self.machines for trial, shown in m.shown.items()}
 
-    def shown(self) -> Iterator[tuple[Machine, Shown]]:
-        for machine in self.machines:
-            for each in machine.shown.values():
-                yield machine, each
+    @cached_property
+    def changes_of(self) -> dict[tuple[str, str], list[Change]]:
+        """What a trial's page shows, by machine and trial: its own changes, and its backend's that it took part in."""
+        found: dict[tuple[str, str], list[Change]] = {}
+        for change in self.changes:
+            trials = change.together if change.level == "backend" else (change.subject,)
+            for trial in trials:
+                found.setdefault((change.machine, trial), []).append(change)
+        return found
 
 
 def read_content(runs: Sequence[Run], history: History | None) -> Content:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rnnbench.measure import half_width
@@ -61,6 +62,11 @@ class Group:
     page: str
     lines: tuple[Line, ...]
 
+    @property
+    def cells(self) -> list[Cell]:
+        """Those with a latency."""
+        return [cell for line in self.lines for cell in line.cells if cell and cell.level >= 0]
+
 
 @dataclass(frozen=True)
 class HeatMap:
@@ -77,13 +83,15 @@ class HeatMap:
 
 
 def heat_maps(content: Content) -> list[HeatMap]:
-    """By machine, workload and chunk."""
-    return [
+    """By machine, workload and chunk; the workload that most was measured of comes first."""
+    maps = [
         _heat_map(machine, str(workload), workload_name(machine, workload), chunk, of_chunk)
         for machine in content.machines
         for workload, shown in machine.workloads.items()
         for chunk, of_chunk in _by_chunk(shown).items()
     ]
+    measured = Counter(found.key for found in maps for group in found.groups for _ in group.cells)
+    return sorted((found for found in maps if found.groups), key=lambda found: -measured[found.key])
 
 
 def level(times: float) -> int:

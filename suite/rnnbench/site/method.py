@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.optional import require
+from rnnbench.site.anatomy import PARTS
 from rnnbench.site.content import Content
 from rnnbench.site.page import EXTRA, PURPOSE, Folder
 
@@ -47,6 +48,7 @@ def write_method(content: Content, folder: Folder) -> None:
         "method.html",
         content=content,
         documents={name: means for name, means in DOCUMENTS.items() if name in found},
+        parts=PARTS,
         figures=[figure for figure in FIGURES if figure[1] in found],
     )
 

@@ -84,7 +84,7 @@ def _stored(history: History) -> Iterator[Night]:
         return
     paths = ", ".join(f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
     statement = (
-        f"SELECT run_id, {', '.join(TEXTS)}, threads, outcome, coalesce(believed, true), coalesce(same_as, ''), "
+        f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), coalesce(same_as, ''), "
         f"coalesce(versions, ''), {', '.join(FIGURES)}, {paths} FROM rows ORDER BY run_id, trial"
     )
     texts = len(TEXTS) + 5
@@ -98,6 +98,11 @@ def _stored(history: History) -> Iterator[Night]:
             for found in group
         )
         yield Night(entries[identity], rows)
+
+
+def _quoted(columns: Sequence[str]) -> list[str]:
+    """`case` is a word of SQL."""
+    return [f'"{column}"' for column in columns]
 
 
 def _path_figures(values: Sequence[object]) -> Iterator[PathFigures | None]:

@@ -89,16 +89,17 @@ def issue_address(upstream: str) -> str:
     return text if _ADDRESS.fullmatch(text) else ""
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, str):
-        return visible(value, LONGEST_LABEL)
-    if isinstance(value, float):
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is int or value is None:
+        return value
+    if kind is float:
         return float(f"{value:.5g}") if math.isfinite(value) else None
+    if kind is list or kind is tuple:
+        return value if all(type(item) is int for item in value) else [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+    return visible(value, LONGEST_LABEL) if isinstance(value, str) else value
 
 
 def _shown(value: object) -> object:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rnnbench.history import MEASURES, Change
-from rnnbench.reports import P99_SAMPLES, program, seconds, strategy
-from rnnbench.results import COMPARED_PATHS, Place, Ranking, rank
-from rnnbench.site.alerts import changes_of_trial, sentence_of
+from rnnbench.reports import P99_SAMPLES, program, strategy
+from rnnbench.results import COMPARED_PATHS, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
+from rnnbench.site.alerts import sentence_of
 from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import Folder
 from rnnbench.site.sparkline import sparkline
 
 Points = list[tuple[int, NightRow]]
-TITLES = {"build_s": "build", "artifact_bytes": "bytes", "memory_run_peak": "run_memory", "memory_build_peak": "build_memory"}
-"""The measure of the history that a figure of a night is."""
+MEASURE_OF = {
+    "build_s": ("build", "s"),
+    "artifact_bytes": ("bytes", "B"),
+    "memory_run_peak": ("run_memory", "B"),
+    "memory_build_peak": ("build_memory", "B"),
+}
+"""The measure of the history that a figure of a night is, and its unit."""
 LIST_ROWS = 400
 """Rows of the list of trials in one data file."""
-UNITS = {"build_s": "s", "artifact_bytes": "B", "memory_run_peak": "B", "memory_build_peak": "B"}
 
 
 def write_trials(content: Content, folder: Folder) -> None:
@@ -31,7 +38,7 @@ def write_trials(content: Content, folder: Folder) -> None:
         places = _places(machine)
         for trial, shown in machine.shown.items():
             points = series.get((machine.fingerprint, trial), [])
-            changes = changes_of_trial(content, machine.fingerprint, trial)
+            changes = content.changes_of.get((machine.fingerprint, trial), [])
             _write_trial(content, folder, machine, shown, points, changes, places.get(trial))
             listed.append(_listed(machine, shown, points))
     shards = [listed[start : start + LIST_ROWS] for start in range(0, len(listed), LIST_ROWS)]
@@ -70,7 +77,7 @@ def _write_trial(
 ) -> None:
     record = shown.entry.record
     measured = shown.entry.measured or record
-    folder.write(f"records/{shown.page}.json", record.model_dump_json(indent=1, exclude_none=True).encode("utf-8", "backslashreplace"))
+    folder.write(f"records/{shown.page}.json", _as_json(record))
     timed = [(number, row) for number, row in points if any(row.latencies)]
     if len(timed) > 1:
         folder.data(f"series-{shown.page}", _drawn(timed, changes, content.nights))
@@ -89,6 +96,7 @@ def _write_trial(
         changes=[(change, sentence_of(change)) for change in changes],
         parts=call_parts(measured),
         preparation=preparation_parts(measured),
+        checks=_checks(record),
         distributions=[drawn for path, latency in latencies if (drawn := distribution(path, latency))],
         p99_samples=P99_SAMPLES,
         program=program(shown.entry),
@@ -97,44 +105,71 @@ def _write_trial(
     )
 
 
+def _as_json(record: Record) -> bytes:
+    """The record as a line of `records.jsonl`, without the fields that have their default."""
+    content = {"schema": record.schema_, **record.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The conformance checks of a trial, as its page shows them."""
+
+    bits: tuple[str, ...]
+    """Passed, and compare bits."""
+    unanswered: tuple[tuple[str, CheckResult], ...]
+    figures: tuple[tuple[str, CheckResult], ...]
+    """With a figure, or failed."""
+    details: tuple[tuple[str, CheckResult], ...]
+    """Of those with figures that say more."""
+
+
+def _checks(record: Record) -> Checks:
+    answered = [(name, check) for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
+    bits = [name for name, check in answered if check.verdict == "pass" and _has_no_figure(check) and not check.detail]
+    others = tuple((name, check) for name, check in answered if name not in bits)
+    unanswered = tuple((name, check) for name, check in record.conformance.items() if check.verdict in NO_ANSWER)
+    return Checks(tuple(bits), unanswered, others, tuple((n, c) for n, c in others if c.detail or c.figures))
+
+
+def _has_no_figure(check: CheckResult) -> bool:
+    return check.rounding is None and check.max_abs is None and check.max_ulp is None
+
+
 def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -> dict[str, Any]:
-    """The series of the page's chart: by measure its unit, values and intervals; times as days."""
-    numbers = [number for number, _ in points]
-    at = {nights[number].entry.run: place for place, number in enumerate(numbers)}
-    measures: list[dict[str, Any]] = []
+    """The series of the page's chart: the numbers of its nights, and by measure values and intervals."""
+    at = {nights[number].entry.run: place for place, (number, _) in enumerate(points)}
+    measures = []
     for index, path in enumerate(COMPARED_PATHS):
         found = [row.latencies[index] for _, row in points]
-        measures.append(
-            {
-                "name": path,
-                "title": MEASURES[path].title,
-                "unit": "s",
-                "value": [f.median if f else None for f in found],
-                "low": [f.low if f else None for f in found],
-                "high": [f.high if f else None for f in found],
-            }
-        )
+        columns = [[f and getattr(f, name) for f in found] for name in ("median", "low", "high")]
+        measures.append(_measure(path, "s", *columns))
     for index, figure in enumerate(FIGURES):
-        values = [row.figures[index] for _, row in points]
-        measures.append({"name": TITLES[figure], "title": MEASURES[TITLES[figure]].title, "unit": UNITS[figure], "value": values})
-    versions = list(dict.fromkeys(row.versions for _, row in points))
+        name, unit = MEASURE_OF[figure]
+        measures.append(_measure(name, unit, [row.figures[index] for _, row in points]))
+    versions = Numbered()
     return {
-        "started": [nights[number].entry.started for number in numbers],
-        "run": [nights[number].entry.run for number in numbers],
-        "versions": versions,
-        "version": [versions.index(row.versions) for _, row in points],
+        "nights": [number for number, _ in points],
+        "version": [versions(row.versions) for _, row in points],
+        "versions": versions.values,
         "measures": [measure for measure in measures if any(value is not None for value in measure["value"])],
         "changes": [
-            {
-                "at": at[change.run],
-                "measure": change.measure,
-                "level": change.level,
-                "cause": change.cause,
-                "text": f"{change.level}: {sentence_of(change)}",
-            }
-            for change in changes
-            if change.run in at
+            {"at": at[c.run], "measure": c.measure, "level": c.level, "cause": c.cause, "text": sentence_of(c)}
+            for c in changes
+            if c.run in at
         ],
+    }
+
+
+def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
+    scale, (values, *intervals) = scaled(value, *ends)
+    return {
+        "name": name,
+        "title": MEASURES[name].title,
+        "unit": unit,
+        "scale": scale,
+        "value": values,
+        **dict(zip(("low", "high"), intervals, strict=False)),
     }
 
 

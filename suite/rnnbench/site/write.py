@@ -10,7 +10,7 @@ from pathlib import Path
 from rnnbench.history import History
 from rnnbench.reports import machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
-from rnnbench.site.alerts import alerts_of, last_week
+from rnnbench.site.alerts import MOST, Alert, alerts_of, last_week
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import conformance_of, write_conformance
@@ -37,20 +37,19 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path) -> Path
     folder.write(MARK, MARK_TEXT.encode())
     _copy_static(files("rnnbench.site") / "static", "static", folder)
     alerts = alerts_of(content)
-    _write_overview(content, folder)
+    _write_overview(content, folder, alerts)
     write_chooser(content, folder)
     write_compare(content, folder)
     write_trials(content, folder)
     write_conformance(content, folder, alerts)
-    folder.page("alerts.html", "alerts.html", content=content, alerts=alerts)
+    folder.page("alerts.html", "alerts.html", content=content, alerts=alerts[:MOST], all_alerts=len(alerts))
     _write_machines(content, folder)
     write_method(content, folder)
     _remove_others(folder)
     return root / INDEX
 
 
-def _write_overview(content: Content, folder: Folder) -> None:
-    alerts = alerts_of(content)
+def _write_overview(content: Content, folder: Folder, alerts: list[Alert]) -> None:
     folder.page(
         INDEX,
         "overview.html",

@@ -14,6 +14,11 @@
   let index;
   let trials;
 
+  function middle(values) {
+    const ordered = values.slice().sort((a, b) => a - b);
+    const half = ordered.length >> 1;
+    return ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
+  }
   function named(number) {
     const night = index.nights[number];
     return night.started.replace("T", " ").slice(0, 16) + " " + night.run + " [" + night.machine.slice(0, 4) + "]";
@@ -34,7 +39,8 @@
 
   /* The rows of a night as objects; those that share a measurement have its figures. */
   function read(rows) {
-    const read = rows.map(function ([number, outcome, believed, same, latencies, figures]) {
+    const read = rows.map(function ([number, outcome, believed, same, scale, medians, figures]) {
+      const latencies = medians.map((path) => (path.length ? [path.map((value) => value * scale), middle(path) * scale] : 0));
       const [trial, workload, target, strategy, chunk] = trials.trials[number];
       return { trial, workload, target, strategy, chunk, outcome: trials.texts[outcome], believed, same: same < 0 ? null : trials.texts[same], latencies, figures };
     });
@@ -118,7 +124,7 @@
     const show = (row) => {
       const latency = row.latencies[path];
       const [low, high] = [Math.min(...latency[0]), Math.max(...latency[0])];
-      return { text: rnnbench.seconds(latency[1]) + (latency[0].length > 1 ? " (" + rnnbench.seconds(low) + " to " + rnnbench.seconds(high) + ")" : ""), sort: latency[1], kind: "number" };
+      return { text: rnnbench.seconds(latency[1]), small: latency[0].length > 1 ? rnnbench.seconds(low) + " to " + rnnbench.seconds(high) : "one process", sort: latency[1], kind: "number" };
     };
     return rnnbench.row(labels, [
       { text: judged.words, kind: judged.verdict === "SLOWER" ? "bad" : judged.verdict === "FASTER" ? "good" : "" },

@@ -74,7 +74,19 @@
     ctx.restore();
   }
 
-  rnnbench.load(box.dataset.series).then(function (series) {
+  /* Values are integers of a common scale; nights are numbers of the index. */
+  function read(series, nights) {
+    series.started = series.nights.map((number) => nights[number].started);
+    for (const measure of series.measures) {
+      for (const column of ["value", "low", "high"]) {
+        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * measure.scale));
+      }
+    }
+    return series;
+  }
+
+  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load("nights")]).then(function ([loaded, index]) {
+    const series = read(loaded, index.nights);
     select.replaceChildren(...series.measures.map((measure) => rnnbench.element("option", measure.title, { value: measure.name })));
     select.dataset.initial = series.measures[0].name;
     rnnbench.onState(function (current) {

@@ -41,7 +41,7 @@ const rnnbench = (function () {
     return made;
   }
 
-  /* A row of a stacked table. A cell is a text, a node, or {text, sort, kind}. */
+  /* A row of a stacked table. A cell is a text, a node, or {text, small, sort, kind}. */
   function row(labels, cells) {
     const made = document.createElement("tr");
     cells.forEach(function (cell, index) {
@@ -51,6 +51,7 @@ const rnnbench = (function () {
       if (plain.sort !== undefined && plain.sort !== null) td.dataset.sort = plain.sort;
       if (plain.text instanceof Node) td.append(plain.text);
       else td.textContent = plain.text;
+      if (plain.small) td.append(element("small", plain.small));
       made.append(td);
     });
     return made;
@@ -232,6 +233,11 @@ const rnnbench = (function () {
     document.querySelectorAll("form[data-filters]").forEach(function (form) {
       bind(form);
       filterStatic(form);
+    });
+    /* On a phone each cell stands beside the name of its column. */
+    document.querySelectorAll("table.stack, table.heat").forEach(function (table) {
+      const names = labels(table);
+      for (const body of table.tBodies) for (const line of body.rows) Array.from(line.cells, (cell, index) => (cell.dataset.label = names[index]));
     });
     document.querySelectorAll("table[data-sortable]").forEach(sortable);
     /* A region that scrolls is reached by the keyboard. */
