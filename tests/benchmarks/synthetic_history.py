@@ -1,4 +1,4 @@
-"""A history of nights that no machine measured, for the size of the site: 500 trials over a year, with one run's records.
+"""A history of nights that no machine measured, for the size of the site: 500 trials over a year, and one run.
 
 Every name says so: the backends are `fake…`, and the machine's description has `synthetic`, which the site shows on
 every page. The latencies are those of `nights`, with some steps planted.
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import duckdb
 import fake_records as fake
-import made_history
 import nights
 import numpy as np
 
@@ -54,6 +53,22 @@ def records(count: int) -> list[Record]:
     return made
 
 
+def scaled(record: Record, factor: float) -> Record:
+    """The record with latencies that are so many times as long, and intervals of ±1 %."""
+    figures = ("min", "median", "mean", "p90", "p99", "max", "per_step")
+    changed = {
+        path: one.model_copy(
+            update={
+                **{name: getattr(one, name) * factor for name in figures},
+                "process_medians": tuple(median * factor for median in one.process_medians),
+                "interval": (one.median * factor * 0.99, one.median * factor * 1.01),
+            }
+        )
+        for path, one in record.timing.latency.items()
+    }
+    return fake.with_latencies(record, **changed)
+
+
 def write(folder: Path, trials: int, count: int) -> History:
     """The history in `folder/history` and the records of its last night in `folder/results/<night>`."""
     planted = [nights.Planted(s.trial, s.night % count, s.percent) for s in STEPS if s.trial < trials]
@@ -62,21 +77,24 @@ def write(folder: Path, trials: int, count: int) -> History:
     root, results = folder / "history", folder / "results"
     for sub in ("rows", "runs"):
         (root / sub).mkdir(parents=True)
-    newest = [made_history.slower(record, factors[number, -1]) for number, record in enumerate(made)]
+    newest = [scaled(record, factors[number, -1]) for number, record in enumerate(made)]
     run = read_run(fake.write_run(results / _name(count - 1), newest, **_info(count - 1)))
-    base = rows_of(replace(run, records=tuple(made)), "base")
+    base = rows_of(replace(run, records=tuple(scaled(record, 1.0) for record in made)), "base")
     (root / "base.parquet").write_bytes(parquet(ROW_TYPES, base))
     with duckdb.connect() as database:
         database.execute(f"CREATE TABLE base AS SELECT * FROM read_parquet('{root / 'base.parquet'}')")
         for night in range(count):
             entry = entry_of(replace(run, info=fake.info(run=_name(night), **_info(night))), "")
             target = root / "rows" / f"{entry.run_id}.parquet"
-            pairs = json.dumps([{"trial": r.trial, "factor": float(f)} for r, f in zip(made, factors[:, night], strict=True)])
+            pairs = json.dumps(
+                [{"trial": r.trial, "factor": float(f)} for r, f in zip(made, factors[:, night], strict=True)]
+            )
             database.execute(
                 f"COPY (SELECT base.* REPLACE ('{entry.run_id}' AS run_id, '{_name(night)}' AS run, "
-                f"TIMESTAMP '{entry.started}' AS started, 'fake {night // 30}' AS versions, "
+                f"TIMESTAMP '{entry.started}' AS started, "
+                f"CASE WHEN baseline THEN 'pinned' ELSE 'fake {night // 30}' END AS versions, "
                 f"'{night // 30}' AS artifact_digest, {_scaled()}) FROM base JOIN "
-                "(SELECT unnest(from_json(?, '[{\"trial\":\"VARCHAR\",\"factor\":\"DOUBLE\"}]'), recursive := true)) f "
+                '(SELECT unnest(from_json(?, \'[{"trial":"VARCHAR","factor":"DOUBLE"}]\'), recursive := true)) f '
                 f"USING (trial)) TO '{target}' (FORMAT parquet)",
                 [pairs],
             )

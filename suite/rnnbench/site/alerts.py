@@ -65,9 +65,10 @@ def alerts_of(content: Content) -> list[Alert]:
 
 
 def last_week(content: Content, alerts: list[Alert]) -> list[Alert]:
-    """Those of the seven days up to the newest run that are no doing of the machine."""
+    """Those of the seven days up to the newest run that are no doing of the machine: what became worse first."""
     since = (datetime.fromisoformat(content.newest.entry.started) - WEEK).isoformat()
-    return [a for a in alerts if a.night >= since and a.direction != "environment"]
+    recent = [a for a in alerts if a.night >= since and a.direction != "environment"]
+    return sorted(recent, key=lambda a: list(SIGN).index(a.direction))
 
 
 def sentence_of(change: Change) -> str:
@@ -77,9 +78,7 @@ def sentence_of(change: Change) -> str:
 
 
 def _of_change(change: Change, content: Content) -> Alert:
-    direction: Direction = (
-        "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
-    )
+    direction: Direction = "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
     named = [(trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]]
     subject = "the machine" if change.level == "machine" else change.subject
     return Alert(

@@ -147,14 +147,11 @@ def _ticks(low: float, high: float) -> list[float]:
 def _parts(found: Sequence[Found]) -> list[Part]:
     measured = [(n, v, i) for n, v, i in found if v is not None and math.isfinite(v) and v >= 0]
     longest = max((max(v, i[1] if i else v) for _, v, i in measured), default=0.0) or 1.0
-    return [
-        Part(
-            name,
-            value,
-            *(interval or (None, None)),
-            100 * value / longest,
-            *((100 * interval[0] / longest, 100 * interval[1] / longest) if interval else (None, None)),
-            FLOOR if name == "latency floor" else ONE_PROCESS if name in PATHS else ONCE,
-        )
-        for name, value, interval in measured
-    ]
+    return [_part(name, value, interval, longest) for name, value, interval in measured]
+
+
+def _part(name: str, value: float, interval: tuple[float, float] | None, longest: float) -> Part:
+    why_none = FLOOR if name == "latency floor" else ONE_PROCESS if name in PATHS else ONCE
+    low, high = interval or (None, None)
+    ends = [None if end is None else 100 * end / longest for end in (low, high)]
+    return Part(name, value, low, high, 100 * value / longest, ends[0], ends[1], why_none)

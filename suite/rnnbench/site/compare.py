@@ -10,6 +10,9 @@ from rnnbench.site.nights import FIGURES, Night, NightRow
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import Folder
 
+FINENESS = {name: 1e6 if name == "build_s" else 1.0 for name in FIGURES}
+"""Figures are integers: microseconds and bytes. The page shows their ratios only."""
+
 
 def write_compare(content: Content, folder: Folder) -> None:
     """`compare.html` with its data."""
@@ -58,7 +61,7 @@ def _index(content: Content) -> dict[str, Any]:
 
 def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
     """A row for each trial: its number, outcome, whether it is believed, the trial it shares its figures with, the
-    scale of its latencies, the processes' medians of each path in it, and the figures."""
+    scale of its latencies, the processes' medians of each path in it, and the figures as integers."""
     return [
         [
             trials(_described(row, texts)),
@@ -66,7 +69,10 @@ def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
             int(row.believed),
             texts(row.same_as) if row.same_as else -1,
             *scaled(*(path.medians or (path.median,) if path else () for path in row.latencies)),
-            row.figures,
+            [
+                None if value is None else round(value * FINENESS[name])
+                for name, value in zip(FIGURES, row.figures, strict=True)
+            ],
         ]
         for row in night.rows
     ]

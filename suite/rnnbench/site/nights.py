@@ -84,17 +84,14 @@ def _stored(history: History) -> Iterator[Night]:
         return
     paths = ", ".join(f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
     statement = (
-        f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), coalesce(same_as, ''), "
-        f"coalesce(versions, ''), {', '.join(FIGURES)}, {paths} FROM rows ORDER BY run_id, trial"
+        f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
+        f"coalesce(same_as, ''), coalesce(versions, ''), {', '.join(FIGURES)}, {paths} FROM rows ORDER BY run_id, trial"
     )
-    texts = len(TEXTS) + 5
+    first = 1 + len(TEXTS) + 5
+    paths_at = first + len(FIGURES)
     for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
         rows = tuple(
-            NightRow(
-                *found[1 : texts + 1],
-                tuple(found[texts + 1 : texts + 1 + len(FIGURES)]),
-                tuple(_path_figures(found[texts + 1 + len(FIGURES) :])),
-            )
+            NightRow._make((*found[1:first], found[first:paths_at], tuple(_path_figures(found[paths_at:]))))
             for found in group
         )
         yield Night(entries[identity], rows)
@@ -124,14 +121,8 @@ def _row(record: Record, run: Run) -> NightRow:
         latency = record.latency(path)
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
-    return NightRow(
-        *(flat[name] for name in TEXTS),  # type: ignore[arg-type]
-        record.params.threads,
-        record.outcome,
-        not record.not_believed,
-        record.same_as or "",
-        str(flat["versions"] or ""),
-        tuple(flat[name] for name in FIGURES),  # type: ignore[arg-type]
-        tuple(latencies),
+    facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
+    figures = tuple(flat[name] for name in FIGURES)
+    return NightRow._make(
+        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), figures, tuple(latencies))
     )
-

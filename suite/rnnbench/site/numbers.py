@@ -10,16 +10,23 @@ DIGITS = 5
 """Of the smallest value. Latencies scatter by a thousandth and more."""
 
 
-def scaled(*columns: Sequence[float | None]) -> tuple[float, list[list[int | None]]]:
-    """A power of ten, and the columns in it as integers. None for what is no finite number."""
-    sizes = [abs(value) for column in columns for value in column if value and math.isfinite(value)]
-    power = math.floor(math.log10(min(sizes))) - DIGITS + 1 if sizes else 0
-    times = 10.0**-power
-    return 10.0**power, [[_scaled(value, times) for value in column] for column in columns]
+LARGEST_POWER = 300
+"""Of ten in a float."""
 
 
-def _scaled(value: float | None, times: float) -> int | None:
-    return None if value is None or not math.isfinite(value) else round(value * times)
+def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]]]:
+    """A power of ten, and the columns as integers of it. None for what is no finite number."""
+    try:
+        power = _power([value for column in columns for value in column if value])
+        times = 10.0**-power
+        return power, [[None if value is None else round(value * times) for value in column] for column in columns]
+    except (ValueError, OverflowError):
+        return scaled(*([v if v is not None and math.isfinite(v) else None for v in column] for column in columns))
+
+
+def _power(values: Sequence[float]) -> int:
+    """That of the last digit of the smallest value. Raises ValueError and OverflowError for what is not finite."""
+    return max(math.floor(math.log10(min(map(abs, values)))) - DIGITS + 1, -LARGEST_POWER) if values else 0
 
 
 class Numbered:

@@ -96,7 +96,8 @@ def _plain(value: Any) -> Any:
     if kind is float:
         return float(f"{value:.5g}") if math.isfinite(value) else None
     if kind is list or kind is tuple:
-        return value if all(type(item) is int for item in value) else [_plain(item) for item in value]
+        numbers = all(item is None or type(item) is int for item in value)
+        return value if numbers else [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return visible(value, LONGEST_LABEL) if isinstance(value, str) else value

@@ -17,5 +17,7 @@ def sparkline(values: Sequence[float | None]) -> list[object] | None:
     low, high = min(last), max(last)
     height = (high - low) or 1.0
     step = WIDTH / (len(last) - 1)
-    points = " ".join(f"{k * step:.0f},{HEIGHT - 1 - (HEIGHT - 2) * (v - low) / height:.0f}" for k, v in enumerate(last))
+    points = " ".join(
+        f"{k * step:.0f},{HEIGHT - 1 - (HEIGHT - 2) * (v - low) / height:.0f}" for k, v in enumerate(last)
+    )
     return [points, low, high]

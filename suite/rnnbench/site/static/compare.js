@@ -39,7 +39,9 @@
 
   /* The rows of a night as objects; those that share a measurement have its figures. */
   function read(rows) {
-    const read = rows.map(function ([number, outcome, believed, same, scale, medians, figures]) {
+    const read = rows.map(function ([number, outcome, believed, same, power, medians, ...columns]) {
+      const scale = 10 ** power;
+      const figures = columns[0];
       const latencies = medians.map((path) => (path.length ? [path.map((value) => value * scale), middle(path) * scale] : 0));
       const [trial, workload, target, strategy, chunk] = trials.trials[number];
       return { trial, workload, target, strategy, chunk, outcome: trials.texts[outcome], believed, same: same < 0 ? null : trials.texts[same], latencies, figures };

@@ -79,7 +79,7 @@
     series.started = series.nights.map((number) => nights[number].started);
     for (const measure of series.measures) {
       for (const column of ["value", "low", "high"]) {
-        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * measure.scale));
+        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * 10 ** measure.scale));
       }
     }
     return series;
