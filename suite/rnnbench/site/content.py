@@ -152,7 +152,5 @@ def command_of(entry: Entry, run: Run) -> str:
         elif word.startswith("--set="):
             changed.append(word)
     digits = entry.record.trial.rpartition("-")[2]
-    return shlex.join(
-        ["rnnbench", "run", *(files[:1] or [f"cases/{case}.yaml"]), *changed, f"--backend={entry.target}"]
-        + [f"--only={digits}"]
-    )
+    named = files[:1] or [f"cases/{case}.yaml"]
+    return shlex.join(["rnnbench", "run", *named, *changed, f"--backend={entry.target}", f"--only={digits}"])

@@ -1,4 +1,4 @@
-"""Heat maps of the overview: for each workload and chunk, programs × strategies, compared with the fastest of each origin."""
+"""Heat maps of the overview: programs × strategies of a workload and chunk, against the fastest of each origin."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ def _cell(shown: Shown, fastest: Shown | None) -> Cell:
 
 def _judged(shown: Shown, fastest: Shown) -> Judgement:
     """Process by process, since both were sampled in turn in each, as `results.strategy_pairs` does."""
-    assert shown.entry.bound and fastest.entry.bound
+    assert shown.entry.bound is not None, "a cell with a verdict has a bound latency"
+    assert fastest.entry.bound is not None, "ranked entries have a bound latency"
     pairs = zip(shown.entry.bound.process_medians, fastest.entry.bound.process_medians, strict=False)
     return judge_pairs([new / base for new, base in pairs], confidence=RATIO_CONFIDENCE)
 

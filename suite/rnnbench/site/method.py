@@ -18,7 +18,6 @@ DOCUMENTS: Mapping[str, str] = {
     "history": "How nights become series, and when a change becomes an alarm",
     "reports": "How rankings, pictures and tables are made",
     "results": "Every file, field and column",
-    "reliability": "What is promised where something goes wrong",
     "site": "What each page of this site shows, and its size",
 }
 """Documents that say how figures are made, with what they answer."""
@@ -80,25 +79,26 @@ def _html(text: str, documents: set[str]) -> Any:
             anchors[slug] += 1
             token.attrSet("id", f"{slug}-{number}" if number else slug)
         if token.type == "inline":
-            _link(token.children, documents)
+            token.children = _linked(token.children, documents)
     return markupsafe.Markup(parser.renderer.render(tokens, parser.options, {}))
 
 
-def _link(tokens: list[Any], documents: set[str]) -> None:
+def _linked(tokens: list[Any], documents: set[str]) -> list[Any]:
     """Links to other documents lead to their pages. Others, and pictures, which the site does not have, are text."""
-    drop: list[bool] = []
-    for token in list(tokens):
+    kept: list[Any] = []
+    targets: list[str] = []
+    for token in tokens:
         if token.type == "link_open":
-            target = _target(str(token.attrGet("href")), documents)
-            drop.append(not target)
-            token.attrSet("href", target)
-        if token.type in ("link_open", "link_close") and drop and drop[-1]:
-            tokens.remove(token)
-        if token.type == "link_close" and drop:
-            drop.pop()
+            targets.append(_target(str(token.attrGet("href")), documents))
+            token.attrSet("href", targets[-1])
+        is_link = token.type in ("link_open", "link_close")
         if token.type == "image":
-            token.type, token.tag = "text", ""
-            token.content = f"[{token.content}]"
+            token.type, token.tag, token.content = "text", "", f"[{token.content}]"
+        if not is_link or targets[-1]:
+            kept.append(token)
+        if token.type == "link_close":
+            targets.pop()
+    return kept
 
 
 def _target(address: str, documents: set[str]) -> str:
