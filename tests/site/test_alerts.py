@@ -7,9 +7,9 @@ from dataclasses import replace
 import fake_records as fake
 import pytest
 
-from rnnbench.history import Change, Event
+from rnnbench.history import Acceptance, Alert, Change, Event, Found, UpstreamReport
 from rnnbench.results import read_run
-from rnnbench.site.alerts import alerts_of, last_week, mended
+from rnnbench.site.alerts import alerts_of, decisions, last_week, mended
 from rnnbench.site.content import Content, read_content
 
 CHANGE = Change(
@@ -81,3 +81,42 @@ def test_what_is_right_again_is_mended(content):
     worse = replace(EVENT, before="ok", after="nonconforming")
     found = replace(content, changes=(replace(CHANGE, ratio=0.9),), events=(EVENT, worse))
     assert [alert.sentence for alert in mended(alerts_of(found))] == ["conforms again"]
+
+
+FOUND = Found(
+    machine="fake",
+    backend="fakelib",
+    what="bound",
+    evidence="published",
+    night="2026-01-30T02:00:00",
+    run="night",
+    ratio=1.1,
+    interval=(1.05, 1.15),
+    versions=("1", "2"),
+    members=("t1",),
+)
+
+
+def test_alerts_that_wait_for_a_decision_come_first_and_candidates_are_left_out(content):
+    issue = "https://github.com/fake/project/issues/7"
+    reported = UpstreamReport(issue=issue, on="2026-02-01")
+    accepted = Acceptance(why="known", by="Kim", until="2026-03-01")
+    alerts = (
+        Alert(id="a", state="accepted", accepted=accepted, found=FOUND),
+        Alert(id="r", state="reported", reported=reported, found=FOUND),
+        Alert(id="c", state="new", found=FOUND.model_copy(update={"evidence": "candidate"})),
+        Alert(id="n", state="new", found=FOUND),
+    )
+    shown = decisions(replace(content, alerts=alerts))
+    assert [each.id for each in shown] == ["n", "r", "a"]
+    assert shown[0].sentence == "bound latency +10.0% (95 % interval +5.0% to +15.0%)"
+    assert (shown[1].decided, shown[1].issue) == ("reported on 2026-02-01", issue)
+    assert shown[2].decided == "accepted until 2026-03-01 by Kim: known"
+
+
+def test_a_fact_and_a_silence_are_said_in_words(content):
+    fact = FOUND.model_copy(update={"what": "outcome", "before": "ok", "after": "crashed", "ratio": None})
+    silence = FOUND.model_copy(update={"what": "silence", "backend": "", "members": ("case",), "evidence": "event"})
+    alerts = (Alert(id="f", state="new", found=fact), Alert(id="s", state="new", found=silence))
+    sentences = {each.id: each.sentence for each in decisions(replace(content, alerts=alerts))}
+    assert sentences == {"f": "ends as crashed (it was ok)", "s": "no run since then"}

@@ -42,7 +42,7 @@
       cursor: { points: { size: 8 } },
       hooks: {
         draw: [(u) => mark(u, changes, days, first, series)],
-        setCursor: [(u) => (reading.textContent = u.cursor.idx === null || u.cursor.idx === undefined ? "" : tell(u.cursor.idx))],
+        setCursor: [(u) => (reading.textContent = tell(typeof u.cursor.idx === "number" ? u.cursor.idx : days.length - 1))],
       },
     };
     if (measure.name === "build") options.axes[1].label = measure.title;

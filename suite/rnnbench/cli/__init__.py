@@ -9,11 +9,21 @@ from __future__ import annotations
 import click
 
 from rnnbench import __version__
-<<<<<<< HEAD
-from rnnbench.cli import ab, backends, bisect, check, compare, doctor, export, history, report, run, schema, triage
-=======
-from rnnbench.cli import ab, backends, check, compare, doctor, export, history, report, run, schema, site
->>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
+from rnnbench.cli import (
+    ab,
+    backends,
+    bisect,
+    check,
+    compare,
+    doctor,
+    export,
+    history,
+    report,
+    run,
+    schema,
+    site,
+    triage,
+)
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rnnbench.cli.history import HISTORY
-from rnnbench.cli.options import RESULTS
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -27,25 +26,28 @@ if TYPE_CHECKING:
     help="Folder of the site. Files of an earlier site in it are replaced.",
 )
 @HISTORY
+@ALERTS
 @RESULTS
-def site(runs: tuple[str, ...], output: Path, root: Path, results: Path) -> None:
-    """Make static pages: what moved, what is fastest, what conforms. They open from a disk and from any static host.
+def site(runs: tuple[str, ...], output: Path, root: Path, file: Path, results: Path) -> None:
+    """Make static pages: what moved, what is fastest, what conforms.
 
-    The records of each RUN are shown (a folder, a name or 'latest'); without one, those of the newest run of
-    each case in the history that are in the folder of results. Series and alerts come from the history, where there is one.
+    They open from a disk and from any static host. The records of each RUN are shown (a folder, a name or 'latest');
+    without one, those of the newest run of each case in the history that are in the folder of results. Series and
+    changes come from the history, where there is one, and the states of alerts from their file.
     """
-    from rnnbench.history import History
+    from rnnbench.history import Alerts, History
     from rnnbench.results import Store, StoreError
     from rnnbench.site import write_site
 
-    if not root.is_dir() and click.get_current_context().get_parameter_source("root") is not ParameterSource.DEFAULT:
+    is_named = click.get_current_context().get_parameter_source("root") is not ParameterSource.DEFAULT
+    if is_named and not root.is_dir():
         raise StoreError(f"{root} is not a folder; a history is made by: rnnbench history add RUN")
     history = History(root) if root.is_dir() else None
     named = runs or _newest(history, results)
     if not named:
         raise StoreError("the site needs the records of a run: rnnbench site RUN…, for example 'latest'")
     store = Store(results)
-    page = write_site([store.read(name) for name in named], history, output)
+    page = write_site([store.read(name) for name in named], history, output, Alerts.read(file))
     for warning in history.warnings if history else ():
         tell(f"warning: {warning}", is_error=True)
     tell(page)

@@ -26,15 +26,11 @@ if TYPE_CHECKING:
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
-<<<<<<< HEAD
-    from rnnbench.history.measures import MEASURES
+    from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
     from rnnbench.history.releases import ReleaseSeries, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
-=======
-    from rnnbench.history.measures import MEASURES, Measure
->>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
     from rnnbench.history.text import csv_lines, plain_table
@@ -73,8 +69,10 @@ _NAMES = {
         "Event",
         "find_events",
     ),
-<<<<<<< HEAD
-    "measures": ("MEASURES",),
+    "measures": (
+        "MEASURES",
+        "Measure",
+    ),
     "series": ("machines_without_anchors",),
     "release_file": (
         "ReleaseFile",
@@ -90,11 +88,6 @@ _NAMES = {
         "ReleaseSeries",
         "release_changes",
         "release_series",
-=======
-    "measures": (
-        "MEASURES",
-        "Measure",
->>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     ),
     "settings": (
         "HistorySettings",
@@ -130,15 +123,12 @@ __all__ = [
     "Found",
     "History",
     "HistorySettings",
-<<<<<<< HEAD
+    "Measure",
     "Measured",
     "News",
     "ReleaseFile",
     "ReleaseInfo",
     "ReleaseSeries",
-=======
-    "Measure",
->>>>>>> f5bd5c9 (A site: overview, chooser, compare, trials, conformance, alerts, machines and method from the history and runs)
     "RunEntry",
     "Settings",
     "Table",

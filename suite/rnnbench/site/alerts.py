@@ -1,7 +1,4 @@
-"""What changed, for people: the sentences of the overview and the rows of the alerts page.
-
-This is the one file that knows where alerts come from. Today each is a change or an event of the history.
-"""
+"""What changed, for people: sentences of the overview, rows of the alerts page, and alerts with their states."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rnnbench.history import MEASURES, Change, Event
+from rnnbench.history import MEASURES, SILENCE, Alert, Change, Event
+from rnnbench.results import fact_sentence
 from rnnbench.site.content import Content
 
 WEEK = timedelta(days=7)
@@ -18,13 +16,15 @@ MOST = 300
 """Alerts of the alerts page. `rnnbench history changes` has all."""
 NAMED = 5
 """Trials that are named of those that moved together."""
+STATES = ("new", "confirmed", "reported", "accepted", "mended", "refuted")
+"""Those that somebody has to decide come first."""
 Direction = Literal["worse", "better", "other", "environment"]
 SIGN = {"worse": "▲", "better": "▼", "other": "●", "environment": "○"}
 """Of each direction. A legend stands beside."""
 
 
 @dataclass(frozen=True)
-class Alert:
+class News:
     """One thing that changed."""
 
     night: str
@@ -50,7 +50,33 @@ class Alert:
         return SIGN[self.direction]
 
 
-def alerts_of(content: Content) -> list[Alert]:
+@dataclass(frozen=True)
+class Decision:
+    """An alert of the file of alerts, with its state."""
+
+    id: str
+    state: str
+    night: str
+    backend: str
+    subject: str
+    pages: tuple[tuple[str, str], ...]
+    """The first trials with their pages."""
+    sentence: str
+    versions: str
+    decided: str
+    """What a person or a measurement added."""
+    issue: str
+    """Address of the report to the maintainers."""
+
+
+def decisions(content: Content) -> list[Decision]:
+    """The alerts of the file: those that somebody has to decide first, then the newest. Candidates are left out."""
+    told = [alert for alert in content.alerts if alert.told or alert.touched]
+    told.sort(key=lambda alert: alert.found.night, reverse=True)
+    return [_decision(alert, content) for alert in sorted(told, key=lambda alert: STATES.index(alert.state))]
+
+
+def alerts_of(content: Content) -> list[News]:
     """All alerts, the newest first. What a backend's change says of its trials is not said again for each of them, and
     what the machine did to single trials is not said at all."""
     backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
@@ -64,7 +90,7 @@ def alerts_of(content: Content) -> list[Alert]:
     return sorted(alerts, key=lambda a: (a.night, a.direction != "environment", a.subject), reverse=True)
 
 
-def last_week(content: Content, alerts: list[Alert]) -> list[Alert]:
+def last_week(content: Content, alerts: list[News]) -> list[News]:
     """Those of the seven days up to the newest run that are no doing of the machine: what became worse first."""
     since = (datetime.fromisoformat(content.newest.entry.started) - WEEK).isoformat()
     recent = [a for a in alerts if a.night >= since and a.direction != "environment"]
@@ -73,15 +99,14 @@ def last_week(content: Content, alerts: list[Alert]) -> list[Alert]:
 
 def sentence_of(change: Change) -> str:
     """`bound latency +3.1 % (95 % interval +2.5 % to +3.8 %)`."""
-    low, high = (f"{bound - 1:+.1%}" for bound in change.interval)
-    return f"{MEASURES[change.measure].title} {change.ratio - 1:+.1%} (95 % interval {low} to {high})"
+    return f"{MEASURES[change.measure].title} {_size(change.ratio, change.interval)}"
 
 
-def _of_change(change: Change, content: Content) -> Alert:
+def _of_change(change: Change, content: Content) -> News:
     direction: Direction = "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
     named = [(trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]]
     subject = "the machine" if change.level == "machine" else change.subject
-    return Alert(
+    return News(
         night=change.night,
         run=change.run,
         direction=direction,
@@ -97,8 +122,8 @@ def _of_change(change: Change, content: Content) -> Alert:
     )
 
 
-def _of_event(event: Event, content: Content) -> Alert:
-    return Alert(
+def _of_event(event: Event, content: Content) -> News:
+    return News(
         night=event.night,
         run=event.run,
         direction=_direction(event),
@@ -127,6 +152,52 @@ def _versions(versions: tuple[str, str]) -> str:
     return "" if before == after else f"{before or 'none'} → {after or 'none'}"
 
 
-def mended(alerts: list[Alert]) -> Iterator[Alert]:
+def mended(alerts: list[News]) -> Iterator[News]:
     """What was wrong and is right again."""
     yield from (alert for alert in alerts if alert.direction == "better" and alert.is_fact)
+
+
+def _decision(alert: Alert, content: Content) -> Decision:
+    found = alert.found
+    if found.what == SILENCE:
+        sentence = "no run since then"
+    elif found.is_level:
+        sentence = f"{MEASURES[found.what].title} {_size(found.ratio or 1.0, found.interval)}"
+    else:
+        sentence = fact_sentence(found.what, found.before, found.after, found.detail)
+    members = [(member, content.pages.get((found.machine, member), "")) for member in found.members[:NAMED]]
+    subject = f"{found.backend}, all trials" if found.whole_backend else found.backend or found.machine
+    more = len(found.members) - len(members)
+    return Decision(
+        id=alert.id,
+        state=alert.state,
+        night=found.night,
+        backend=found.backend,
+        subject=f"{subject} and {more} more trials" if more > 0 and not found.whole_backend else subject,
+        pages=() if found.whole_backend else tuple(members),
+        sentence=sentence,
+        versions=_versions(found.versions),
+        decided="; ".join(_decided(alert)),
+        issue=alert.reported.issue if alert.reported else "",
+    )
+
+
+def _decided(alert: Alert) -> Iterator[str]:
+    if alert.ab:
+        yield f"measured by ab on {alert.ab.on}: {_size(alert.ab.ratio, alert.ab.interval)}"
+    if alert.accepted:
+        yield f"accepted until {alert.accepted.until} by {alert.accepted.by}: {alert.accepted.why}"
+    if alert.reported:
+        yield f"reported on {alert.reported.on}"
+    if alert.mended:
+        yield f"mended on {alert.mended}"
+    if alert.note:
+        yield alert.note
+
+
+def _size(ratio: float, interval: tuple[float, float] | None) -> str:
+    """`+3.1% (95 % interval +2.5% to +3.8%)`."""
+    if interval is None:
+        return f"{ratio - 1:+.1%}"
+    low, high = (f"{bound - 1:+.1%}" for bound in interval)
+    return f"{ratio - 1:+.1%} (95 % interval {low} to {high})"

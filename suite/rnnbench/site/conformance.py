@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rnnbench.reports import conformance_table, count, expected_failures_table, findings_table, not_believed_table
 from rnnbench.results import FAILURES
-from rnnbench.site.alerts import Alert, mended
+from rnnbench.site.alerts import News, mended
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.page import Folder
 
@@ -83,7 +83,7 @@ def conformance_of(content: Content) -> list[Conformance]:
     return sorted(lines, key=lambda c: (-c.wrong, -c.failed, -c.mended, c.machine, c.program))
 
 
-def write_conformance(content: Content, folder: Folder, alerts: list[Alert]) -> None:
+def write_conformance(content: Content, folder: Folder, alerts: list[News]) -> None:
     folder.page(
         "conformance.html",
         "conformance.html",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from rnnbench.history import Change, Event, History, find_changes, find_events
+from rnnbench.history import Alert, Alerts, Change, Event, History, find_changes, find_events
 from rnnbench.results import Entry, Run, StoreError, View, Workload, file_name, fingerprint, sound, view_runs
 from rnnbench.site.nights import Night, nights_of
 
@@ -72,6 +72,8 @@ class Content:
     """Oldest first: the runs of the history, and the given runs that it does not have."""
     changes: tuple[Change, ...]
     events: tuple[Event, ...]
+    alerts: tuple[Alert, ...]
+    """With the states that people gave them; as the file of alerts has them."""
     has_history: bool
     warnings: tuple[str, ...]
 
@@ -99,7 +101,7 @@ class Content:
         return found
 
 
-def read_content(runs: Sequence[Run], history: History | None) -> Content:
+def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | None = None) -> Content:
     """Gather everything. Raises StoreError where there is no record to show."""
     if not runs:
         raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
@@ -109,12 +111,13 @@ def read_content(runs: Sequence[Run], history: History | None) -> Content:
     for run in ordered:
         groups.setdefault((fingerprint(run.info.machine), str(run.info.machine.get("python", ""))), []).append(run)
     machines = tuple(_machine(*key, group) for key, group in sorted(groups.items()))
-    has_history = history is not None and bool(history.runs)
+    has_history = history is not None and bool(history.nights)
     return Content(
         machines,
         nights_of(history, ordered),
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
+        alerts.all if alerts else (),
         has_history,
         (*(history.warnings if history else ()), *damaged, *(w for machine in machines for w in machine.view.warnings)),
     )

@@ -79,7 +79,7 @@ def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]
 
 
 def _stored(history: History) -> Iterator[Night]:
-    entries = {entry.run_id: entry for entry in history.runs}
+    entries = {entry.run_id: entry for entry in history.nights}
     if not entries:
         return
     paths = ", ".join(f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
@@ -90,6 +90,8 @@ def _stored(history: History) -> Iterator[Night]:
     first = 1 + len(TEXTS) + 5
     paths_at = first + len(FIGURES)
     for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
+        if identity not in entries:  # a run of a backfill is no night
+            continue
         rows = tuple(
             NightRow._make((*found[1:first], found[first:paths_at], tuple(_path_figures(found[paths_at:]))))
             for found in group

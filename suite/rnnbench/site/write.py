@@ -7,10 +7,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.history import History
+from rnnbench.history import Alerts, History
 from rnnbench.reports import machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
-from rnnbench.site.alerts import MOST, Alert, alerts_of, last_week
+from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import conformance_of, write_conformance
@@ -26,30 +26,31 @@ MARK = "rnnbench-site.txt"
 MARK_TEXT = "Files of this folder are made by `rnnbench site`, which removes those that it no longer makes.\n"
 
 
-def write_site(runs: Sequence[Run], history: History | None, root: Path) -> Path:
+def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts: Alerts | None = None) -> Path:
     """Write the site into a folder and return its first page. Equal runs and histories give equal bytes.
 
     Raises StoreError where there is nothing to show, or the folder has other files.
     """
-    content = read_content(runs, history)
+    content = read_content(runs, history, alerts)
     _check(root)
     folder = Folder(root)
     folder.write(MARK, MARK_TEXT.encode())
     _copy_static(files("rnnbench.site") / "static", "static", folder)
-    alerts = alerts_of(content)
-    _write_overview(content, folder, alerts)
+    news = alerts_of(content)
+    _write_overview(content, folder, news)
     write_chooser(content, folder)
     write_compare(content, folder)
     write_trials(content, folder)
-    write_conformance(content, folder, alerts)
-    folder.page("alerts.html", "alerts.html", content=content, alerts=alerts[:MOST], all_alerts=len(alerts))
+    write_conformance(content, folder, news)
+    shown = {"alerts": news[:MOST], "all_alerts": len(news), "decisions": decisions(content)}
+    folder.page("alerts.html", "alerts.html", content=content, **shown)
     _write_machines(content, folder)
     write_method(content, folder)
     _remove_others(folder)
     return root / INDEX
 
 
-def _write_overview(content: Content, folder: Folder, alerts: list[Alert]) -> None:
+def _write_overview(content: Content, folder: Folder, alerts: list[News]) -> None:
     folder.page(
         INDEX,
         "overview.html",
