@@ -10,7 +10,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench site clean
 
 run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
@@ -27,6 +27,10 @@ lint: $(TEST)/.ready
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest tests/benchmarks -s -p no:cacheprovider
+
+# The committed site, from committed results alone.
+site: $(TEST)/.ready
+	$(TEST)/bin/rnnbench site scaling realtime -o reports/site
 
 $(RUN)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RUN)

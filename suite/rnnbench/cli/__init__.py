@@ -9,7 +9,21 @@ from __future__ import annotations
 import click
 
 from rnnbench import __version__
-from rnnbench.cli import ab, backends, bisect, check, compare, doctor, export, history, report, run, schema, triage
+from rnnbench.cli import (
+    ab,
+    backends,
+    bisect,
+    check,
+    compare,
+    doctor,
+    export,
+    history,
+    report,
+    run,
+    schema,
+    site,
+    triage,
+)
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
 
@@ -39,6 +53,7 @@ for _command in (
     triage.triage,
     backends.backends,
     doctor.doctor,
+    site.site,
     schema.schema,
 ):
     cli.add_command(_command)

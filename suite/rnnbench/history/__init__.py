@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.database import Table
-    from rnnbench.history.entry import RunEntry
+    from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
-    from rnnbench.history.measures import MEASURES
+    from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
     from rnnbench.history.releases import ReleaseSeries, release_changes, release_series
@@ -61,12 +61,18 @@ _NAMES = {
         "find_changes",
     ),
     "database": ("Table",),
-    "entry": ("RunEntry",),
+    "entry": (
+        "RunEntry",
+        "entry_of",
+    ),
     "events": (
         "Event",
         "find_events",
     ),
-    "measures": ("MEASURES",),
+    "measures": (
+        "MEASURES",
+        "Measure",
+    ),
     "series": ("machines_without_anchors",),
     "release_file": (
         "ReleaseFile",
@@ -117,6 +123,7 @@ __all__ = [
     "Found",
     "History",
     "HistorySettings",
+    "Measure",
     "Measured",
     "News",
     "ReleaseFile",
@@ -128,6 +135,7 @@ __all__ = [
     "UpstreamReport",
     "change_lines",
     "csv_lines",
+    "entry_of",
     "event_lines",
     "find_changes",
     "find_events",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -86,13 +86,18 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
     for each in found:
         if each.level == "machine":
             moves.setdefault(each.measure.name, []).append(each.step)
+    nearby: dict[tuple[str, int], list[_Found]] = {}
+    for each in found:
+        if each.level == "trial":
+            for run in range(each.step.index - NEAR, each.step.index + NEAR + 1):
+                nearby.setdefault((each.measure.name, run), []).append(each)
     changes = [
         _change(
             machine,
             trials,
             each,
             _environment(each, trials, moves.get(each.measure.anchored_by or "", ())),
-            _together(each, found),
+            _together(each, nearby),
         )
         for each in found
     ]
@@ -154,14 +159,12 @@ def _program_change(found: _Found, trials: Trials) -> tuple[str, str] | None:
     return nearest and nearest[1:]
 
 
-def _together(found: _Found, others: Sequence[_Found]) -> tuple[str, ...]:
+def _together(found: _Found, nearby: Mapping[tuple[str, int], Sequence[_Found]]) -> tuple[str, ...]:
+    """`nearby` has the steps of trials by measure and by each run that they may be dated at."""
     return tuple(
         other.subject
-        for other in others
-        if other.level == "trial"
-        and other.subject != found.subject
-        and other.measure is found.measure
-        and abs(other.step.index - found.step.index) <= NEAR
+        for other in nearby.get((found.measure.name, found.step.index), ())
+        if other.subject != found.subject
         and other.step.size * found.step.size > 0
         and (found.level != "backend" or other.members[0] in found.members)
     )

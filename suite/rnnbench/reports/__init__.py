@@ -14,17 +14,20 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.reports.comparison import print_comparison
     from rnnbench.reports.comparison_page import COMMENT_CHARACTERS, comparison_markdown
+    from rnnbench.reports.conformance_matrix import conformance_table
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.escape import line
+    from rnnbench.reports.expected_failures import expected_failures_table
+    from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.support_matrix import print_support_matrix
-    from rnnbench.reports.tables import Table
+    from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import count, multiple, seconds
+    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -33,9 +36,18 @@ _NAMES = {
         "COMMENT_CHARACTERS",
         "comparison_markdown",
     ),
+    "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
     "escape": ("line",),
+    "expected_failures": ("expected_failures_table",),
+    "findings": (
+        "findings_table",
+        "machine_table",
+        "not_believed_table",
+        "run_table",
+        "version_table",
+    ),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -45,13 +57,26 @@ _NAMES = {
         "write_release_page",
     ),
     "support_matrix": ("print_support_matrix",),
-    "tables": ("Table",),
+    "tables": (
+        "EMULATED",
+        "P99_SAMPLES",
+        "SIGNS",
+        "Table",
+        "legend",
+        "program",
+        "strategy",
+    ),
     "terminal": ("print_summary",),
     "reliability": ("reliability_sentences",),
     "triage": ("triage_page",),
     "units": (
         "count",
+        "digits",
         "multiple",
+        "nbytes",
+        "number",
+        "percent",
+        "ratio",
         "seconds",
     ),
     "write": (
@@ -62,22 +87,40 @@ _NAMES = {
 }
 __all__ = [
     "COMMENT_CHARACTERS",
+    "EMULATED",
+    "P99_SAMPLES",
+    "SIGNS",
     "ReportError",
     "Table",
     "comparison_markdown",
+    "conformance_table",
     "count",
+    "digits",
     "draw_latency",
+    "expected_failures_table",
+    "findings_table",
+    "legend",
     "line",
+    "machine_table",
     "multiple",
+    "nbytes",
+    "not_believed_table",
+    "number",
+    "percent",
     "print_comparison",
     "print_conformance",
     "print_fitness",
     "print_summary",
     "print_support_matrix",
     "print_table",
+    "program",
+    "ratio",
     "reliability_sentences",
+    "run_table",
     "seconds",
+    "strategy",
     "triage_page",
+    "version_table",
     "write_comparison",
     "write_page",
     "write_release_page",

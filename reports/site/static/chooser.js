@@ -1,0 +1,88 @@
+/* The chooser: the programs of one workload that fit a stream and its budgets. Their places are those of the rankings. */
+"use strict";
+(function () {
+  const form = document.querySelector('form[data-filters="chooser"]');
+  const table = document.getElementById("choices");
+  const answer = document.getElementById("answer");
+  const labels = rnnbench.labels(table);
+  const workload = form.elements.workload;
+  const options = Array.from(workload.options);
+
+  function budget(text) {
+    const value = Number(text.replace(",", "."));
+    return text.trim() && value > 0 ? value : null;
+  }
+
+  /* The time by which almost every call is over, and whether it is a p99. */
+  function late(path) {
+    if (!path) return [null, false];
+    return path[3] !== null ? [path[3], true] : [path[2] !== null ? path[2] : path[0], false];
+  }
+
+  function judged(program, wanted) {
+    const period = budget(wanted.period);
+    const [call] = late(program.public || program.bound);
+    const delay = period === null || call === null ? null : ((program.chunk - 1) * period) / 1e3 + call;
+    const limits = [
+      [budget(wanted.build), program.build, 1],
+      [budget(wanted.memory), program.memory, 1024 * 1024],
+      [budget(wanted.delay), delay, 1e-3],
+    ];
+    const kept = limits.every(([limit, value, unit]) => limit === null || (value !== null && value <= limit * unit));
+    const paced = period === null || (program.streams && call !== null && call <= (program.chunk * period) / 1e3);
+    return { program, delay, fits: kept && paced && (program.origin !== "kernel" || wanted.kernel === "yes") };
+  }
+
+  function interval(path, chunk) {
+    return path && path[1] !== null ? rnnbench.seconds(path[1] / chunk) + " to " + rnnbench.seconds(path[2] / chunk) : "";
+  }
+
+  function line({ program, delay }) {
+    const [call, isP99] = late(program.public);
+    return rnnbench.row(labels, [
+      program.origin,
+      { text: program.place, kind: "number" },
+      rnnbench.element("a", program.program, { href: "trials/" + program.page + ".html" }),
+      program.strategy,
+      { text: program.streams ? program.chunk : program.chunk + " whole", kind: "number" },
+      { text: rnnbench.seconds(program.bound[0] / program.chunk), small: interval(program.bound, program.chunk), sort: program.bound[0] / program.chunk, kind: "number" },
+      { text: program.public ? rnnbench.seconds(program.public[0]) : "—", small: interval(program.public, 1), sort: program.public && program.public[0], kind: "number" },
+      { text: rnnbench.seconds(call) + (call !== null && !isP99 ? " *" : ""), sort: call, kind: "number" },
+      { text: rnnbench.seconds(delay), sort: delay, kind: "number" },
+      { text: rnnbench.seconds(program.build), sort: program.build, kind: "number" },
+      { text: rnnbench.nbytes(program.memory), sort: program.memory, kind: "number" },
+      rnnbench.element("code", program.command),
+    ]);
+  }
+
+  /* Only workloads of the chosen cell, size and batch can be chosen; the first of them is, if none was. */
+  function narrow(wanted) {
+    const fitting = options.filter((option) => ["cell", "hidden", "batch"].every((name) => !wanted[name] || option.dataset[name] === wanted[name]));
+    const chosen = fitting.find((option) => option.value === wanted.workload) || fitting[0];
+    workload.replaceChildren(...fitting);
+    if (chosen) workload.value = chosen.value;
+    return chosen;
+  }
+
+  rnnbench.onState(function (current) {
+    workload.replaceChildren(...options);
+    rnnbench.show(form, current);
+    const wanted = rnnbench.values(form);
+    const chosen = narrow(wanted);
+    if (!chosen) {
+      table.hidden = true;
+      answer.textContent = "No workload of these runs has this cell, size and batch.";
+      return;
+    }
+    rnnbench.load(chosen.value).then(function (programs) {
+      if (workload.value !== chosen.value) return;
+      const all = programs.map((program) => judged(program, wanted));
+      const fitting = all.filter((each) => each.fits);
+      rnnbench.fill(table, fitting.map(line));
+      table.hidden = !fitting.length;
+      const first = fitting.filter((each) => each.program.origin !== "kernel").sort((a, b) => a.program.bound[0] / a.program.chunk - b.program.bound[0] / b.program.chunk)[0];
+      answer.textContent = fitting.length + " of " + all.length + " programs fit." +
+        (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + interval(first.program.bound, first.program.chunk) + ")." : "");
+    }, rnnbench.failed(answer));
+  });
+})();

@@ -1,0 +1,85 @@
+"""The data of the compare page: an index of nights, an index of trials, and a data file for each night."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
+from rnnbench.site.content import Content
+from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.page import Folder
+
+FINENESS = {name: 1e6 if name == "build_s" else 1.0 for name in FIGURES}
+"""Figures are integers: microseconds and bytes. The page shows their ratios only."""
+
+
+def write_compare(content: Content, folder: Folder) -> None:
+    """`compare.html` with its data."""
+    trials, texts = Numbered(), Numbered()
+    for number, night in enumerate(content.nights):
+        folder.data(f"night-{number}", _night(night, trials, texts))
+    folder.data("trials", {"trials": trials.values, "texts": texts.values})
+    folder.data("nights", _index(content))
+    settings = {
+        "paths": list(COMPARED_PATHS),
+        "figures": list(FIGURES),
+        "smallest": SMALLEST,
+        "error_rate": ERROR_RATE,
+        "ratio_confidence": RATIO_CONFIDENCE,
+    }
+    folder.page("compare.html", "compare.html", content=content, settings=settings, first=_first_kind(content))
+
+
+def _first_kind(content: Content) -> str:
+    """What the page compares before a person chooses: nights where two of them have a trial in common."""
+    seen: set[tuple[str, str]] = set()
+    for night in content.nights:
+        trials = {(night.entry.machine, row.trial) for row in night.rows}
+        if seen & trials:
+            return "nights"
+        seen |= trials
+    return "strategies"
+
+
+def _index(content: Content) -> dict[str, Any]:
+    versions = Numbered()
+    nights = [
+        {
+            "run": night.entry.run,
+            "started": night.entry.started,
+            "machine": night.entry.machine,
+            "cpu": night.entry.machine_cpu or "",
+            "rnnbench": night.entry.rnnbench,
+            "versions": [versions(item) for item in sorted(night.versions.items())],
+        }
+        for night in content.nights
+    ]
+    pages = [[machine, trial, page] for (machine, trial), page in content.pages.items()]
+    return {"nights": nights, "versions": versions.values, "pages": pages}
+
+
+def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
+    """A row for each trial: its number, outcome, whether it is believed, the trial it shares its figures with, the
+    scale of its latencies, the processes' medians of each path in it, and the figures as integers."""
+    return [
+        [
+            trials(_described(row, texts)),
+            texts(row.outcome),
+            int(row.believed),
+            texts(row.same_as) if row.same_as else -1,
+            *scaled(*(path.medians or (path.median,) if path else () for path in row.latencies)),
+            [
+                None if value is None else round(value * FINENESS[name])
+                for name, value in zip(FIGURES, row.figures, strict=True)
+            ],
+        ]
+        for row in night.rows
+    ]
+
+
+def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
+    """A trial: its id, and what must be equal where two targets or two strategies are compared."""
+    rest = f"{row.steps} steps, batch {row.batch}, {row.dtype}, {row.device}, {row.threads} threads"
+    workload = f"{row.case}, {row.model}, {rest}"
+    return row.trial, texts(workload), texts(row.target), texts(f"{row.time}-{row.state}"), row.chunk

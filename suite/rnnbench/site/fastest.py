@@ -1,0 +1,190 @@
+"""Heat maps of the overview: programs × strategies of a workload and chunk, against the fastest of each origin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rnnbench.measure import half_width
+from rnnbench.reports import EMULATED, percent, program, ratio, seconds
+from rnnbench.results import ORIGIN_MEANS, RATIO_CONFIDENCE, Judgement, Ranking, judge_pairs, rank
+from rnnbench.site.content import Content, Machine, Shown, workload_name
+
+STEPS = (1.03, 1.25, 2.0, 4.0, 10.0)
+"""Ratios to the fastest at which the colour of a cell changes. The first is the smallest change that matters."""
+WORDS = {"SAME": "same", "SLOWER": "slower", "FASTER": "faster", "UNDECIDED": "undecided"}
+"""Verdicts as a cell shows them."""
+NOT_OK = {
+    "unsupported": ("–", "unsupported"),
+    "unavailable": ("–", "not installed"),
+    "nonconforming": ("✗", "wrong numbers"),
+    "build-failed": ("!", "build failed"),
+    "run-failed": ("!", "run failed"),
+    "crashed": ("!", "crashed"),
+    "timed-out": ("!", "timed out"),
+    "out-of-memory": ("!", "out of memory"),
+}
+"""Sign and words of a cell by outcome."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One program and strategy."""
+
+    page: str
+    level: int
+    """Colour: 0 for the fastest; -1 for none."""
+    figure: str
+    """Latency per step with its interval; or the sign of why there is none."""
+    words: str
+    """The verdict against the fastest of its origin."""
+    interval: str = ""
+    """Of the ratio to the fastest."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A program with a cell for each strategy."""
+
+    program: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The programs of one origin."""
+
+    origin: str
+    means: str
+    answer: str
+    """The fastest, in words."""
+    page: str
+    lines: tuple[Line, ...]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Those with a latency."""
+        return [cell for line in self.lines for cell in line.cells if cell and cell.level >= 0]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """One workload at one chunk on one machine."""
+
+    machine: str
+    model: str
+    """For people."""
+    key: str
+    """The model and machine in addresses."""
+    chunk: str
+    strategies: tuple[str, ...]
+    groups: tuple[Group, ...]
+
+
+def heat_maps(content: Content) -> list[HeatMap]:
+    """By machine, workload and chunk; the workload that most was measured of comes first."""
+    maps = [
+        _heat_map(machine, str(workload), workload_name(machine, workload), chunk, of_chunk)
+        for machine in content.machines
+        for workload, shown in machine.workloads.items()
+        for chunk, of_chunk in _by_chunk(shown).items()
+    ]
+    measured = Counter(found.key for found in maps for group in found.groups for _ in group.cells)
+    return sorted((found for found in maps if found.groups), key=lambda found: -measured[found.key])
+
+
+def level(times: float) -> int:
+    """The colour of a ratio."""
+    return sum(times >= step for step in STEPS)
+
+
+def _by_chunk(shown: Sequence[Shown]) -> dict[str, list[Shown]]:
+    groups: dict[str, list[Shown]] = {}
+    for each in shown:
+        groups.setdefault(each.entry.chunk_label, []).append(each)
+    return groups
+
+
+def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequence[Shown]) -> HeatMap:
+    tried = [each for each in shown if each.entry.record.outcome not in ("unsupported", "unavailable")]
+    strategies = tuple(sorted({each.entry.strategy for each in tried}))
+    rankings = {ranking.origin: ranking for ranking in rank(each.entry for each in shown)}
+    of_target = {each.entry.target: each.entry.origin for each in tried if each.entry.origin}
+    by_origin: dict[str, list[Shown]] = {}
+    for each in shown:
+        by_origin.setdefault(of_target.get(each.entry.target, ""), []).append(each)
+    by_trial = {each.trial: each for each in shown}
+    groups = [
+        _group(origin, rankings.get(origin), by_origin[origin], strategies, by_trial)
+        for origin in (*ORIGIN_MEANS, "")
+        if origin in by_origin
+    ]
+    return HeatMap(machine.name, model, key, chunk, strategies, tuple(filter(None, groups)))
+
+
+def _group(
+    origin: str,
+    ranking: Ranking | None,
+    shown: Sequence[Shown],
+    strategies: Sequence[str],
+    by_trial: dict[str, Shown],
+) -> Group | None:
+    fastest = by_trial[ranking.places[0].entry.record.trial] if ranking else None
+    lines = []
+    for target in sorted({each.entry.target for each in shown}):
+        cells = {each.entry.strategy: _cell(each, fastest) for each in shown if each.entry.target == target}
+        line = tuple(cells.get(strategy) for strategy in strategies)
+        if any(line):
+            name = max((program(each.entry) for each in shown if each.entry.target == target), key=len)
+            lines.append(Line(name, line))
+    if not lines:
+        return None
+    answer = _answer(ranking) if ranking else "nothing was measured"
+    means = ORIGIN_MEANS.get(origin, "no program was built")
+    return Group(origin or "not built", means, answer, fastest.page if fastest else "", tuple(lines))
+
+
+def _answer(ranking: Ranking) -> str:
+    first, *level_with = ranking.leaders
+    names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *level_with)]
+    assert first.entry.bound is not None, "ranked entries have a bound latency"
+    figure = _per_step(first.entry.bound.median, first.entry.bound.interval, first.entry.chunk)
+    beside = f", level with {', '.join(names[1:])}" if level_with else ""
+    return f"{names[0]}, {figure} a step{beside}"
+
+
+def _cell(shown: Shown, fastest: Shown | None) -> Cell:
+    entry = shown.entry
+    outcome = entry.record.outcome
+    if outcome != "ok":
+        sign, words = NOT_OK[outcome]
+        expected = ", as expected" if entry.record.fails_as_expected else ""
+        return Cell(shown.page, -1, sign, words + expected)
+    if entry.not_believed:
+        return Cell(shown.page, -1, "?", "not believed")
+    if entry.bound is None or fastest is None or fastest.entry.bound is None:
+        return Cell(shown.page, -1, "·", "not timed")
+    emulated = f" {EMULATED}" if entry.record.support.level == "emulated" else ""
+    figure = _per_step(entry.bound.median, entry.bound.interval, entry.chunk) + emulated
+    if entry.measured == fastest.entry.measured:
+        return Cell(shown.page, 0, figure, "fastest" if shown.trial == fastest.trial else "same program")
+    times = entry.bound.median / fastest.entry.bound.median
+    if shown.run is not fastest.run:
+        return Cell(shown.page, level(times), figure, f"{ratio(times)}, another run: no verdict")
+    judged = _judged(shown, fastest)
+    interval = "" if judged.interval is None else "{} to {}".format(*map(ratio, judged.interval))
+    return Cell(shown.page, level(judged.ratio), figure, f"{ratio(judged.ratio)} {WORDS[judged.verdict]}", interval)
+
+
+def _judged(shown: Shown, fastest: Shown) -> Judgement:
+    """Process by process, since both were sampled in turn in each, as `results.strategy_pairs` does."""
+    assert shown.entry.bound is not None, "a cell with a verdict has a bound latency"
+    assert fastest.entry.bound is not None, "ranked entries have a bound latency"
+    pairs = zip(shown.entry.bound.process_medians, fastest.entry.bound.process_medians, strict=False)
+    return judge_pairs([new / base for new, base in pairs], confidence=RATIO_CONFIDENCE)
+
+
+def _per_step(median: float, interval: tuple[float, float] | None, chunk: int) -> str:
+    """`10.8 µs ±1.8 %`."""
+    return f"{seconds(median / chunk)}{' ' + percent(half_width(interval)) if interval else ''}"

@@ -1,0 +1,130 @@
+"""Nights: what each run has of each trial, as one value a measure, from the history or from records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from rnnbench.history import History, RunEntry, entry_of
+from rnnbench.results import COMPARED_PATHS, Record, Run, row
+
+FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
+"""Columns of the flat row that a night has beside its latencies."""
+TEXTS = ("trial", "case", "backend", "route", "model", "time", "state", "chunk", "steps", "batch", "dtype", "device")
+_PATH_COLUMNS = ("process_medians", "median_s", "low_s", "high_s")
+
+
+class PathFigures(NamedTuple):
+    """A latency of one trial in one run, in seconds per call."""
+
+    medians: tuple[float, ...]
+    """Of each process."""
+    median: float
+    low: float | None
+    high: float | None
+
+
+class NightRow(NamedTuple):
+    """A trial in one run."""
+
+    trial: str
+    case: str
+    backend: str
+    route: str
+    model: str
+    """JSON."""
+    time: str
+    state: str
+    chunk: int
+    steps: int
+    batch: int
+    dtype: str
+    device: str
+    threads: int
+    outcome: str
+    believed: bool
+    same_as: str
+    versions: str
+    figures: tuple[float | None, ...]
+    """In the order of FIGURES."""
+    latencies: tuple[PathFigures | None, ...]
+    """In the order of COMPARED_PATHS."""
+
+    @property
+    def target(self) -> str:
+        return f"{self.backend}:{self.route}"
+
+
+@dataclass(frozen=True)
+class Night:
+    """One run."""
+
+    entry: RunEntry
+    rows: tuple[NightRow, ...]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages by backend."""
+        return {row.backend: row.versions for row in self.rows if row.versions}
+
+
+def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]:
+    """Oldest first: every run of the history, and the given runs that it does not have."""
+    nights = list(_stored(history)) if history else []
+    known = {night.entry.run_id for night in nights}
+    nights += [night for night in map(_night, runs) if night.entry.run_id not in known]
+    return tuple(sorted(nights, key=lambda night: (night.entry.started, night.entry.run_id)))
+
+
+def _stored(history: History) -> Iterator[Night]:
+    entries = {entry.run_id: entry for entry in history.nights}
+    if not entries:
+        return
+    paths = ", ".join(f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
+    statement = (
+        f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
+        f"coalesce(same_as, ''), coalesce(versions, ''), {', '.join(FIGURES)}, {paths} FROM rows ORDER BY run_id, trial"
+    )
+    first = 1 + len(TEXTS) + 5
+    paths_at = first + len(FIGURES)
+    for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
+        if identity not in entries:  # a run of a backfill is no night
+            continue
+        rows = tuple(
+            NightRow._make((*found[1:first], found[first:paths_at], tuple(_path_figures(found[paths_at:]))))
+            for found in group
+        )
+        yield Night(entries[identity], rows)
+
+
+def _quoted(columns: Sequence[str]) -> list[str]:
+    """`case` is a word of SQL."""
+    return [f'"{column}"' for column in columns]
+
+
+def _path_figures(values: Sequence[object]) -> Iterator[PathFigures | None]:
+    width = len(_PATH_COLUMNS)
+    for start in range(0, len(values), width):
+        medians, median, low, high = values[start : start + width]
+        yield None if median is None else PathFigures(tuple(medians or ()), median, low, high)  # type: ignore[arg-type]
+
+
+def _night(run: Run) -> Night:
+    rows = tuple(_row(record, run) for record in sorted(run.records, key=lambda record: record.trial))
+    return Night(entry_of(run, rows_sha256=""), rows)
+
+
+def _row(record: Record, run: Run) -> NightRow:
+    flat = row(record, run.info)
+    latencies = []
+    for path in COMPARED_PATHS:
+        latency = record.latency(path)
+        low, high = (latency.interval if latency else None) or (None, None)
+        latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
+    facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
+    figures = tuple(flat[name] for name in FIGURES)
+    return NightRow._make(
+        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), figures, tuple(latencies))
+    )

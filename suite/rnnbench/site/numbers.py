@@ -1,0 +1,43 @@
+"""Figures in data files: five digits each, as integers with a common scale, and texts by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+DIGITS = 5
+"""Of the smallest value. Latencies scatter by a thousandth and more."""
+
+
+LARGEST_POWER = 300
+"""Of ten in a float."""
+
+
+def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]]]:
+    """A power of ten, and the columns as integers of it. None for what is no finite number."""
+    try:
+        power = _power([value for column in columns for value in column if value])
+        times = 10.0**-power
+        return power, [[None if value is None else round(value * times) for value in column] for column in columns]
+    except (ValueError, OverflowError):
+        return scaled(*([v if v is not None and math.isfinite(v) else None for v in column] for column in columns))
+
+
+def _power(values: Sequence[float]) -> int:
+    """That of the last digit of the smallest value. Raises ValueError and OverflowError for what is not finite."""
+    return max(math.floor(math.log10(min(map(abs, values)))) - DIGITS + 1, -LARGEST_POWER) if values else 0
+
+
+class Numbered:
+    """Values by number, each once, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    @property
+    def values(self) -> list[Any]:
+        return list(self._numbers)

@@ -1,0 +1,112 @@
+"""Rendering: templates with autoescape, data files that are safe as scripts, and writing both below one folder.
+
+Text of records is hostile. In a template every text is made visible (`results.visible`) and escaped; in a data file it
+is JSON in ASCII without `<`, and the scripts of the site set it as `textContent` only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rnnbench.disk import write_bytes
+from rnnbench.optional import require
+from rnnbench.reports import count, digits, multiple, nbytes, ratio, seconds
+from rnnbench.results import visible
+
+PURPOSE = "the site"
+EXTRA = "site"
+_ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
+_ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
+LONGEST_LABEL = 300
+"""Characters of a text in a data file: names and versions. Pages have the whole of what they show."""
+
+
+@dataclass
+class Folder:
+    """The folder of the site. It counts what is written, and never leaves itself."""
+
+    root: Path
+    written: set[str] = field(default_factory=set)
+
+    def page(self, path: str, template: str, **content: Any) -> None:
+        """A page from a template. Paths are names that this package makes."""
+        depth = path.count("/")
+        rendered = self._templates.get_template(template).render(root="../" * depth, path=path, **content)
+        self.write(path, rendered.encode("utf-8", "backslashreplace"))
+
+    def data(self, name: str, value: object) -> None:
+        """A data file `data/<name>.js`, which pages load on demand: from `file://` nothing else can be loaded."""
+        self.write(f"data/{name}.js", f'rnnbench.put("{name}",{script_json(value)});\n'.encode())
+
+    def write(self, path: str, content: bytes) -> None:
+        self.written.add(path)
+        target = self.root / path
+        if not target.exists() or target.read_bytes() != content:
+            write_bytes(target, content)
+
+    @cached_property
+    def _templates(self) -> Any:
+        jinja2 = require("jinja2", EXTRA, PURPOSE)
+        environment = jinja2.Environment(
+            loader=jinja2.FunctionLoader(_template),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_shown,
+        )
+        environment.filters |= {
+            "seconds": seconds,
+            "nbytes": nbytes,
+            "ratio": ratio,
+            "multiple": multiple,
+            "digits": digits,
+            "issue": issue_address,
+            "day": lambda night: night[:10],
+        }
+        environment.globals |= {"count": count}
+        return environment
+
+
+def script_json(value: object) -> str:
+    """JSON that is safe in a script: ASCII, without `<`, and without numbers that JSON does not have."""
+    return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def issue_address(upstream: str) -> str:
+    """The address of an upstream issue, given as `owner/project#7` or as an https address; empty for anything else."""
+    text = upstream.strip()
+    if short := _ISSUE.fullmatch(text):
+        return f"https://github.com/{short[1]}/issues/{short[2]}"
+    return text if _ADDRESS.fullmatch(text) else ""
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is int or value is None:
+        return value
+    if kind is float:
+        return float(f"{value:.5g}") if math.isfinite(value) else None
+    if kind is list or kind is tuple:
+        numbers = all(item is None or type(item) is int for item in value)
+        return value if numbers else [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return visible(value, LONGEST_LABEL) if isinstance(value, str) else value
+
+
+def _shown(value: object) -> object:
+    """What a template prints. Markup of the templates themselves stays as it is."""
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else visible(value)
+
+
+def _template(name: str) -> str:
+    return (files("rnnbench.site") / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,103 @@
+/* The history of one trial: a chart with the interval of each night, changes and versions. */
+"use strict";
+(function () {
+  const form = document.querySelector('form[data-filters="series"]');
+  const box = document.getElementById("chart");
+  const reading = document.getElementById("reading");
+  const select = form.elements.measure;
+  let chart;
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  function draw(series) {
+    const measure = series.measures.find((each) => each.name === select.value) || series.measures[0];
+    const last = Number(form.elements.last.value) || series.started.length;
+    const first = Math.max(0, series.started.length - last);
+    const days = series.started.slice(first).map((started) => Date.parse(started + "Z") / 1000);
+    const of = (name) => (measure[name] || measure.value).slice(first);
+    const shown = rnnbench.figure[measure.unit];
+    const changes = series.changes.filter((change) => change.at >= first && (change.measure === measure.name || change.level === "machine"));
+    const tell = (place) => {
+      const low = measure.low && measure.low[first + place];
+      const interval = low === null || low === undefined ? "" : " (" + shown(low) + " to " + shown(measure.high[first + place]) + ")";
+      return series.started[first + place].slice(0, 10) + ": " + shown(measure.value[first + place]) + interval + "; " + series.versions[series.version[first + place]];
+    };
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+    const options = {
+      width: Math.max(280, box.clientWidth),
+      height: 320,
+      legend: { show: false },
+      scales: { x: { time: true } },
+      tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
+      axes: [axis, { ...axis, size: 74, label: measure.title + " (" + (measure.unit === "s" ? "time a call" : "bytes") + ")", values: (_, ticks) => ticks.map(shown) }],
+      series: [
+        {},
+        { stroke: "transparent", width: 0, points: { show: false } },
+        { stroke: "transparent", width: 0, points: { show: false } },
+        { stroke: colour("--link"), width: 1.5, points: { show: days.length < 100, size: 5 } },
+      ],
+      bands: [{ series: [2, 1], fill: colour("--band") }],
+      cursor: { points: { size: 8 } },
+      hooks: {
+        draw: [(u) => mark(u, changes, days, first, series)],
+        setCursor: [(u) => (reading.textContent = tell(typeof u.cursor.idx === "number" ? u.cursor.idx : days.length - 1))],
+      },
+    };
+    if (measure.name === "build") options.axes[1].label = measure.title;
+    if (chart) chart.destroy();
+    box.replaceChildren();
+    chart = new uPlot(options, [days, of("low"), of("high"), of("value")], box);
+    reading.textContent = tell(days.length - 1);
+  }
+
+  function mark(u, changes, days, first, series) {
+    const { left, top, width, height } = u.bbox;
+    const ctx = u.ctx;
+    ctx.save();
+    ctx.lineWidth = 2 * devicePixelRatio;
+    for (const change of changes) {
+      const x = u.valToPos(days[change.at - first], "x", true);
+      ctx.strokeStyle = colour(change.cause === "program" ? "--bad" : "--quiet");
+      ctx.setLineDash(change.cause === "program" ? [] : [6, 6]);
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + height);
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+    ctx.fillStyle = colour("--note");
+    for (let place = 1; place < days.length; place += 1) {
+      if (series.version[first + place] !== series.version[first + place - 1]) ctx.fillRect(u.valToPos(days[place], "x", true) - 2, top + height - 8, 4, 8);
+    }
+    ctx.restore();
+  }
+
+  /* Values are integers of a common scale; nights are numbers of the index. */
+  function read(series, nights) {
+    series.started = series.nights.map((number) => nights[number].started);
+    for (const measure of series.measures) {
+      for (const column of ["value", "low", "high"]) {
+        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * 10 ** measure.scale));
+      }
+    }
+    return series;
+  }
+
+  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load("nights")]).then(function ([loaded, index]) {
+    const series = read(loaded, index.nights);
+    select.replaceChildren(...series.measures.map((measure) => rnnbench.element("option", measure.title, { value: measure.name })));
+    select.dataset.initial = series.measures[0].name;
+    rnnbench.onState(function (current) {
+      rnnbench.show(form, current);
+      draw(series);
+    });
+    window.addEventListener("themed", () => draw(series));
+    let width = box.clientWidth;
+    window.addEventListener("resize", function () {
+      if (box.clientWidth !== width) draw(series);
+      width = box.clientWidth;
+    });
+  }, rnnbench.failed(reading));
+})();

@@ -1,0 +1,255 @@
+/* What all pages share: theme, data files on demand, filters that live in the address, tables that sort.
+   Text is set by textContent only. */
+"use strict";
+const rnnbench = (function () {
+  const root = document.documentElement;
+  const stored = new Map();
+  const waiting = new Map();
+  const listeners = [];
+
+  /* Data files call this. */
+  function put(name, value) {
+    stored.set(name, value);
+    for (const tell of waiting.get(name) || []) tell(value);
+    waiting.delete(name);
+  }
+
+  /* The content of data/<name>.js. A script, since nothing else can be loaded from file://. */
+  function load(name) {
+    if (stored.has(name)) return Promise.resolve(stored.get(name));
+    return new Promise(function (resolve, reject) {
+      const known = waiting.get(name);
+      if (known) {
+        known.push(resolve);
+        return;
+      }
+      waiting.set(name, [resolve]);
+      const script = document.createElement("script");
+      script.src = root.dataset.root + "data/" + encodeURIComponent(name) + ".js";
+      script.onerror = function () {
+        waiting.delete(name);
+        reject(new Error(name));
+      };
+      document.head.append(script);
+    });
+  }
+
+  function element(tag, text, attributes) {
+    const made = document.createElement(tag);
+    if (text !== undefined && text !== null) made.textContent = text;
+    for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
+    return made;
+  }
+
+  /* A row of a stacked table. A cell is a text, a node, or {text, small, sort, kind}. */
+  function row(labels, cells) {
+    const made = document.createElement("tr");
+    cells.forEach(function (cell, index) {
+      const plain = cell === null || typeof cell !== "object" || cell instanceof Node ? { text: cell } : cell;
+      const td = element("td", undefined, { "data-label": labels[index] });
+      if (plain.kind) td.className = plain.kind;
+      if (plain.sort !== undefined && plain.sort !== null) td.dataset.sort = plain.sort;
+      if (plain.text instanceof Node) td.append(plain.text);
+      else td.textContent = plain.text;
+      if (plain.small) td.append(element("small", plain.small));
+      made.append(td);
+    });
+    return made;
+  }
+
+  function labels(table) {
+    return Array.from(table.tHead.rows[0].cells, (cell) => cell.textContent);
+  }
+
+  /* ---- figures, as reports/units.py writes them ---- */
+  function digits(value) {
+    if (value === 0) return "0";
+    const places = 2 - Math.floor(Math.log10(Math.abs(value)) + 2e-4);
+    return value.toFixed(Math.max(0, Math.min(20, places)));
+  }
+  function seconds(value) {
+    if (value === null || value === undefined) return "—";
+    for (const [size, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]) {
+      if (value >= size * 0.9995) return digits(value / size) + " " + unit;
+    }
+    return digits(value / 1e-9) + " ns";
+  }
+  function nbytes(value) {
+    if (value === null || value === undefined) return "—";
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = 0;
+    while (value >= 1024 && power < units.length - 1) {
+      value /= 1024;
+      power += 1;
+    }
+    return (power ? digits(value) : Math.round(value)) + " " + units[power];
+  }
+  const figure = { s: seconds, B: nbytes };
+
+  /* ---- the address: #name=value&name=value ---- */
+  function state() {
+    const hash = location.hash.slice(1);
+    return new URLSearchParams(hash.includes("=") ? hash : "");
+  }
+  function change(changes) {
+    const next = state();
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) next.delete(name);
+      else next.set(name, value);
+    }
+    const hash = "#" + next.toString();
+    if (hash !== location.hash && (hash !== "#" || location.hash)) location.hash = hash;
+  }
+  function onState(listener) {
+    listeners.push(listener);
+    listener(state());
+  }
+  window.addEventListener("hashchange", () => listeners.forEach((listener) => listener(state())));
+
+  /* ---- filters ---- */
+  function controls(form) {
+    return Array.from(form.elements).filter((control) => control.name);
+  }
+  function initial(control) {
+    return control.dataset.initial || "";
+  }
+  /* Sets the controls to what the address says, and the address to what a person chooses. */
+  function bind(form) {
+    for (const control of controls(form)) {
+      control.dataset.initial = control.value;
+      const event = control.tagName === "SELECT" ? "change" : "input";
+      control.addEventListener(event, () => change({ [control.name]: control.value === initial(control) ? null : control.value }));
+    }
+    form.addEventListener("submit", (event) => event.preventDefault());
+    onState((current) => show(form, current));
+  }
+  function show(form, current) {
+    for (const control of controls(form)) {
+      const value = current.has(control.name) ? current.get(control.name) : initial(control);
+      if (control.value !== value) control.value = value;
+      if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = initial(control);
+    }
+  }
+  function values(form) {
+    return Object.fromEntries(controls(form).map((control) => [control.name, control.value]));
+  }
+
+  /* Hides what does not match: elements with data-<name>, and rows and items by their text for q. */
+  function filterStatic(form) {
+    const name = form.dataset.filters;
+    const targets = Array.from(document.querySelectorAll('[data-filter="' + name + '"]'));
+    if (!targets.length) return;
+    onState(function () {
+      const wanted = Object.entries(values(form)).filter(([, value]) => value);
+      let shown = 0;
+      const parts = targets.flatMap((target) =>
+        target.tagName === "TABLE" ? Array.from(target.tBodies[0].rows) : target.tagName === "UL" ? Array.from(target.children) : [target],
+      );
+      for (const part of parts) {
+        const fits = wanted.every(([key, value]) =>
+          key === "q" ? part.textContent.toLowerCase().includes(value.toLowerCase()) : part.dataset[key] === value,
+        );
+        part.hidden = !fits;
+        shown += fits;
+      }
+      const none = document.querySelector(".none[hidden], p.none");
+      if (none) none.hidden = shown > 0;
+    });
+  }
+
+  /* ---- sorting ---- */
+  function sortable(table, number) {
+    const key = "sort" + (number || "");
+    const heads = Array.from(table.tHead.rows[0].cells);
+    heads.forEach(function (head, column) {
+      const button = element("button", head.textContent, { type: "button" });
+      head.replaceChildren(button);
+      button.addEventListener("click", function () {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        change({ [key]: (down ? "-" : "") + column });
+      });
+    });
+    let wanted = "";
+    function apply() {
+      heads.forEach((head) => head.removeAttribute("aria-sort"));
+      if (!wanted) return;
+      const down = wanted.startsWith("-");
+      const column = Number(wanted.replace("-", ""));
+      if (!(column < heads.length)) return;
+      heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+      const body = table.tBodies[0];
+      const rows = Array.from(body.rows, (line, index) => [value(line.cells[column]), index, line]);
+      rows.sort(function ([a, i], [b, j]) {
+        const order = typeof a === "number" && typeof b === "number" ? a - b : typeof a === "number" ? -1 : typeof b === "number" ? 1 : a.localeCompare(b);
+        return (down ? -order : order) || i - j;
+      });
+      body.append(...rows.map(([, , line]) => line));
+    }
+    onState(function (current) {
+      wanted = current.get(key) || "";
+      apply();
+    });
+    table.addEventListener("rows", apply);
+  }
+  function value(cell) {
+    if (!cell) return "";
+    if (cell.dataset.sort !== undefined) return Number(cell.dataset.sort);
+    const text = cell.textContent.trim();
+    const number = /^[✓✗]?\s*([-+]?[\d,]+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(?:×|%|$)/.exec(text);
+    return number ? Number(number[1].replace(/,/g, "")) : text;
+  }
+
+  /* Fills a table with rows, keeping its order. */
+  function fill(table, rows) {
+    table.tBodies[0].replaceChildren(...rows);
+    table.hidden = false;
+    table.dispatchEvent(new Event("rows"));
+  }
+
+  /* ---- theme ---- */
+  const button = document.getElementById("theme");
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  function dark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
+  }
+  function themed() {
+    button.textContent = dark() ? "Light" : "Dark";
+    window.dispatchEvent(new Event("themed"));
+  }
+  button.hidden = false;
+  button.addEventListener("click", function () {
+    root.dataset.theme = dark() ? "light" : "dark";
+    try {
+      localStorage.setItem("rnnbench-theme", root.dataset.theme);
+    } catch (error) {
+      /* Storage is not allowed here: the theme holds for this page. */
+    }
+    themed();
+  });
+  system.addEventListener("change", themed);
+  themed();
+
+  function start() {
+    document.querySelectorAll("form[data-filters]").forEach(function (form) {
+      bind(form);
+      filterStatic(form);
+    });
+    /* On a phone each cell stands beside the name of its column. */
+    document.querySelectorAll("table.stack, table.heat").forEach(function (table) {
+      const names = labels(table);
+      for (const body of table.tBodies) for (const line of body.rows) Array.from(line.cells, (cell, index) => (cell.dataset.label = names[index]));
+    });
+    document.querySelectorAll("table[data-sortable]").forEach(sortable);
+    /* A region that scrolls is reached by the keyboard. */
+    document.querySelectorAll(".scroll, .document table, pre").forEach(function (region) {
+      if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
+    });
+  }
+  function failed(where) {
+    return (error) => {
+      where.textContent = "The data file " + error.message + " could not be loaded. Copy the whole folder of the site, or make it again.";
+    };
+  }
+  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, start, failed };
+})();
+rnnbench.start();

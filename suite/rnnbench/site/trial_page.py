@@ -1,0 +1,194 @@
+"""A page, a record and a series for each trial, and the list of all trials."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnbench.history import MEASURES, Change
+from rnnbench.reports import P99_SAMPLES, program, strategy
+from rnnbench.results import COMPARED_PATHS, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
+from rnnbench.site.alerts import sentence_of
+from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
+from rnnbench.site.content import Content, Machine, Shown
+from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.page import Folder
+from rnnbench.site.sparkline import sparkline
+
+Points = list[tuple[int, NightRow]]
+MEASURE_OF = {
+    "build_s": ("build", "s"),
+    "artifact_bytes": ("bytes", "B"),
+    "memory_run_peak": ("run_memory", "B"),
+    "memory_build_peak": ("build_memory", "B"),
+}
+"""The measure of the history that a figure of a night is, and its unit."""
+LIST_ROWS = 400
+"""Rows of the list of trials in one data file."""
+
+
+def write_trials(content: Content, folder: Folder) -> None:
+    """`trials.html`, and for each trial a page, its record and its series."""
+    series = _series(content.nights)
+    listed: list[dict[str, Any]] = []
+    for machine in content.machines:
+        places = _places(machine)
+        for trial, shown in machine.shown.items():
+            points = series.get((machine.fingerprint, trial), [])
+            changes = content.changes_of.get((machine.fingerprint, trial), [])
+            _write_trial(content, folder, machine, shown, points, changes, places.get(trial))
+            listed.append(_listed(machine, shown, points))
+    shards = [listed[start : start + LIST_ROWS] for start in range(0, len(listed), LIST_ROWS)]
+    for number, shard in enumerate(shards):
+        folder.data(f"list-{number}", shard)
+    folder.page("trials.html", "trials.html", content=content, shards=len(shards), listed=listed)
+
+
+def _series(nights: Sequence[Night]) -> dict[tuple[str, str], Points]:
+    """The nights of each trial by machine and trial, oldest first."""
+    found: dict[tuple[str, str], Points] = {}
+    for number, night in enumerate(nights):
+        for row in night.rows:
+            found.setdefault((night.entry.machine, row.trial), []).append((number, row))
+    return found
+
+
+def _places(machine: Machine) -> dict[str, tuple[Ranking, Place]]:
+    return {
+        entry.record.trial: (ranking, place)
+        for shown in machine.workloads.values()
+        for ranking in rank(each.entry for each in shown)
+        for place in ranking.places
+        for entry in (place.entry, *place.sharing)
+    }
+
+
+def _write_trial(
+    content: Content,
+    folder: Folder,
+    machine: Machine,
+    shown: Shown,
+    points: Points,
+    changes: Sequence[Change],
+    place: tuple[Ranking, Place] | None,
+) -> None:
+    record = shown.entry.record
+    measured = shown.entry.measured or record
+    folder.write(f"records/{shown.page}.json", _as_json(record))
+    timed = [(number, row) for number, row in points if any(row.latencies)]
+    if len(timed) > 1:
+        folder.data(f"series-{shown.page}", _drawn(timed, changes, content.nights))
+    latencies = [(path, latency) for path in COMPARED_PATHS if (latency := measured.latency(path))]
+    folder.page(
+        f"trials/{shown.page}.html",
+        "trial.html",
+        content=content,
+        machine=machine,
+        shown=shown,
+        record=record,
+        measured=measured,
+        shared_page=content.pages.get((machine.fingerprint, record.same_as or ""), ""),
+        place=place,
+        nights=len(timed),
+        changes=[(change, sentence_of(change)) for change in changes],
+        parts=call_parts(measured),
+        preparation=preparation_parts(measured),
+        checks=_checks(record),
+        distributions=[drawn for path, latency in latencies if (drawn := distribution(path, latency))],
+        p99_samples=P99_SAMPLES,
+        program=program(shown.entry),
+        strategy=strategy(shown.entry),
+        files={"record": f"records/{shown.page}.json", "series": f"series-{shown.page}"},
+    )
+
+
+def _as_json(record: Record) -> bytes:
+    """The record as a line of `records.jsonl`, without the fields that have their default."""
+    content = {"schema": record.schema_, **record.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The conformance checks of a trial, as its page shows them."""
+
+    bits: tuple[str, ...]
+    """Passed, and compare bits."""
+    unanswered: tuple[tuple[str, CheckResult], ...]
+    figures: tuple[tuple[str, CheckResult], ...]
+    """With a figure, or failed."""
+    details: tuple[tuple[str, CheckResult], ...]
+    """Of those with figures that say more."""
+
+
+def _checks(record: Record) -> Checks:
+    answered = [(name, check) for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
+    bits = [name for name, check in answered if check.verdict == "pass" and _has_no_figure(check) and not check.detail]
+    others = tuple((name, check) for name, check in answered if name not in bits)
+    unanswered = tuple((name, check) for name, check in record.conformance.items() if check.verdict in NO_ANSWER)
+    return Checks(tuple(bits), unanswered, others, tuple((n, c) for n, c in others if c.detail or c.figures))
+
+
+def _has_no_figure(check: CheckResult) -> bool:
+    return check.rounding is None and check.max_abs is None and check.max_ulp is None
+
+
+def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -> dict[str, Any]:
+    """The series of the page's chart: the numbers of its nights, and by measure values and intervals."""
+    at = {nights[number].entry.run: place for place, (number, _) in enumerate(points)}
+    measures = []
+    for index, path in enumerate(COMPARED_PATHS):
+        found = [row.latencies[index] for _, row in points]
+        columns = [[f and getattr(f, name) for f in found] for name in ("median", "low", "high")]
+        measures.append(_measure(path, "s", *columns))
+    for index, figure in enumerate(FIGURES):
+        name, unit = MEASURE_OF[figure]
+        measures.append(_measure(name, unit, [row.figures[index] for _, row in points]))
+    versions = Numbered()
+    return {
+        "nights": [number for number, _ in points],
+        "version": [versions(row.versions) for _, row in points],
+        "versions": versions.values,
+        "measures": [measure for measure in measures if any(value is not None for value in measure["value"])],
+        "changes": [
+            {"at": at[c.run], "measure": c.measure, "level": c.level, "cause": c.cause, "text": sentence_of(c)}
+            for c in changes
+            if c.run in at
+        ],
+    }
+
+
+def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
+    scale, (values, *intervals) = scaled(value, *ends)
+    return {
+        "name": name,
+        "title": MEASURES[name].title,
+        "unit": unit,
+        "scale": scale,
+        "value": values,
+        **dict(zip(("low", "high"), intervals, strict=False)),
+    }
+
+
+def _listed(machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
+    entry = shown.entry
+    bound = entry.bound
+    interval = bound.interval if bound and bound.interval else None
+    return {
+        "page": shown.page,
+        "trial": shown.trial,
+        "machine": machine.fingerprint,
+        "case": entry.record.case,
+        "backend": entry.record.backend,
+        "program": program(entry),
+        "strategy": strategy(entry),
+        "hidden": entry.workload.hidden,
+        "batch": entry.record.params.batch,
+        "chunk": entry.chunk,
+        "outcome": entry.record.outcome,
+        "bound": [bound.median, *(interval or (None, None))] if bound else None,
+        "spark": sparkline([row.latencies[0].median if row.latencies[0] else None for _, row in points]),
+    }

@@ -1,0 +1,101 @@
+"""The whole site: every page in order, and no file of an earlier site left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from rnnbench.history import Alerts, History
+from rnnbench.reports import machine_table, run_table, version_table
+from rnnbench.results import Run, StoreError
+from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
+from rnnbench.site.chooser import write_chooser
+from rnnbench.site.compare import write_compare
+from rnnbench.site.conformance import conformance_of, write_conformance
+from rnnbench.site.content import Content, read_content
+from rnnbench.site.fastest import STEPS, heat_maps
+from rnnbench.site.method import write_method
+from rnnbench.site.page import Folder
+from rnnbench.site.trial_page import write_trials
+
+INDEX = "index.html"
+MARK = "rnnbench-site.txt"
+"""A file that says that the folder is a site: only such a folder, or an empty one, is written to."""
+MARK_TEXT = "Files of this folder are made by `rnnbench site`, which removes those that it no longer makes.\n"
+
+
+def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts: Alerts | None = None) -> Path:
+    """Write the site into a folder and return its first page. Equal runs and histories give equal bytes.
+
+    Raises StoreError where there is nothing to show, or the folder has other files.
+    """
+    content = read_content(runs, history, alerts)
+    _check(root)
+    folder = Folder(root)
+    folder.write(MARK, MARK_TEXT.encode())
+    _copy_static(files("rnnbench.site") / "static", "static", folder)
+    news = alerts_of(content)
+    _write_overview(content, folder, news)
+    write_chooser(content, folder)
+    write_compare(content, folder)
+    write_trials(content, folder)
+    write_conformance(content, folder, news)
+    shown = {"alerts": news[:MOST], "all_alerts": len(news), "decisions": decisions(content)}
+    folder.page("alerts.html", "alerts.html", content=content, **shown)
+    _write_machines(content, folder)
+    write_method(content, folder)
+    _remove_others(folder)
+    return root / INDEX
+
+
+def _write_overview(content: Content, folder: Folder, alerts: list[News]) -> None:
+    folder.page(
+        INDEX,
+        "overview.html",
+        content=content,
+        moved=last_week(content, alerts),
+        alerts=alerts,
+        conformance=conformance_of(content),
+        maps=heat_maps(content),
+        steps=STEPS,
+    )
+
+
+def _write_machines(content: Content, folder: Folder) -> None:
+    folder.page(
+        "machines.html",
+        "machines.html",
+        content=content,
+        machines=[
+            (
+                machine,
+                [night for night in content.nights if night.entry.machine == machine.fingerprint],
+                [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint],
+                [machine_table(machine.view), version_table(machine.view), run_table(machine.view)],
+            )
+            for machine in content.machines
+        ],
+    )
+
+
+def _copy_static(source: Traversable, path: str, folder: Folder) -> None:
+    for entry in sorted(source.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            _copy_static(entry, f"{path}/{entry.name}", folder)
+        else:
+            folder.write(f"{path}/{entry.name}", entry.read_bytes())
+
+
+def _check(root: Path) -> None:
+    if root.is_dir() and any(root.iterdir()) and not (root / MARK).is_file():
+        raise StoreError(f"{root} has files that are no site; give an empty folder, or one that `rnnbench site` made")
+
+
+def _remove_others(folder: Folder) -> None:
+    for file in sorted(folder.root.rglob("*"), reverse=True):
+        if file.is_file() and file.relative_to(folder.root).as_posix() not in folder.written:
+            file.unlink()
+        elif file.is_dir() and not any(file.iterdir()):
+            file.rmdir()

@@ -1,0 +1,43 @@
+"""What the site of the tests is made from: nights that no machine measured, a planted change and hostile names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import fake_records as fake
+import made_history
+
+from rnnbench.results import Record, Run
+
+NIGHTS, STEP = 14, 7
+HOSTILE = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script>\u2028\u202eetirw'
+HOSTILE_SHOWN = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script> \\u202eetirw'
+"""What a page shows of it: a line separator is a space, and a sign that turns text around is written out."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The site with what it was made from."""
+
+    root: Path
+    runs: tuple[Run, ...]
+    """Of each night."""
+
+
+def night(number: int, record: Record) -> Record:
+    """From night STEP on, one backend has another version and is slower; one trial has hostile texts and fails."""
+    interval = {
+        path: one.model_copy(update={"interval": (one.median * 0.99, one.median * 1.01)})
+        for path, one in record.timing.latency.items()
+    }
+    record = fake.with_latencies(record, **interval)
+    if record.backend == "fakemlir" and number >= STEP:
+        record = made_history.of_version(made_history.slower(record, 1.1), "2.0.0")
+    if record.backend == "fakelib" and record.params.chunk == 64:
+        failed = fake.record("fakelib", "ops", chunk=64, outcome="build-failed") if number >= STEP else record
+        support = record.support.model_copy(update={"reason": HOSTILE, "upstream": "javascript:alert(1)"})
+        reason = HOSTILE if number >= STEP else ""
+        names = {"trial": f"{HOSTILE}/{record.trial}", "case": HOSTILE, "route": HOSTILE, "version": {HOSTILE: HOSTILE}}
+        record = failed.model_copy(update={**names, "reason": reason, "support": support})
+    return record

@@ -1,0 +1,272 @@
+"""The site in a real headless Chromium, from `file://`: every page, link, filter and sort, on phone and desktop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_site import HOSTILE_SHOWN
+
+from rnnbench.results import compare_runs
+from rnnbench.results.ranking import RATIO_CONFIDENCE
+from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_pairs
+
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "machines", "method")
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"], "resultTypes": ["violations"]}
+LOADED = """() => {
+  const told = Array.from(document.querySelectorAll("[role=status]"));
+  return !told.length || told.some((each) => each.textContent);
+}"""
+"""Whether the scripts of a page have shown their data."""
+
+
+class Watched:
+    """A page that keeps what it complains of and what it asks of the network."""
+
+    def __init__(self, browser: Any, size: dict[str, int], scheme: str = "light") -> None:
+        self.context = browser.new_context(viewport=size, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        self.page.on("request", lambda request: self._asked(request.url))
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith(("file://", "data:")):
+            self.complaints.append(f"asked for {url}")
+
+    def open(self, root: Path, name: str) -> Any:
+        path, _, state = name.partition("#")
+        self.page.goto((root / path).as_uri() + (f"#{state}" if state else ""))
+        self.page.wait_for_function(LOADED)
+        return self.page
+
+
+@pytest.fixture
+def phone(chromium) -> Iterator[Watched]:
+    watched = Watched(chromium, PHONE)
+    yield watched
+    watched.context.close()
+
+
+@pytest.fixture
+def desktop(chromium) -> Iterator[Watched]:
+    watched = Watched(chromium, DESKTOP)
+    yield watched
+    watched.context.close()
+
+
+def every_page(root: Path) -> list[str]:
+    return [str(file.relative_to(root)) for file in sorted(root.rglob("*.html"))]
+
+
+def trial_page(made: Any, backend: str) -> str:
+    record = next(record for record in made.runs[-1].records if record.backend == backend)
+    return next(f"trials/{f.name}" for f in (made.root / "trials").iterdir() if record.trial in f.read_text("utf-8"))
+
+
+def rows(page: Any, table: str) -> list[list[str]]:
+    return page.evaluate(
+        "(id) => Array.from(document.querySelector(id).tBodies[0].rows).filter((r) => !r.hidden)"
+        ".map((r) => Array.from(r.cells, (c) => c.textContent))",
+        table,
+    )
+
+
+def test_every_page_fits_a_phone_runs_no_text_of_records_and_keeps_the_console_empty(made, phone):
+    for name in every_page(made.root):
+        page = phone.open(made.root, name)
+        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert too_wide <= 0, name
+        assert page.evaluate("window.hit === undefined && document.images.length === 0"), name
+    assert phone.complaints == []
+
+
+def test_every_link_that_scripts_make_leads_to_a_page(made, desktop):
+    found: set[str] = set()
+    for name in ("trials.html", "chooser.html", "compare.html"):
+        page = desktop.open(made.root, name)
+        found |= set(
+            page.evaluate("Array.from(document.querySelectorAll('main tbody a'), (a) => a.href.split('#')[0])")
+        )
+    assert len(found) >= len(made.runs[-1].records)
+    assert all(Path(url.removeprefix("file://")).is_file() for url in found)
+
+
+def test_every_filter_changes_the_address_and_goes_back(made, desktop):
+    used = 0
+    for name in ("index.html", "chooser.html", "compare.html", "trials.html", "conformance.html", "alerts.html"):
+        page = desktop.open(made.root, name)
+        for control in page.evaluate("Array.from(document.querySelectorAll('.filters [name]'), (c) => c.name)"):
+            field = page.locator(f".filters [name={control}]")
+            if not field.is_visible():
+                continue
+            before = field.input_value()
+            if field.evaluate("(c) => c.tagName") == "SELECT":
+                options = field.evaluate("(c) => Array.from(c.options, (o) => o.value)")
+                other = next((value for value in options if value != before), None)
+                if other is None:
+                    continue
+                field.select_option(other)
+            else:
+                other = "7"
+                field.fill(other)
+            page.wait_for_function("(name) => new URLSearchParams(location.hash.slice(1)).has(name)", arg=control)
+            assert field.input_value() == other, (name, control)
+            page.go_back()
+            page.wait_for_function("(name) => !new URLSearchParams(location.hash.slice(1)).has(name)", arg=control)
+            assert field.input_value() == before, (name, control)
+            used += 1
+    assert used > 20
+    assert desktop.complaints == []
+
+
+def test_an_address_with_filters_opens_as_it_was(made, desktop):
+    page = desktop.open(made.root, "trials.html#backend=fakemlir&sort=-7")
+    page.wait_for_function("document.querySelectorAll('#trials tbody tr').length > 0")
+    assert {row[1] for row in rows(page, "#trials")} == {"fakemlir:linalg"}
+    assert page.locator("[name=backend]").input_value() == "fakemlir"
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("bound, a call")
+
+
+def test_tables_sort_by_figures_and_go_back(made, desktop):
+    page = desktop.open(made.root, "trials.html")
+    unsorted = rows(page, "#trials")
+    values = """Array.from(document.querySelectorAll("#trials tbody td:nth-child(8)"), (c) => Number(c.dataset.sort))
+        .filter((value) => value)"""
+    page.get_by_role("button", name="bound, a call").click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    up = page.evaluate(values)
+    assert all(a <= b for a, b in pairwise(up))
+    page.get_by_role("button", name="bound, a call").click()
+    page.wait_for_selector("th[aria-sort=descending]")
+    assert page.evaluate(values) == up[::-1]
+    page.go_back()
+    page.go_back()
+    page.wait_for_function("!document.querySelector('th[aria-sort]')")
+    assert sorted(rows(page, "#trials")) == sorted(unsorted)
+
+
+@pytest.mark.parametrize(("scheme", "rules"), [("light", RULES), ("dark", {**RULES, "runOnly": ["color-contrast"]})])
+def test_contrast_and_structure_pass_axe(made, chromium, scheme, rules):
+    pytest.importorskip("axe_playwright_python")
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text()
+    watched = Watched(chromium, DESKTOP, scheme)
+    for name in (*(f"{name}.html" for name in LISTED), trial_page(made, "fakemlir")):
+        page = watched.open(made.root, name)
+        page.evaluate(axe)
+        found = page.evaluate("(rules) => axe.run(document, rules)", rules)["violations"]
+        told = [(rule["id"], node["html"][:120]) for rule in found for node in rule["nodes"]]
+        assert told == [], name
+    watched.context.close()
+
+
+def test_hostile_names_and_reasons_are_text(made, desktop):
+    page = desktop.open(made.root, "trials.html#outcome=build-failed")
+    page.wait_for_function("document.querySelectorAll('#trials tbody tr').length === 1")
+    assert HOSTILE_SHOWN in rows(page, "#trials")[0][0]
+    page.locator("#trials a").click()
+    page.wait_for_selector("h1.trial")
+    assert HOSTILE_SHOWN in page.locator("main .warning").all_inner_texts()[-1]
+    assert desktop.complaints == []
+
+
+def test_the_keyboard_alone_reaches_the_content_and_the_theme(made, desktop):
+    page = desktop.open(made.root, "index.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "theme":
+            break
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator("#theme").inner_text() == "Light"
+    page = desktop.open(made.root, "alerts.html")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_print_leaves_navigation_and_filters_out(made, desktop):
+    page = desktop.open(made.root, "index.html")
+    page.emulate_media(media="print")
+    assert not page.locator("header").is_visible()
+    assert not page.locator(".filters").is_visible()
+    assert page.locator(".heat").first.is_visible()
+
+
+def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, desktop):
+    page = desktop.open(made.root, trial_page(made, "fakemlir"))
+    assert page.locator("#chart canvas").count() == 1
+    assert re.search(
+        r"2026-01-14: [\d.]+ µs \([\d.]+ µs to [\d.]+ µs\); .*2\.0\.0", page.locator("#reading").inner_text()
+    )
+    page.locator("[name=measure]").select_option("build")
+    page.wait_for_function("document.getElementById('reading').textContent.includes('1.50 s')")
+    assert desktop.complaints == []
+
+
+def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
+    page = desktop.open(made.root, "compare.html#a=5&b=13")
+    page.wait_for_function("document.querySelectorAll('#compared tbody tr').length > 3")
+    shown = {row[1]: row[0] for row in rows(page, "#compared") if "no verdict" not in row[0]}
+    found = compare_runs(made.runs[5], made.runs[13]).latencies
+    assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
+    assert "SLOWER" in shown.values()
+
+
+def test_verdicts_in_the_browser_are_those_of_results(made, desktop):
+    page = desktop.open(made.root, "compare.html")
+    chance = np.random.default_rng(0)
+    cases, expected = [], []
+    for _ in range(300):
+        base, new = (list(np.exp(chance.normal(0, chance.choice([0.002, 0.02]), chance.integers(1, 9)))) for _ in "ab")
+        new = [value * chance.choice([1.0, 1.02, 0.95]) for value in new]
+        both = min(len(base), len(new))
+        cases.append([base, new])
+        apart = judge_apart(base, new)
+        pairs = judge_pairs([b / a for a, b in zip(base[:both], new[:both], strict=True)], confidence=RATIO_CONFIDENCE)
+        expected.append((apart, pairs))
+    made_here = page.evaluate(
+        "([cases, smallest, error, confidence]) => cases.map(([a, b]) => "
+        "[verdict.apart(a, b, smallest, error), verdict.pairs(a, b, smallest, confidence)])",
+        [cases, SMALLEST, ERROR_RATE, RATIO_CONFIDENCE],
+    )
+    for both, answers in zip(expected, made_here, strict=True):
+        for judged, answer in zip(both, answers, strict=True):
+            assert answer["verdict"] == judged.verdict
+            assert answer["ratio"] == pytest.approx(judged.ratio, rel=1e-9)
+            assert (answer["interval"] is None) == (judged.interval is None)
+            if judged.interval:
+                assert np.log(answer["interval"]) == pytest.approx(np.log(judged.interval), rel=1e-6, abs=1e-9)
+
+
+def test_the_chooser_shows_what_fits_in_the_order_of_the_ranking(made, desktop):
+    page = desktop.open(made.root, "chooser.html")
+    all_rows = rows(page, "#choices")
+    assert {row[0] for row in all_rows} >= {"library", "authored"}
+    page.locator("[name=period]").fill("0.02")
+    page.wait_for_function(
+        "(count) => document.querySelectorAll('#choices tbody tr').length < count", arg=len(all_rows)
+    )
+    for row in rows(page, "#choices"):
+        late = float(row[7].split()[0]) * (1e-3 if "ms" in row[7] else 1e-6)
+        assert late <= int(row[4]) * 2e-5
+    page.locator("[name=build]").fill("0.001")
+    page.wait_for_function("document.getElementById('answer').textContent.startsWith('0 of')")
+
+
+def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
+    (tmp_path / "site").symlink_to(made.root)
+    page = desktop.page
+    page.route("**/data/list-0.js", lambda route: route.abort())
+    page.goto((made.root / "trials.html").as_uri())
+    page.wait_for_function("document.getElementById('answer').textContent.includes('could not be loaded')")

@@ -1,0 +1,136 @@
+"""The parts of pages: commands, figures in data files, drawings, documents, addresses."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import fake_records as fake
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rnnbench.results import Run, read_run, view_runs
+from rnnbench.site.anatomy import call_parts, distribution
+from rnnbench.site.content import command_of
+from rnnbench.site.fastest import level
+from rnnbench.site.method import _html, slug_of
+from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.page import issue_address, script_json
+from rnnbench.site.sparkline import sparkline
+
+FIGURES = st.lists(st.none() | st.floats(1e-9, 1e6), max_size=6)
+
+
+def entry_and_run(tmp_path, *command: str):
+    run: Run = read_run(fake.write_run(tmp_path / "run", [fake.record()], command=command))
+    return view_runs([run]).entries[0], run
+
+
+def test_the_command_of_a_trial_has_the_file_and_the_settings_of_its_run(tmp_path):
+    entry, run = entry_and_run(tmp_path, "rnnbench", "run", "a/fake_case.yaml", "b.yaml", "--set", "x=1 2", "--set=y=3")
+    digits = entry.record.trial.rpartition("-")[2]
+    command = f"rnnbench run a/fake_case.yaml --set 'x=1 2' --set=y=3 --backend=fakelib:ops --only={digits}"
+    assert command_of(entry, run) == command
+
+
+def test_the_command_of_a_case_that_the_run_does_not_name_guesses_its_file(tmp_path):
+    entry, run = entry_and_run(tmp_path, "rnnbench", "run", "cases/")
+    assert command_of(entry, run).startswith("rnnbench run cases/fake_case.yaml --backend=")
+
+
+@given(FIGURES, FIGURES)
+def test_integers_with_a_scale_keep_four_digits_of_every_figure(first, second):
+    power, columns = scaled(first, second)
+    for column, values in zip(columns, (first, second), strict=True):
+        for integer, value in zip(column, values, strict=True):
+            assert (integer is None) == (value is None)
+            if value is not None and integer is not None:
+                assert math.isclose(integer * 10.0**power, value, rel_tol=1e-4)
+
+
+def test_figures_that_are_none_are_none_in_data_files():
+    assert scaled([math.nan, 1.0, None, math.inf]) == (-4, [[None, 10_000, None, None]])
+    assert json.loads(script_json([math.nan, 1.0, math.inf])) == [None, 1.0, None]
+
+
+def test_data_files_hold_any_text_as_text():
+    text = "</script>\u2028\ud800\x00\u202e"
+    written = script_json({text: [text]})
+    assert written.isascii()
+    assert "<" not in written
+    assert json.loads(written)[text] == ["</script> \\ud800\\x00\\u202e"]
+
+
+def test_texts_are_numbered_once():
+    numbered = Numbered()
+    assert [numbered(text) for text in ("b", "a", "b")] == [0, 1, 0]
+    assert numbered.values == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("upstream", "address"),
+    [
+        ("onnx/onnx#7", "https://github.com/onnx/onnx/issues/7"),
+        ("https://github.com/llvm/torch-mlir/pull/3447", "https://github.com/llvm/torch-mlir/pull/3447"),
+        ("javascript:alert(1)", ""),
+        ('https://x.example/" onclick="a', ""),
+        ("http://plain.example/a", ""),
+        ("", ""),
+    ],
+)
+def test_only_issues_and_https_addresses_become_links(upstream, address):
+    assert issue_address(upstream) == address
+
+
+def test_a_distribution_is_drawn_in_order_and_within_its_axis():
+    drawn = distribution("bound", fake.latency(1e-4).model_copy(update={"interval": (9.5e-5, 1.05e-4)}))
+    assert drawn is not None
+    places = [mark.at for mark in drawn.marks]
+    assert places == sorted(places)
+    assert [mark.name for mark in drawn.marks] == ["min", "median", "p90", "p99", "max"]
+    assert 0 < places[0] < places[-1] < 100
+    assert drawn.interval
+    assert drawn.interval[0].at < places[1] < drawn.interval[1].at
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_a_distribution_that_cannot_be_is_not_drawn(value):
+    assert distribution("bound", fake.latency(1e-4).model_copy(update={"min": value})) is None
+
+
+def test_p99_is_drawn_of_enough_samples_only():
+    drawn = distribution("bound", fake.latency(1e-4).model_copy(update={"count": 99}))
+    assert drawn
+    assert "p99" not in [mark.name for mark in drawn.marks]
+
+
+def test_parts_of_a_call_are_those_that_were_measured():
+    parts = call_parts(fake.record(bound=1e-4))
+    assert [part.name for part in parts] == ["bound", "public"]
+    assert parts[1].width == pytest.approx(100)
+    assert call_parts(fake.record(outcome="unsupported")) == []
+
+
+def test_colours_change_at_the_ratios_of_the_legend():
+    assert [level(times) for times in (1.0, 1.03, 1.2, 1.25, 3.0, 100.0)] == [0, 1, 1, 2, 3, 5]
+
+
+def test_a_sparkline_needs_two_values_and_says_their_range():
+    assert sparkline([1.0, None]) is None
+    made = sparkline([1.0, None, 3.0, 2.0])
+    assert made is not None
+    assert made[1:] == [1.0, 3.0]
+    assert len(str(made[0]).split()) == 3
+
+
+def test_documents_show_html_as_text_and_link_to_pages_of_the_site_only():
+    html = str(_html("# A b\n\n<b>x</b> [in](history.md#a) [out](../suite/x.py) ![p](x.png)\n\n## A b", {"history"}))
+    assert '<h1 id="a-b">' in html
+    assert '<h2 id="a-b-1">' in html
+    assert "&lt;b&gt;x" in html
+    assert '<a href="method-history.html#a">in</a> out [p]' in html
+
+
+def test_anchors_are_those_of_github():
+    assert slug_of("The `flat` row, and more") == "the-flat-row-and-more"

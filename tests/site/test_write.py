@@ -1,0 +1,172 @@
+"""The files of a site: the same for the same input, complete, small, harmless, and the committed one is up to date."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import fake_records as fake
+import pytest
+
+from rnnbench.results import Run, StoreError, read_run
+from rnnbench.site import write_site
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "reports" / "site"
+COMMITTED_RUNS = ("scaling", "realtime")
+REFRESH = f"make site (rnnbench site {' '.join(COMMITTED_RUNS)} -o reports/site)"
+LARGEST = 300_000
+"""Bytes of one request."""
+COMMITTED_BYTES = 3_000_000
+
+
+class Page(html.parser.HTMLParser):
+    """The addresses and anchors of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.anchors.add(found.get("id") or "")
+        if tag == "a":
+            self.links.append(found.get("href") or "")
+        elif tag in ("script", "link", "img"):
+            self.loaded.append(found.get("src") or found.get("href") or "")
+
+
+def pages(root: Path) -> dict[str, Page]:
+    return {
+        str(file.relative_to(root)): Page(file.read_text(encoding="utf-8")) for file in sorted(root.rglob("*.html"))
+    }
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with every outcome."""
+    return read_run(fake.write_run(tmp_path_factory.mktemp("run") / "fake_run", fake.whole_run()))
+
+
+def broken_links(root: Path) -> list[str]:
+    known = pages(root)
+    broken = []
+    for name, page in known.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme:
+                continue
+            target = (root / name).parent / unquote(address.path) if address.path else root / name
+            if not target.is_file():
+                broken.append(f"{name}: {link}")
+            elif address.fragment and "=" not in address.fragment and target.suffix == ".html":
+                anchors = known[str(target.resolve().relative_to(root.resolve()))].anchors
+                if address.fragment not in anchors:
+                    broken.append(f"{name}: {link}")
+    return broken
+
+
+def test_equal_input_gives_equal_bytes(small, tmp_path):
+    for name in ("a", "b"):
+        write_site([small], None, tmp_path / name)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_every_link_leads_to_a_page_and_an_anchor_that_are_there(made, small, tmp_path):
+    write_site([small], None, tmp_path)
+    assert broken_links(made.root) == []
+    assert broken_links(tmp_path) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(made):
+    loaded = {address for page in pages(made.root).values() for address in page.loaded}
+    assert loaded - {"data:,"}
+    assert not [address for address in loaded - {"data:,"} if urlsplit(address).scheme or address.startswith("//")]
+    styles = "".join(file.read_text() for file in made.root.rglob("*.css"))
+    assert "url(" not in styles
+    assert "@import" not in styles
+
+
+def test_text_of_records_is_text(made):
+    """No markup of a record stands in a page, and no data file can end its script."""
+    for name, content in contents(made.root).items():
+        if name.endswith(".html"):
+            assert b"<img" not in content, name
+            assert b"window.hit=2</script>" not in content, name
+            assert b'href="javascript:' not in content, name
+        if name.startswith("data/"):
+            assert b"<" not in content, name
+            assert content.isascii(), name
+
+
+def test_made_up_figures_are_marked_as_such_on_every_page(made):
+    for file in made.root.rglob("*.html"):
+        assert "No machine measured these figures" in file.read_text(encoding="utf-8"), file
+
+
+def test_no_file_is_larger_than_a_request_may_be(made):
+    for root in (made.root, COMMITTED):
+        assert max(file.stat().st_size for file in root.rglob("*") if file.is_file()) < LARGEST
+
+
+def test_a_folder_with_other_files_is_left_alone(small, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(StoreError, match="has files that are no site"):
+        write_site([small], None, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_pages_of_trials_that_are_gone_are_removed(small, tmp_path):
+    write_site([small], None, tmp_path)
+    fewer = replace(small, records=small.records[:5])
+    write_site([fewer], None, tmp_path)
+    assert len(list((tmp_path / "trials").iterdir())) == 5
+    assert len(list((tmp_path / "records").iterdir())) == 5
+
+
+def test_without_a_run_there_is_a_sentence(tmp_path):
+    with pytest.raises(StoreError, match="needs at least one run"):
+        write_site([], None, tmp_path)
+
+
+def test_two_machines_have_pages_of_their_own(small, tmp_path):
+    other = replace(small, info=small.info.model_copy(update={"machine": {"cpu": "Other Fake CPU"}, "run": "other"}))
+    write_site([small, other], None, tmp_path)
+    assert len(list((tmp_path / "trials").iterdir())) == 2 * len(small.records)
+    assert "Other Fake CPU" in (tmp_path / "machines.html").read_text()
+
+
+def test_what_moved_is_said_in_sentences(made):
+    overview = (made.root / "alerts.html").read_text(encoding="utf-8")
+    assert re.search(r"fakemlir</a>:\s+bound latency \+(9|10)\.\d% \(95 % interval", overview)
+    assert "1.2.3 → fakemlir-package 2.0.0" in overview.replace("fakemlir-package 1.2.3", "1.2.3")
+    assert "ends as build-failed (it was ok)" in overview
+
+
+def test_the_history_of_a_trial_has_its_nights_and_its_change(made):
+    step = next(r for r in made.runs[-1].records if r.backend == "fakemlir")
+    page = next(f for f in (made.root / "trials").iterdir() if step.trial in f.read_text(encoding="utf-8"))
+    assert f"{len(made.runs)} nights." in page.read_text(encoding="utf-8")
+    series = (made.root / "data" / f"series-{page.stem}.js").read_text()
+    assert '"at":7' in series
+    assert '"cause":"program"' in series
+
+
+def test_the_committed_site_is_what_the_command_makes(tmp_path):
+    """But for the pages of documents, which change with every edit of `docs/`: those need only be there."""
+    write_site([read_run(ROOT / "results" / name) for name in COMMITTED_RUNS], None, tmp_path)
+    made, kept = contents(tmp_path), contents(COMMITTED)
+    assert made.keys() == kept.keys(), f"refresh it: {REFRESH}"
+    differing = [name for name in made if made[name] != kept[name] and not name.startswith("method-")]
+    assert not differing, f"refresh it: {REFRESH}"
+    assert sum(len(content) for name, content in kept.items() if not name.startswith("method-")) < COMMITTED_BYTES
