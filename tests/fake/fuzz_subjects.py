@@ -259,7 +259,7 @@ def unable_to_run(folder: Path) -> Iterator[None]:
             "rnnbench.pipeline.open_side",
             "rnnbench.fidelity.measure_fidelity",
             "rnnbench.measure.examine_machine",
-            "rnnbench.backends.build_support_matrix",
+            "rnnbench.plan.build_support_matrix",
         ):
             patch.setattr(name, ends)
         patch.setattr("rnnbench.disk.os.fsync", lambda descriptor: None)

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 from rich.text import Text
-from rnnbench.backends.support_matrix import MODELS, STATES, TIMES, SupportMatrix, build_support_matrix
 
 from rnnbench.backends.base import Lack, Probe, Support
 from rnnbench.cases.trial import Target
+from rnnbench.plan.support_matrix import MODELS, STATES, TIMES, SupportMatrix, build_support_matrix
 from rnnbench.reports.support_matrix import print_support_matrix
 from rnnbench.results import visible
 
