@@ -98,8 +98,8 @@ class Fuzzed:
         return self.inputs / self.seconds
 
 
-def fuzz(subject: Subject, inputs: int, seed: int) -> Fuzzed:
-    """Read so many inputs, the same ones for the same seed."""
+def fuzz(subject: Subject, inputs: int, seed: int, slowest_s: float = SLOWEST_S) -> Fuzzed:
+    """Read so many inputs, the same ones for the same seed. More CPU time than `slowest_s` is a fault."""
     draw, done = random.Random(f"{subject.name}/{seed}"), Fuzzed()
     began = time.perf_counter()
     while done.inputs < inputs and len(done.faults) < MOST_FAULTS:
@@ -116,7 +116,7 @@ def fuzz(subject: Subject, inputs: int, seed: int) -> Fuzzed:
                 raise
             done.faults.setdefault(_place(error), f"{error!r:.300}: {data[:600]!r}")
         took = time.process_time() - before
-        if took > SLOWEST_S:
+        if took > slowest_s:
             done.faults.setdefault("slow", f"{took:.2f} s: {data[:600]!r}")
         done.slowest_s = max(done.slowest_s, took)
     done.seconds = time.perf_counter() - began
