@@ -19,8 +19,7 @@ import numpy as np
 
 from rnnbench.history import History, entry_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
-from rnnbench.history.database import parquet
-from rnnbench.results import Record, fingerprint, read_run
+from rnnbench.results import Record, fingerprint, parquet, read_run
 
 MACHINE = {"cpu": "Synthetic CPU", "cores": 2, "memory": 24 << 30, "python": "3.13.0", "synthetic": True}
 FIRST = datetime.date(2026, 1, 1)
