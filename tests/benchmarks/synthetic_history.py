@@ -78,8 +78,8 @@ def write(folder: Path, trials: int, count: int) -> History:
         (root / sub).mkdir(parents=True)
     newest = [scaled(record, factors[number, -1]) for number, record in enumerate(made)]
     run = read_run(fake.write_run(results / _name(count - 1), newest, **_info(count - 1)))
-    base = rows_of(replace(run, records=tuple(scaled(record, 1.0) for record in made)), "base")
-    (root / "base.parquet").write_bytes(parquet(ROW_TYPES, base))
+    base = rows_of(replace(run, records=tuple(scaled(record, 1.0) for record in made)), "base", {})
+    (root / "base.parquet").write_bytes(parquet(ROW_TYPES, base, "the test"))
     with duckdb.connect() as database:
         database.execute(f"CREATE TABLE base AS SELECT * FROM read_parquet('{root / 'base.parquet'}')")
         for night in range(count):
