@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -40,7 +41,8 @@ def dying(tmp_path_factory):
 
 
 def suite_state():
-    """What an adapter could change in the suite's own process."""
+    """What an adapter could change in the suite's own process, without what an earlier test left to be collected."""
+    gc.collect()
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
     return os.getcwd(), dict(os.environ), handlers, len(os.listdir("/proc/self/fd"))
 

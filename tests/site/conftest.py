@@ -32,9 +32,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(folder / "site", runs)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A headless Chromium of the machine."""
+    """A headless Chromium of the machine. It ends with its module: other tests count the children of their process."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api")
