@@ -134,6 +134,25 @@ def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, juni
     assert properties["outcome"] == "nonconforming"
 
 
+KEEPS_A_LIST_OF_STORES = """
+from pathlib import Path
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        stores = sorted(str(path.parent.relative_to(Path.cwd())) for path in Path.cwd().rglob("programs"))
+        Path(f"stores-{session.config.workerinput['workerid']}").write_text("\\n".join(stores))
+"""
+
+
+def test_processes_of_xdist_have_a_store_of_programs_each(tiny):
+    """A store has one writer: before a build it removes what is on no list, and another's half-made file is on none."""
+    tiny.makeconftest(KEEPS_A_LIST_OF_STORES)
+    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--dist=each")
+    tiny.runpytest_subprocess("--rnnbench-backend=fake:honest", QUICK, "-n2", *options)
+    stores = {line for file in tiny.path.glob("stores-gw?") for line in file.read_text().splitlines()}
+    assert stores == {f"temporary/rnnbench/artifacts/gw{number}" for number in range(2)}
+
+
 def test_an_interrupt_ends_the_worker_too(tiny):
     command = [
         sys.executable,

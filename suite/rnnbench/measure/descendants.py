@@ -77,16 +77,17 @@ class SharedSegments:
         for name, inode in new:
             path = f"{_SEGMENTS}/{name}"
             with suppress(OSError):
-                status = Path(path).stat()
-                if (name, inode) not in self._own and self._is_foreign(path, status):
+                if (name, inode) not in self._own and self._is_foreign(path):
                     self._others.add((name, inode))
                 else:
+                    # This raises where the segment went while its holders were looked for: nothing is known of it then.
+                    made[path] = Path(path).stat().st_blocks * 512
                     self._own.add((name, inode))
-                    made[path] = status.st_blocks * 512
         return made
 
-    def _is_foreign(self, path: str, status: os.stat_result) -> bool:
+    def _is_foreign(self, path: str) -> bool:
         """Whether it is another user's, older than this, or held by other processes alone."""
+        status = Path(path).stat()
         if status.st_uid != os.geteuid() or status.st_ctime < self._since - 1:
             return True
         family = _family()
@@ -110,7 +111,9 @@ def _held_by(pids: Iterable[int]) -> set[str]:
     for pid in pids:
         held |= _mapped(pid)
         with suppress(OSError):
-            held |= {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    held.add(os.readlink(f"/proc/{pid}/fd/{number}"))
     return held
 
 

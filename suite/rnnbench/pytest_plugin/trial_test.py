@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -42,16 +43,27 @@ def check_item(item: TrialItem, context: Context) -> Checked:
 
 
 def context_of(config: pytest.Config, folders: pytest.TempPathFactory) -> Context:
-    """Folders under the session's temporary one. Under pytest-xdist, under the one that its processes share."""
+    """Folders under the session's temporary one. Under pytest-xdist, under the one that its processes share.
+
+    Each process has a store of programs of its own, since a store has one writer.
+    """
     base = folders.getbasetemp()
     folder = config.stash.setdefault(FOLDER, (base.parent if is_xdist_worker(config) else base) / "rnnbench")
-    return Context(RunFolders.of_run(Path(folder)), WallTime(), NoProgress().stage)
+    shared = RunFolders.of_run(Path(folder))
+    worker = _xdist_worker(config)
+    own = replace(shared, artifacts=shared.artifacts / worker) if worker else shared
+    return Context(own, WallTime(), NoProgress().stage)
+
+
+def _xdist_worker(config: pytest.Config) -> str:
+    """The name of this process of pytest-xdist, as gw0. Empty without it."""
+    return str(config.workerinput["workerid"]) if is_xdist_worker(config) else ""  # type: ignore[attr-defined]
 
 
 def _cores(config: pytest.Config, trial: Trial) -> list[int] | None:
     """One core to each process of pytest-xdist, in turn. None for those that any other run would take."""
-    if trial.threads > 1 or not is_xdist_worker(config):
+    worker = re.search(r"\d+$", _xdist_worker(config))
+    if worker is None or trial.threads > 1:
         return None
     cores = sorted(os.sched_getaffinity(0))
-    worker = re.search(r"\d+$", config.workerinput["workerid"])  # type: ignore[attr-defined]
-    return [cores[int(worker[0]) % len(cores)]] if worker else None
+    return [cores[int(worker[0]) % len(cores)]]
