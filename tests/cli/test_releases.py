@@ -44,7 +44,7 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--within=soon",), "--within: expected a duration"),
+        (("--within=soon",), "'--within': expected a duration"),
         (("--versions=>=9",), "rnnbench-fake: no release is >=9"),
         (("--reference=newest",), "expected a version of rnnbench-fake"),
     ],

@@ -89,7 +89,7 @@ def test_a_budget_that_is_spent_ends_undecided(ab):
     ("arguments", "message"),
     [
         (("--a", ".venv-nowhere"), "no virtual environment"),
-        (("--budget", "soon"), "--budget: expected a duration such as 60s"),
+        (("--budget", "soon"), "'--budget': expected a duration such as 60s"),
         (("--threshold", "3"), "threshold"),
     ],
 )

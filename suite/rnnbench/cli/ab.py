@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 )
 @RESULTS
 @REPORTS
-@click.option(
-    "--budget", default="120s", show_default=True, help="The longest sampling time of one trial, as 60s or 5min."
-)
+@BUDGET
 @THRESHOLD
 @ENVIRONMENT_FOLDER
 def ab(
@@ -43,9 +41,9 @@ def ab(
     side_b: str | None,
     results: Path,
     reports: Path,
-    budget: str,
+    budget: float,
     threshold: float | None,
-    environments: Path | None,
+    environments: Path,
 ) -> None:
     """Compare two environments on the trials of CASE…: is B slower than A?
 
@@ -56,24 +54,19 @@ def ab(
     Exit status: 1 if something is SLOWER in B, or was ok in A and is not ok in B, or is nonconforming; 3 if a trial
     failed.
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.cli.exit_status import exit_status
-    from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideBySide, compare_sides, open_side
+    from rnnbench.pipeline import ProgressBar, SideBySide, compare_sides, open_side
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
 
-    seconds = parse_duration(budget) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
     trials = selection.select(selection.load_cases(), selection.targets(installed=False))
-    folder = environments or ENVIRONMENTS
-    sides = open_side(side_a, trials, folder), open_side(side_b, trials, folder)
+    sides = open_side(side_a, trials, environments), open_side(side_b, trials, environments)
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()
     tell("\n".join(both.describe()))
     leaves(lambda: f"Finished trials are in {both.runs[0]} and {both.runs[1]}.")
     with ProgressBar(terminal, 2 * len(trials)) as progress:
-        comparison = compare_sides(both, PairBudget(seconds, threshold), progress)
+        comparison = compare_sides(both, PairBudget(budget, threshold), progress)
     _show(comparison, both.runs, reports, terminal)
     failed = exit_status([record for run in both.runs for record in read_run(run).records])
     sys.exit(1 if comparison.regressed else failed)

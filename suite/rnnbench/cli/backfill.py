@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rnnbench.cli.options import (
     RELEASE_LIST,
     REPORTS,
     RESULTS,
+    Duration,
     Selection,
     console,
 )
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rnnbench.history import ReleaseSeries
+    from rnnbench.pipeline import Backfill, Release
 
 
 @click.command(short_help="Measure the releases of a backend into the history.")
@@ -38,7 +41,13 @@ if TYPE_CHECKING:
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
 @click.option("--pairs", default=8, show_default=True, type=click.IntRange(2, 40), help="Pairs of processes a release.")
-@click.option("--within", default="15min", show_default=True, help="Longest measuring time. Run again to go on.")
+@click.option(
+    "--within",
+    default="15min",
+    show_default=True,
+    type=Duration(),
+    help="Longest measuring time. Run again to go on.",
+)
 @click.option("--retry", is_flag=True, help="Try releases again that could not be installed.")
 @click.option(
     "--threshold",
@@ -61,13 +70,13 @@ def backfill(
     minors: bool,
     filters: tuple[str, ...],
     pairs: int,
-    within: str,
+    within: float,
     retry: bool,
     threshold: float,
     root: Path,
     results: Path,
     reports: Path,
-    environments: Path | None,
+    environments: Path,
 ) -> None:
     """Measure releases of BACKEND on the trials of CASE…, each in an environment of its own, into one history.
 
@@ -76,14 +85,10 @@ def backfill(
 
     Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.pipeline import (
-        ENVIRONMENTS,
         Backfill,
-        ProgressBar,
         find_release,
         list_releases,
-        measure_releases,
         missing_trials,
         newest_of_minors,
         released_package,
@@ -92,9 +97,6 @@ def backfill(
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    seconds = parse_duration(within) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--within: expected a duration such as 15min, got '{within}'")
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(selection.load_cases(), selection.targets(installed=False))
     of_package = package or released_package(trials[0].target.backend)
@@ -104,23 +106,28 @@ def backfill(
     plan = Backfill(
         tuple(trials),
         find_release(releases, of_package, beside),
-        PairBudget(seconds, threshold, pairs),
+        PairBudget(within, threshold, pairs),
         Store(results),
         root,
-        environments or ENVIRONMENTS,
-        seconds,
+        environments,
+        within,
         retry,
     )
     tell(f"{len(kept)} releases of {of_package}, each beside {plan.reference.version}, {len(trials)} trials.")
     leaves(lambda: f"Finished releases are in {root}; the same command goes on.")
     terminal = console()
-    with ProgressBar(terminal, 2 * len(trials) * len(kept)) as progress:
-        for one in measure_releases(plan, kept, progress, tell):
-            tell(f"{one.release.version}: " + (one.problem or f"measured in {one.seconds:.0f} s"))
+    _measure(plan, kept, terminal)
     _show(root, of_package, threshold, reports, terminal)
-    left = [version for version, lacking in missing_trials(plan, kept).items() if lacking]
-    if left:
+    if left := [version for version, lacking in missing_trials(plan, kept).items() if lacking]:
         tell(f"Not measured yet, the time was spent: {', '.join(left)}. The same command goes on with them.")
+
+
+def _measure(plan: Backfill, releases: Sequence[Release], terminal: Console) -> None:
+    from rnnbench.pipeline import ProgressBar, measure_releases
+
+    with ProgressBar(terminal, 2 * len(plan.trials) * len(releases)) as progress:
+        for one in measure_releases(plan, releases, progress, tell):
+            tell(f"{one.release.version}: " + (one.problem or f"measured in {one.seconds:.0f} s"))
 
 
 def _show(root: Path, package: str, threshold: float, reports: Path, terminal: Console) -> None:

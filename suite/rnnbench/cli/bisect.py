@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import click
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import NONCONFORMING, OK
 from rnnbench.cli.options import (
+    BUDGET,
     ENVIRONMENT_FOLDER,
     PACKAGE,
     RELEASE_LIST,
@@ -25,7 +27,7 @@ from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.pipeline import Bisection, Step
+    from rnnbench.pipeline import Bisection, Release, Step
 
 
 @click.command(short_help="Find the release in which a trial became slower or wrong.")
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--versions", default="", metavar="SPEC", help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
 @RELEASE_LIST
 @PACKAGE
-@click.option("--budget", default="120s", show_default=True, help="The longest sampling time of one step.")
+@BUDGET
 @THRESHOLD
 @RESULTS
 @ENVIRONMENT_FOLDER
@@ -57,10 +59,10 @@ def bisect(
     versions: str,
     listed: Path | None,
     package: str | None,
-    budget: str,
+    budget: float,
     threshold: float | None,
     results: Path,
-    environments: Path | None,
+    environments: Path,
 ) -> None:
     """Find the first bad release of a backend's package, for one trial of CASE….
 
@@ -73,39 +75,28 @@ def bisect(
     Exit status: 0 if the first bad release is known; 1 if it is one of several, since the others were skipped; 2 if the
     good and the bad release do not differ, or cannot be used.
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.pipeline import (
-        ENVIRONMENTS,
         LatencyJudge,
         OutcomeJudge,
         ProgressBar,
         Steps,
-        between,
         bisect_releases,
-        find_release,
         list_releases,
         released_package,
     )
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    seconds = parse_duration(budget) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
     trial = _one(selection.select(selection.load_cases(), selection.targets(installed=False)))
     of_package = package or released_package(trial.target.backend)
-    listing = list_releases(of_package, versions, listed)
-    ends = find_release(listing, of_package, good), find_release(listing, of_package, bad)
-    releases = between(listing, *ends)
-    if len(releases) < 2 or releases[0] != ends[0]:
-        raise click.UsageError(f"--good {good} must be older than --bad {bad}")
+    releases = _releases(list_releases(of_package, versions, listed), of_package, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")
     leaves(lambda: f"Finished steps are in {results}.")
     selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
     with ProgressBar(console(), 2 * len(releases)) as progress:
-        steps = Steps(trial, Store(results), environments or ENVIRONMENTS, progress, selected)
+        steps = Steps(trial, Store(results), environments, progress, selected)
         judge = (
-            OutcomeJudge(steps) if subject == "outcome" else LatencyJudge(steps, PairBudget(seconds, threshold), path)
+            OutcomeJudge(steps) if subject == "outcome" else LatencyJudge(steps, PairBudget(budget, threshold), path)
         )
         found = bisect_releases(releases, judge, _tell_step)
     sys.exit(_tell_found(found))
@@ -116,6 +107,17 @@ def _one(trials: list[Trial]) -> Trial:
         some = "".join(f"\n  {trial.id}" for trial in trials[:10])
         raise click.UsageError(f"a bisection takes one trial, and {len(trials)} are selected; add --only ID:{some}")
     return trials[0]
+
+
+def _releases(listing: Sequence[Release], package: str, good: str, bad: str) -> Sequence[Release]:
+    """From the good one to the bad one, both included."""
+    from rnnbench.pipeline import between, find_release
+
+    ends = find_release(listing, package, good), find_release(listing, package, bad)
+    releases = between(listing, *ends)
+    if len(releases) < 2 or releases[0] != ends[0]:
+        raise click.UsageError(f"--good {good} must be older than --bad {bad}")
+    return releases
 
 
 def _tell_step(step: Step) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ALERTS, ENVIRONMENT_FOLDER, RESULTS, Selection, console
+from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, Selection, console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
+    from rnnbench.cases import Trial
     from rnnbench.history import Alert, Alerts
     from rnnbench.pipeline import Confirmation
 
@@ -27,17 +29,17 @@ if TYPE_CHECKING:
     metavar="ID",
     help="Only this one. Default: each new one that can be compared.",
 )
-@click.option("--budget", default="120s", show_default=True, help="The longest sampling time of one trial.")
+@BUDGET
 @ALERTS
 @RESULTS
 @ENVIRONMENT_FOLDER
 def confirm(
     cases: tuple[Path, ...],
     identities: tuple[str, ...],
-    budget: str,
+    budget: float,
     file: Path,
     results: Path,
-    environments: Path | None,
+    environments: Path,
 ) -> None:
     """Compare the versions before and after each new change of a latency, as `rnnbench ab` does, on trials of CASE….
 
@@ -48,42 +50,24 @@ def confirm(
 
     Exit status: 0 if nothing was confirmed; 1 if an alert was; 2 if a named alert cannot be compared.
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.history import Alerts
-    from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideError, not_comparable
+    from rnnbench.pipeline import ProgressBar, SideError
     from rnnbench.pipeline import confirm as confirm_alert
     from rnnbench.results import Store
 
-    seconds = parse_duration(budget) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
     alerts = Alerts.read(file)
-    if identities:
-        chosen = [alerts.find(identity) for identity in dict.fromkeys(identities)]
-    else:
-        chosen = [alert for alert in alerts.all if alert.state == "new" and not not_comparable(alert.found)]
+    chosen = _chosen(alerts, identities)
     tell(f"{len(chosen)} alerts to compare.")
     if not chosen:
         return
     leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {file}.")
-    by_backend = {
-        backend: (selection := Selection(cases, (f"{backend}:*",))).select(
-            selection.load_cases(), selection.targets(installed=False)
-        )
-        for backend in dict.fromkeys(alert.found.backend for alert in chosen)
-    }
+    by_backend = {backend: _trials(cases, backend) for backend in dict.fromkeys(one.found.backend for one in chosen)}
     answers, problems = [], 0
     with ProgressBar(console(), len(chosen)) as progress:
         for alert in chosen:
             try:
-                done = confirm_alert(
-                    alert.found,
-                    by_backend[alert.found.backend],
-                    seconds,
-                    Store(results),
-                    environments or ENVIRONMENTS,
-                    progress,
-                )
+                trials = by_backend[alert.found.backend]
+                done = confirm_alert(alert.found, trials, budget, Store(results), environments, progress)
             except SideError as error:
                 problems += 1
                 tell(f"{alert.id}: not compared: {error}", is_error=bool(identities))
@@ -94,6 +78,21 @@ def confirm(
         sys.exit(1)
     if identities and problems:
         sys.exit(2)
+
+
+def _chosen(alerts: Alerts, identities: Sequence[str]) -> list[Alert]:
+    """The named alerts; where none is named, each new one that can be compared."""
+    from rnnbench.pipeline import not_comparable
+
+    if identities:
+        return [alerts.find(identity) for identity in dict.fromkeys(identities)]
+    return [alert for alert in alerts.all if alert.state == "new" and not not_comparable(alert.found)]
+
+
+def _trials(cases: tuple[Path, ...], backend: str) -> list[Trial]:
+    """Those of the cases on every route of a backend."""
+    selection = Selection(cases, (f"{backend}:*",))
+    return selection.select(selection.load_cases(), selection.targets(installed=False))
 
 
 def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:

@@ -41,10 +41,36 @@ ALERTS = click.option(
     show_default=True,
     help="File of the alerts.",
 )
+
+
+class Duration(click.ParamType[float]):
+    """A time such as 90s or 5min, which a command gets in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from rnnbench.cases import parse_duration
+
+        seconds = parse_duration(value)
+        if seconds is None or seconds <= 0:
+            self.fail(f"expected a duration such as 60s or 5min, got '{value}'", param, ctx)
+        return seconds
+
+
+def _environments(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path:
+    from rnnbench.pipeline import ENVIRONMENTS
+
+    return folder or ENVIRONMENTS
+
+
 ENVIRONMENT_FOLDER = click.option(
     "--environments",
     type=click.Path(path_type=Path),
+    callback=_environments,
     help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
+)
+BUDGET = click.option(
+    "--budget", default="120s", show_default=True, type=Duration(), help="The longest sampling time of one trial."
 )
 THRESHOLD = click.option(
     "--threshold",

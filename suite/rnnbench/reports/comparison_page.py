@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from rnnbench.reports import markdown, units
 from rnnbench.reports.comparison_tables import (
@@ -44,6 +46,9 @@ LEAST_ROW = 30
 FEW_LATENCIES = 12
 """Up to so many latencies, the list of changes says it all, and no table by target is shown."""
 CUT = "{} rows are left out here: a comment holds 65,536 characters. `rnnbench compare` with `--json` has all of them."
+
+
+Change = TypeVar("Change", FactChange, LatencyChange, CostChange)
 
 
 @dataclass(frozen=True)
@@ -104,31 +109,38 @@ def _target_table(comparison: Comparison) -> Table:
     return Table("Latencies by target", columns, tuple(rows))
 
 
-def _changes(comparison: Comparison, lines: int) -> Iterator[Markdown]:
-    """What became worse, then other changes, then what became better, in so many lines."""
-    names = short_names(_trials(comparison))
+@dataclass(frozen=True)
+class _Lines:
+    """How each sort of change is said in a line."""
 
-    def fact(change: FactChange) -> Markdown:
-        return Markdown("- {} {}{}").format(_name(names, change.trial), _short(change.sentence), mark(comparison))
+    names: dict[str, str]
+    mark: str
 
-    def latency(change: LatencyChange) -> Markdown:
+    @classmethod
+    def of(cls, comparison: Comparison) -> _Lines:
+        return cls(short_names(_trials(comparison)), mark(comparison))
+
+    def fact(self, change: FactChange) -> Markdown:
+        return Markdown("- {} {}{}").format(_name(self.names, change.trial), _short(change.sentence), self.mark)
+
+    def latency(self, change: LatencyChange) -> Markdown:
         return Markdown("- {} {} latency **{}**: {} → {}, ratio {} ({})").format(
-            _name(names, change.trial),
+            _name(self.names, change.trial),
             change.path,
-            change.verdict + mark(comparison),
+            change.verdict + self.mark,
             units.seconds(change.base),
             units.seconds(change.new),
             f"{change.ratio:.3f}",
             interval_of(change),
         )
 
-    def cost(change: CostChange) -> Markdown:
-        result = change.result + mark(comparison)
+    def cost(self, change: CostChange) -> Markdown:
+        result = change.result + self.mark
         exact = change.cost.basis == "exact"
         said = Markdown("**{}**").format(result) if exact else f"{result} its threshold (one measurement)"
         detail = f": {change.detail}" if change.detail else ""
         return Markdown("- {} {} {}: {} → {}, ratio {}{}").format(
-            _name(names, change.trial),
+            _name(self.names, change.trial),
             change.cost.title,
             said,
             amount(change, change.base),
@@ -137,31 +149,43 @@ def _changes(comparison: Comparison, lines: int) -> Iterator[Markdown]:
             detail,
         )
 
-    def group(noun: str, show: Callable[..., Markdown], changes: Iterable[object]) -> _Group:
-        return _Group(noun, [lambda change=change: show(change) for change in changes])  # type: ignore[misc]
 
+def _group(noun: str, line: Callable[[Change], Markdown], changes: Iterable[Change]) -> _Group:
+    return _Group(noun, [partial(line, change) for change in changes])
+
+
+def _sections(comparison: Comparison) -> dict[str, list[_Group]]:
+    """The groups of each title that have a line: what became worse, other changes, what became better."""
+    lines = _Lines.of(comparison)
     facts = ordered_facts(comparison.facts)
-    of_direction = {d: [c for c in facts if c.direction == d] for d in ("worse", "neutral", "better")}
     latencies = ordered_latencies(comparison.latencies)
+
+    def of_facts(direction: str) -> list[_Group]:
+        some = [change for change in facts if change.direction == direction]
+        return [_group(noun, lines.fact, those) for noun, those in _by_fact(some)]
+
+    def of_latencies(verdict: str) -> _Group:
+        return _group(verdict, lines.latency, [change for change in latencies if change.verdict == verdict])
+
+    def of_costs(some: Sequence[CostChange]) -> list[_Group]:
+        return [_group(noun, lines.cost, those) for noun, those in _by_measure(some)]
+
     sections = {
-        "Worse": (
-            *(group(noun, fact, some) for noun, some in _by_fact(of_direction["worse"])),
-            group("SLOWER", latency, [c for c in latencies if c.verdict == "SLOWER"]),
-            *(group(noun, cost, some) for noun, some in _by_measure(rises(comparison.costs))),
-        ),
-        "Changed": tuple(group(noun, fact, some) for noun, some in _by_fact(of_direction["neutral"])),
-        "Better": (
-            *(group(noun, fact, some) for noun, some in _by_fact(of_direction["better"])),
-            group("FASTER", latency, [c for c in latencies if c.verdict == "FASTER"]),
-            *(group(noun, cost, some) for noun, some in _by_measure(falls(comparison.costs))),
-        ),
+        "Worse": [*of_facts("worse"), of_latencies("SLOWER"), *of_costs(rises(comparison.costs))],
+        "Changed": of_facts("neutral"),
+        "Better": [*of_facts("better"), of_latencies("FASTER"), *of_costs(falls(comparison.costs))],
     }
-    shown = {title: [g for g in groups if g.lines] for title, groups in sections.items()}
-    shown = {title: groups for title, groups in shown.items() if groups}
-    for title, groups in shown.items():
+    with_lines = {title: [group for group in groups if group.lines] for title, groups in sections.items()}
+    return {title: groups for title, groups in with_lines.items() if groups}
+
+
+def _changes(comparison: Comparison, lines: int) -> Iterator[Markdown]:
+    """The sections, in so many lines."""
+    sections = _sections(comparison)
+    for title, groups in sections.items():
         lines -= 1
         # What became worse may take all lines but those that name the rest once.
-        later = sum(1 + len(shown[other]) for other in list(shown)[list(shown).index(title) + 1 :])
+        later = sum(1 + len(sections[other]) for other in list(sections)[list(sections).index(title) + 1 :])
         made = list(_fitted(groups, max(lines - later, len(groups))))
         lines -= len(made)
         yield Markdown("\n").join([Markdown(f"**{title}**\n"), *made])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rnnbench.results.compare import Comparison
+from rnnbench.results.compare import Comparison, LatencyChange
+from rnnbench.results.costs import CostChange
+from rnnbench.results.fact_changes import FactChange
 from rnnbench.results.fail_on import FAIL_ON
 from rnnbench.results.text import writable
 from rnnbench.results.thresholds import THRESHOLDS
@@ -33,51 +35,54 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             "defaults": {kind: one.default for kind, one in THRESHOLDS.items()},
         },
         "warnings": list(comparison.warnings),
-        "facts": [
-            {
-                "trial": change.trial,
-                "fact": change.fact,
-                "base": change.base,
-                "new": change.new,
-                "direction": change.direction,
-                "sentence": change.sentence,
-            }
-            for change in comparison.facts
-        ],
-        "latencies": [
-            {
-                "trial": change.trial,
-                "path": change.path,
-                "base": change.base,
-                "new": change.new,
-                "ratio": change.ratio,
-                "interval": change.judged.interval,
-                "verdict": change.verdict,
-                "processes": change.judged.observations,
-                "threshold": change.threshold,
-            }
-            for change in comparison.latencies
-        ],
-        "measures": [
-            {
-                "trial": change.trial,
-                "measure": change.measure,
-                "unit": change.cost.unit,
-                "base": change.base,
-                "new": change.new,
-                "ratio": change.ratio,
-                "interval": None,
-                "basis": change.cost.basis,
-                "result": change.result,
-                "threshold": change.threshold,
-                "detail": change.detail,
-            }
-            for change in comparison.costs
-        ],
+        "facts": [_fact(change) for change in comparison.facts],
+        "latencies": [_latency(change) for change in comparison.latencies],
+        "measures": [_measure(change) for change in comparison.costs],
         "not_believed": [{"trial": one.trial, "run": one.run, "reason": one.reason} for one in comparison.not_believed],
     }
     plain: dict[str, Any] = _plain(content)
     return plain
+
+
+def _fact(change: FactChange) -> dict[str, Any]:
+    return {
+        "trial": change.trial,
+        "fact": change.fact,
+        "base": change.base,
+        "new": change.new,
+        "direction": change.direction,
+        "sentence": change.sentence,
+    }
+
+
+def _latency(change: LatencyChange) -> dict[str, Any]:
+    return {
+        "trial": change.trial,
+        "path": change.path,
+        "base": change.base,
+        "new": change.new,
+        "ratio": change.ratio,
+        "interval": change.judged.interval,
+        "verdict": change.verdict,
+        "processes": change.judged.observations,
+        "threshold": change.threshold,
+    }
+
+
+def _measure(change: CostChange) -> dict[str, Any]:
+    return {
+        "trial": change.trial,
+        "measure": change.measure,
+        "unit": change.cost.unit,
+        "base": change.base,
+        "new": change.new,
+        "ratio": change.ratio,
+        "interval": None,
+        "basis": change.cost.basis,
+        "result": change.result,
+        "threshold": change.threshold,
+        "detail": change.detail,
+    }
 
 
 def _plain(value: Any) -> Any:

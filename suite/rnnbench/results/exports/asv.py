@@ -34,6 +34,17 @@ NO_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's name of a folder without files."""
 SEPARATOR = "\x1f"
 
+PROJECT = {
+    "version": CONFIG_VERSION,
+    "project": "rnnbench",
+    "repo": REPOSITORY,
+    "dvcs": "git",
+    "branches": [BRANCH],
+    "results_dir": RESULTS,
+    "html_dir": "html",
+}
+"""The content of CONFIG."""
+
 
 def _write(run: Run, folder: Path) -> None:
     time = started(run.info)
@@ -68,18 +79,7 @@ def _write(run: Run, folder: Path) -> None:
     known = _read(results / BENCHMARKS)
     added = {_name(*one): _benchmark(*one) for one in figures}
     _save(results / BENCHMARKS, {**known, **added, "version": BENCHMARKS_VERSION})
-    _save(
-        folder / CONFIG,
-        {
-            "version": CONFIG_VERSION,
-            "project": "rnnbench",
-            "repo": REPOSITORY,
-            "dvcs": "git",
-            "branches": [BRANCH],
-            "results_dir": RESULTS,
-            "html_dir": "html",
-        },
-    )
+    _save(folder / CONFIG, PROJECT)
 
 
 def _name(trial: ExportedTrial, figure: Figure) -> str:
