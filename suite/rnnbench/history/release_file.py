@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -33,9 +32,6 @@ class ReleaseFile(ReleaseInfo):
     @property
     def info(self) -> ReleaseInfo:
         return ReleaseInfo(**self.model_dump(exclude={"ratios"}))
-
-    def ratios_of(self, trial: str) -> Mapping[str, tuple[float, ...]]:
-        return self.ratios.get(trial, {})
 
 
 def write_release(run: Path, content: ReleaseFile) -> None:

@@ -48,10 +48,6 @@ class Cost:
     """A smaller change, in the unit, is within every threshold."""
 
 
-def _nbytes(record: Record) -> float | None:
-    return record.artifact.nbytes if record.artifact else None
-
-
 def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
     def read(record: Record) -> float | None:
         counted = record.artifact.operations.get(stage) if record.artifact else None
