@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import yaml
-from pydantic import ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
-from rnnbench.results import FrozenModel, StoreError
+from rnnbench.results import FrozenModel
+from rnnbench.yaml_files import FileError, FileKind, TitleGenerator, problems_of, read_source
 
 FILE = "settings.yaml"
+Target = Annotated[str, StringConstraints(pattern=r"^[^\s:]+:[^\s:]+$"), Field(title="a target such as numpy:eager")]
+
+
+class SettingsError(FileError):
+    """The settings of a history cannot be used."""
 
 
 class HistorySettings(FrozenModel):
     """The content of the file. It need not be there."""
 
-    anchors: tuple[str, ...] = ()
+    anchors: Annotated[tuple[Target, ...], Field(title="a list of targets, such as [numpy:eager]")] = ()
     """Targets (`backend:route`) whose versions are pinned. Their trials are anchors, beside those of the baseline."""
 
 
+KIND = FileKind("the settings of a history", SettingsError)
+
+
 def read_settings(root: Path) -> HistorySettings:
-    """The settings of a history's folder. Raises StoreError."""
+    """The settings of a history's folder. Raises SettingsError, with line and column."""
     file = root / FILE
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return HistorySettings.model_validate({} if content is None else content)
-    except FileNotFoundError:
+    if not file.exists():
         return HistorySettings()
+    source = read_source(file, KIND)
+    try:
+        return HistorySettings.model_validate(source.data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "its content"
-        raise StoreError(f"{file}: {where}: {first['msg']}; a history has the setting 'anchors', a list") from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise StoreError(f"{file}: cannot be read: {error}; correct it, or delete it") from error
+        schema = HistorySettings.model_json_schema(schema_generator=TitleGenerator)
+        raise SettingsError(problems_of(error, source, schema)) from error
