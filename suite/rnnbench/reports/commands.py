@@ -34,17 +34,16 @@ class Commands:
             yield "rnnbench history list"
             return
         trial = found.members[0]
-        file = self._case_file(trial.partition("/")[0])
+        selected = (self._case_file(trial.partition("/")[0]), "--backend", trial.split("/")[1], "--only", trial)
         changed = [(package, *versions) for package, *versions in _packages(found) if all(versions)]
         if changed:
             a, b = (" ".join(f"{package}=={versions[side]}" for package, *versions in changed) for side in (0, 1))
-            yield _command("ab", file, "--only", trial, "--a", a, "--b", b)
+            yield _command("ab", *selected, "--a", a, "--b", b)
         else:
-            yield _command("run" if found.is_level else "check", file, "--only", trial)
+            yield _command("run" if found.is_level else "check", *selected)
         if len(changed) == 1:
             ((_, good, bad),) = changed
-            target = trial.split("/")[1]
-            yield _command("bisect", file, "--backend", target, "--only", trial, "--good", good, "--bad", bad)
+            yield _command("bisect", *selected, "--good", good, "--bad", bad)
         yield _command("history", "sql", _query(found, trial))
 
     def _case_file(self, case: str) -> str:
