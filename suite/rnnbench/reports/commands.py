@@ -34,7 +34,8 @@ class Commands:
             yield "rnnbench history list"
             return
         trial = found.members[0]
-        selected = (self._case_file(trial.partition("/")[0]), "--backend", trial.split("/")[1], "--only", trial)
+        case, _, rest = trial.partition("/")
+        selected = (self._case_file(case), "--backend", rest.partition("/")[0], "--only", trial)
         changed = [(package, *versions) for package, *versions in _packages(found) if all(versions)]
         if changed:
             a, b = (" ".join(f"{package}=={versions[side]}" for package, *versions in changed) for side in (0, 1))
