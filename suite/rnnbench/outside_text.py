@@ -29,6 +29,8 @@ def safe_text(text: str, limit: int = TEXT_LIMIT) -> str:
 
     An unsafe character becomes U+FFFD, and commands to a terminal go. A cut is in the middle and says how long it is.
     """
+    if len(text) <= limit and text.isprintable():
+        return text
     if len(text) > limit:
         end = min(_KEPT_AT_THE_END, limit // 4)
         begin = limit - end - _ROOM_FOR_THE_CUT
