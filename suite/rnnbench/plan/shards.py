@@ -76,8 +76,8 @@ class ShardedPlan:
                 f"{filled} other shards"
             )
         others = len(self.trials) - own
-        anchors = f", and {others:,} anchors of other shards, which every shard runs" if others else ""
-        return f"shard {self.shard}: {own:,} of {total:,} trials{anchors}"
+        anchors = ", and 1 anchor of another shard" if others == 1 else f", and {others:,} anchors of other shards"
+        return f"shard {self.shard}: {own:,} of {total:,} trials{f'{anchors}, which every shard runs' if others else ''}"
 
 
 def estimated_cost(trial: Trial) -> float:
