@@ -148,3 +148,14 @@ def test_without_a_named_backend_the_plan_does_not_depend_on_what_is_installed(r
     monkeypatch.setattr("rnnbench.plan.trials.installed_backends", lambda: ["numpy"])
     assert rnnbench("list", "sizes.yaml", "--shard", "1/1").stdout.split() == whole
     assert {line.split("/")[1].split(":")[0] for line in whole} > {"numpy", "fake"}
+
+
+def test_the_site_finds_the_shards_of_the_history_in_a_merged_run(rnnbench, tmp_path):
+    pytest.importorskip("duckdb")
+    names = runs(tmp_path)
+    rnnbench("merge", *names)
+    rnnbench("history", "add", *names[:3])
+    for name in names:
+        shutil.rmtree(tmp_path / name)
+    rnnbench("site")
+    assert len(list((tmp_path / "reports/site").glob("records/*.json"))) == 6

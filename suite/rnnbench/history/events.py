@@ -47,8 +47,8 @@ def find_events(history: History) -> tuple[Event, ...]:
 
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
-        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, outcome, reason, failed_checks, support,
-            lowered, believed, findings
+        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions,
+            outcome, reason, failed_checks, support, lowered, believed, findings
         FROM {NIGHT_ROWS}
     )
 """
@@ -85,7 +85,7 @@ _VERSIONS = """
     )
     WHERE before <> after
 """
-_NO_LONGER = """  -- trials that a later run of their case on the same machine does not have; of shards, one of the same shard
+_NO_LONGER = """  -- trials that a later run of their case, or of their shard, on the same machine does not have
     SELECT seen.machine, backend, trial, run, last_seen, 'measured', '', '', versions, versions, ''
     FROM (
         SELECT machine, backend, trial, "case", arg_max(run, started) AS run, max(started) AS last_seen,

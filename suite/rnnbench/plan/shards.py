@@ -77,7 +77,9 @@ class ShardedPlan:
             )
         others = len(self.trials) - own
         anchors = ", and 1 anchor of another shard" if others == 1 else f", and {others:,} anchors of other shards"
-        return f"shard {self.shard}: {own:,} of {total:,} trials{f'{anchors}, which every shard runs' if others else ''}"
+        return (
+            f"shard {self.shard}: {own:,} of {total:,} trials{f'{anchors}, which every shard runs' if others else ''}"
+        )
 
 
 def estimated_cost(trial: Trial) -> float:

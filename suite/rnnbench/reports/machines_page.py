@@ -12,6 +12,9 @@ from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.tables import Table
 from rnnbench.results import Run, fingerprint
 
+Anchor = tuple[str, tuple[tuple[str, str], ...]]
+"""A trial of the baseline, and the versions that it was measured with."""
+
 
 def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[str]) -> str:
     """Markdown. `of_machines` has the part of the run that each machine made, with its report's path from this page."""
@@ -27,30 +30,30 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
     )
     parts.append(markdown.table(table))
     parts.append(
-        "Each shard ran the anchors, which are the trials of the baseline. *Their latency* is the geometric mean of "
-        "the ratios of their bound latencies to those on the first machine: 2 is twice as slow. It compares the "
-        "machines, and no program. A dash (—): no anchor was measured on both."
+        Markdown(
+            "Each shard ran the anchors, which are the trials of the baseline. *Their latency* is the geometric mean "
+            "of the ratios of their bound latencies to those on the first machine: 2 is twice as slow. It compares the "
+            "machines, and no program. An anchor counts where its versions are the same. A dash (—): no anchor was "
+            "measured on both."
+        )
     )
     return "\n\n".join(map(paragraph, parts)) + "\n"
 
 
-def anchor_latencies(run: Run) -> dict[str, float]:
-    """Of the shards of one machine: by anchor that all of them have, the median of its bound latencies in seconds."""
-    shards = [part.by_trial for part in run.parts]
-    common = set.intersection(*(set(shard) for shard in shards)) if len(shards) > 1 else set(shards[0])
-    medians = {}
-    for trial in sorted(common):
-        records = [shard[trial] for shard in shards]
-        latencies = [latency for r in records if r.baseline and not r.not_believed and (latency := r.latency("bound"))]
-        if latencies:
-            medians[trial] = statistics.median(latency.median for latency in latencies)
-    return medians
+def anchor_latencies(run: Run) -> dict[Anchor, float]:
+    """Of the shards of one machine: by anchor and its versions, the median of its bound latencies in seconds."""
+    latencies: dict[Anchor, list[float]] = {}
+    for record in (record for part in run.parts for record in part.records if record.baseline):
+        if (latency := record.latency("bound")) is not None and record.outcome == "ok" and not record.not_believed:
+            versions = tuple(sorted(record.version.items()))
+            latencies.setdefault((record.trial, versions), []).append(latency.median)
+    return {anchor: statistics.median(of) for anchor, of in latencies.items()}
 
 
-def _row(run: Run, page: Path, first: Mapping[str, float]) -> tuple[str, ...]:
+def _row(run: Run, page: Path, first: Mapping[Anchor, float]) -> tuple[str, ...]:
     machine = run.parts[0].info.machine
     mine = anchor_latencies(run)
-    ratios = [mine[trial] / first[trial] for trial in mine.keys() & first.keys()]
+    ratios = [mine[anchor] / first[anchor] for anchor in mine.keys() & first.keys()]
     mean = math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
     return (
         code(fingerprint(machine)),

@@ -94,7 +94,8 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
     The same shards always give the same folder with the same content. Raises StoreError where another run is there.
     """
     name = _name(merging)
-    folder = (output or results / name).absolute()
+    place = output or results / name
+    folder = place.absolute()
     is_there = os.path.lexists(folder)
     if is_there:
         _refuse_another_run(folder, merging)
@@ -102,13 +103,13 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
     try:
         _fill(part, name, merging)
         if is_there and _is_same(part, folder):
-            return Merged(read_run(folder), "already merged")
+            return Merged(read_run(place), "already merged")
         _put(part, folder)
     except OSError as error:
         raise unwritable(folder, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return Merged(read_run(folder), "merged again" if is_there else "merged")
+    return Merged(read_run(place), "merged again" if is_there else "merged")
 
 
 def _shard(folder: Path) -> Run:
