@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 
@@ -178,6 +179,44 @@ def test_a_shard_number_that_the_plan_does_not_have_is_refused(tmp_path, number)
     (shard / "run.json").write_text(json.dumps(info))
     with pytest.raises(StoreError, match="restore both files"):
         merge_shards([shard])
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 1], [0], [5]])
+def test_a_merged_run_that_names_no_shard_or_one_twice_is_refused(tmp_path, numbers):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    info = json.loads((run.path / "run.json").read_text())
+    info["merged"]["numbers"] = numbers
+    (run.path / "run.json").write_text(json.dumps(info))
+    with pytest.raises(StoreError, match="restore both files"):
+        read_run(run.path)
+
+
+def test_a_merged_run_that_lost_a_shard_says_where_it_was(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    shutil.rmtree(run.path / "shards" / "2-of-4")
+    with pytest.raises(StoreError, match="2-of-4 is not a run: it does not exist"):
+        read_run(run.path)
+
+
+@pytest.mark.parametrize("started", ["yesterday", "0001-01-01T00:00:00+23:00"])
+def test_a_start_that_is_no_time_is_refused(tmp_path, started):
+    with pytest.raises(StoreError, match="is no time in ISO 8601"):
+        merged(tmp_path, [made.make_shard(tmp_path, 1, started=started)])
+
+
+def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+    first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
+    before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
+
+    def full(source, target, **_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rnnbench.results.merge.shutil.copyfile", full)
+        with pytest.raises(StoreError, match="No space left on device"):
+            write_merged(merge_shards(shards), tmp_path / "results", first.path)
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
 
 
 def test_a_merged_run_that_names_itself_as_a_shard_is_refused_and_not_read_for_ever(tmp_path):

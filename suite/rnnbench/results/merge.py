@@ -174,7 +174,7 @@ def _name(merging: Merging) -> str:
     cases = sorted({case for shard in merging.shards for case in shard.info.cases})
     try:
         return run_name(cases or ["no_case"], datetime.fromisoformat(started).astimezone(UTC), ENDING)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise StoreError(f"{merging.shards[0].path}: '{started}' is no time in ISO 8601; restore run.json") from error
 
 

@@ -89,11 +89,13 @@ def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
         where = ".".join(map(str, first["loc"])) or "its content"
         raise StoreError(visible(f"{file}: damaged: {where}: {first['msg']}; restore it")) from error
     numbers = (about.number,) if isinstance(about, ShardInfo) else about.numbers
-    if plan.digest != about.plan or len(plan.shards) != about.of or not all(1 <= n <= about.of for n in numbers):
+    known = numbers and len(set(numbers)) == len(numbers) and all(1 <= number <= about.of for number in numbers)
+    if plan.digest != about.plan or len(plan.shards) != about.of or not known:
+        named = ", ".join(map(str, numbers)) or "none"
         raise StoreError(
             visible(
                 f"{file}: has plan {plan.digest} in {len(plan.shards)} shards, but run.json names plan {about.plan} in "
-                f"{about.of} shards; restore both files of this run"
+                f"{about.of} shards, and of these {named}; restore both files of this run"
             )
         )
     return plan
