@@ -20,7 +20,6 @@ from rnnbench import pipeline
 from rnnbench.cases import ExpectedFailure, Limits, Measure
 from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
 from rnnbench.pipeline.record import Journal
-from rnnbench.pipeline.run import group_by_workload, workload_of
 from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import begin_run, resume_run
 from rnnbench.results import Store, read_run
@@ -217,13 +216,6 @@ def test_expected_failures_are_recorded_as_such_and_those_that_pass_too(tmp_path
     assert records["honest"].passes_unexpectedly
     assert exit_status([records["build-fails"]]) == OK
     assert exit_status([records["honest"]]) == NONCONFORMING
-
-
-def test_trials_of_one_workload_are_a_group_with_small_chunks_first():
-    four, one, other = make_trial(chunk=4), make_trial("fake:wrong-bound", chunk=1), make_trial(chunk=2)
-    other = dataclasses.replace(other, batch=2)
-    assert group_by_workload([four, other, one], lambda trial: trial) == [[one, four], [other]]
-    assert workload_of(four) == workload_of(one) != workload_of(other)
 
 
 def test_the_observer_is_told_each_stage_and_each_record(tmp_path):

@@ -44,13 +44,16 @@ def history() -> None:
 @HISTORY
 @RESULTS
 def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> None:
-    """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated."""
+    """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
+
+    Of a merged run, each shard is added as a run of its own.
+    """
     from rnnbench.history import History
     from rnnbench.plan import compress_run
-    from rnnbench.results import Store
+    from rnnbench.results import Store, shard_folders
 
-    for run in runs:
-        folder = Store(results).resolve(run)
+    folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
+    for folder in folders:
         addition = History(root).add(folder)
         for warning in addition.warnings:
             click.echo(f"warning: {warning}", err=True)

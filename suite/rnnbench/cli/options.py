@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rnnbench.cases import Case, Target, Trial
+    from rnnbench.plan import Shard
 
 PIPE_WIDTH = 110
 """Width in columns of output to a file or a pipe."""
@@ -86,6 +87,24 @@ RELEASE_LIST = click.option(
     metavar="FILE",
     help="Take the releases from a file, a version a line, and ask no package index.",
 )
+
+
+def _shard(context: click.Context, parameter: click.Parameter, text: str | None) -> Shard | None:
+    from rnnbench.plan import Shard
+
+    try:
+        return None if text is None else Shard.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
+
+
+SHARD = click.option(
+    "--shard",
+    callback=_shard,
+    metavar="K/N",
+    help="Only part K of N of the trials, for example 2/8. Each machine runs one part; `rnnbench merge` joins them.",
+)
+NO_BASELINE = click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
 EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",
@@ -162,17 +181,18 @@ class Selection:
         ]
         return select(trials, self.only, self.filters)
 
-    def targets(self, *, baseline: bool = False, installed: bool = True) -> list[Target]:
+    def targets(self, *, baseline: bool = False, installed: bool = True, everywhere: bool = False) -> list[Target]:
         """The named targets; or, if none is named, the default route of every installed backend. Raises BackendError.
 
         With `baseline`, NumPy's are added. Unless `installed` is false, each must be installed in this environment.
+        With `everywhere`, backends that are not installed are there too where none is named.
         """
         from rnnbench.plan import targets_of
 
         names = [name for text in self.backends for name in text.split(",") if name.strip()]
         if self.backends and not names:
             raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
-        return targets_of(names, baseline=baseline, installed=installed)
+        return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere)
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
-from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
+from rnnbench.cli.options import EXPECTATIONS, NO_BASELINE, REPORTS, RESULTS, SHARD, Selection, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.plan import RunPlan
+    from rnnbench.plan import RunPlan, Shard
     from rnnbench.results import Store
 
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100),
     help="Number of fresh processes that sample each trial. Default: as in the case.",
 )
+@SHARD
 @click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")
-@click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
+@NO_BASELINE
 @click.option("--keep-artifacts", is_flag=True, help="Keep the compiled files in the run's folder.")
 def run(
     selection: Selection,
@@ -37,6 +38,7 @@ def run(
     reports: Path,
     expectations: Path | None,
     processes: int | None,
+    shard: Shard | None,
     resume: str | None,
     no_baseline: bool,
     keep_artifacts: bool,
@@ -49,31 +51,47 @@ def run(
     if resume is not None:
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
+        if shard is not None:
+            raise click.UsageError("--resume continues the shard that the run is; do not give --shard")
         plan = resume_run(store.resolve(resume))
     else:
-        plan = _new_run(selection, store, expectations, processes, baseline=not no_baseline)
+        plan = _new_run(selection, store, expectations, processes, shard, baseline=not no_baseline)
     sys.exit(_carry_out(plan, reports, keep_artifacts))
 
 
 def _new_run(
-    selection: Selection, store: Store, expectations: Path | None, processes: int | None, *, baseline: bool
+    selection: Selection,
+    store: Store,
+    expectations: Path | None,
+    processes: int | None,
+    shard: Shard | None,
+    *,
+    baseline: bool,
 ) -> RunPlan:
-    from rnnbench.plan import begin_run, expected_failures
+    from rnnbench.plan import baseline_trials, begin_run, expected_failures, shard_of
 
     cases = selection.load_cases()
-    trials = selection.select(cases, selection.targets(baseline=baseline))
+    trials = selection.select(cases, selection.targets(baseline=baseline, everywhere=shard is not None))
     if processes is not None:
         trials = [replace(trial, measure=replace(trial.measure, processes=processes)) for trial in trials]
-    return begin_run(trials, store, expected_failures(cases, trials, expectations))
+    part = None if shard is None else shard_of(trials, shard, baseline_trials(trials))
+    if part is not None:
+        tell(part.sentence)
+    return begin_run(trials, store, expected_failures(cases, trials, expectations), shard=part)
 
 
 def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
-    from rnnbench.cli.exit_status import exit_status
+    from rnnbench.cli.exit_status import OK, exit_status
     from rnnbench.measure import describe_seconds
     from rnnbench.pipeline import ProgressBar, run_trials
+    from rnnbench.plan import end_run
     from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
 
+    if plan.is_empty:
+        end_run(plan.folder, {})
+        tell(f"records  {plan.folder}")
+        return OK
     terminal = console()
     run_leaves(plan.folder, f". To continue: rnnbench run --resume {plan.folder}")
     for change in plan.changes:

@@ -53,10 +53,28 @@ def site(runs: tuple[str, ...], output: Path, root: Path, file: Path, results: P
     tell(page)
 
 
-def _newest(history: History | None, results: Path) -> list[str]:
-    """Of each machine and its cases, the newest run of the history whose records are here."""
-    newest: dict[tuple[object, ...], str] = {}
+def _newest(history: History | None, results: Path) -> list[Path]:
+    """Of each machine and its cases, the newest run of the history whose records are here; of shards, of each shard.
+
+    A shard that was merged is shown with the merged run.
+    """
+    folders = _folders(results)
+    newest: dict[tuple[object, ...], Path] = {}
     for entry in history.runs if history else ():
-        if (results / entry.run / "run.json").is_file():
-            newest[entry.machine, entry.cases] = entry.run
-    return list(newest.values())
+        if entry.run in folders:
+            newest[entry.machine, entry.cases, entry.shard] = folders[entry.run]
+    return list(dict.fromkeys(newest.values()))
+
+
+def _folders(results: Path) -> dict[str, Path]:
+    """By a run's name, the folder that has its records: its own, or that of the merged run that it is in."""
+    from rnnbench.results import Store, StoreError, read_info, shard_folders
+
+    folders = {path.name: path for path in results.glob("*") if (path / "run.json").is_file()}
+    for path in Store(results).runs():
+        try:
+            shards = shard_folders(path)
+            folders |= {read_info(shard)[0].run: path for shard in shards if shard != path}
+        except StoreError:  # A folder that is damaged and not asked for is not shown.
+            continue
+    return folders

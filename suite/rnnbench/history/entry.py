@@ -39,6 +39,8 @@ class RunEntry(FrozenModel):
     steal: float | None
     """Share of the processors' time that the machine's host gave to others."""
     trials: int
+    shard: str | None = None
+    """Of a run of one shard, which one it is, as 2/8."""
     release: ReleaseInfo | None = None
     """The release that it measured, where it is a run of a backfill; None where it is a night's."""
     rows_sha256: str
@@ -64,6 +66,7 @@ RUN_TYPES: Mapping[str, str] = {
     "versions": "JSON",
     "steal": "DOUBLE",
     "trials": "BIGINT",
+    "shard": "VARCHAR",
     "package": "VARCHAR",
     "release": "VARCHAR",
     "reference": "VARCHAR",
@@ -111,6 +114,7 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
         versions=info.versions,
         steal=info.conditions.steal if info.conditions else None,
         trials=len(run.records),
+        shard=str(info.shard) if info.shard else None,
         release=release,
         rows_sha256=rows_sha256,
     )

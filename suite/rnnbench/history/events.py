@@ -47,8 +47,8 @@ def find_events(history: History) -> tuple[Event, ...]:
 
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
-        SELECT machine, backend, trial, "case", run, run_id, started, versions, outcome, reason, failed_checks, support,
-            lowered, believed, findings
+        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions,
+            outcome, reason, failed_checks, support, lowered, believed, findings
         FROM {NIGHT_ROWS}
     )
 """
@@ -85,12 +85,16 @@ _VERSIONS = """
     )
     WHERE before <> after
 """
-_NO_LONGER = """  -- trials that a later run of their case on the same machine does not have
-    SELECT machine, backend, trial, arg_max(run, started), max(started) AS last_seen, 'measured', '', '',
-        arg_max(coalesce(versions, ''), started), arg_max(coalesce(versions, ''), started), ''
-    FROM nights
-    JOIN (SELECT machine, "case", max(started) AS last_run FROM nights GROUP BY ALL) USING (machine, "case")
-    GROUP BY machine, backend, trial, last_run HAVING last_seen < last_run
+_NO_LONGER = """  -- trials that a later run of their case, or of their shard, on the same machine does not have
+    SELECT seen.machine, backend, trial, run, last_seen, 'measured', '', '', versions, versions, ''
+    FROM (
+        SELECT machine, backend, trial, "case", arg_max(run, started) AS run, max(started) AS last_seen,
+            arg_max(shard, started) AS shard, arg_max(coalesce(versions, ''), started) AS versions
+        FROM nights GROUP BY machine, backend, trial, "case"
+    ) AS seen
+    JOIN (SELECT machine, "case", shard, max(started) AS last_run FROM nights GROUP BY ALL) AS runs
+        ON runs.machine = seen.machine AND runs."case" = seen."case" AND runs.shard IN ('', seen.shard)
+    GROUP BY ALL HAVING last_seen < max(last_run)
 """
 
 

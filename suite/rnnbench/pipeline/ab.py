@@ -13,8 +13,7 @@ from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
-from rnnbench.pipeline.run import group_by_workload
-from rnnbench.plan import RunPlan, begin_run, end_run
+from rnnbench.plan import RunPlan, begin_run, end_run, group_by_workload
 from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
-from rnnbench.cases import Trial
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import Comparing, build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms
-from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
+from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all, group_by_workload
 from rnnbench.sampling import Context, sample_trials
 from rnnbench.stages import Checked, Examined, Sampled
 from rnnbench.worker import RunFolders
-
-T = TypeVar("T")
 
 
 def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) -> None:
@@ -65,16 +61,3 @@ def check_group(
             journal.write(not_sampled(checked))
         else:
             yield checked
-
-
-def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> list[list[T]]:
-    """Trials of the same case and sizes, small chunks first: ragged rests run through the program of chunk 1."""
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(workload_of(trial_of(item)), []).append(item)
-    return [sorted(group, key=lambda item: trial_of(item).strategy.chunk) for group in groups.values()]
-
-
-def workload_of(trial: Trial) -> Hashable:
-    """What trials that are compared have in common: the case and the sizes. They are sampled in turn."""
-    return (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)

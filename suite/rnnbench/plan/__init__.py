@@ -6,6 +6,8 @@
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
     covering     the trials of a check that names no backend: `covering_trials`
     support_matrix  which strategies every installed backend supports: `build_support_matrix`
+    workload_groups  trials that are compared: `group_by_workload`
+    shards       a plan cut into shards, for machines that share it: `shard_of`
     run_plan     `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`, `end_run`
     run_lock     who runs a run; `compress_run` where nobody does
 
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
+    from rnnbench.plan.shards import Shard, ShardedPlan, baseline_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
+    from rnnbench.plan.workload_groups import group_by_workload
 
 _NAMES = {
     "adapters": (
@@ -49,6 +53,12 @@ _NAMES = {
         "end_run",
         "resume_run",
     ),
+    "shards": (
+        "Shard",
+        "ShardedPlan",
+        "baseline_trials",
+        "shard_of",
+    ),
     "support_matrix": ("build_support_matrix",),
     "named_targets": (
         "baselines",
@@ -60,10 +70,14 @@ _NAMES = {
         "installed_backends",
         "targets_of",
     ),
+    "workload_groups": ("group_by_workload",),
 }
 __all__ = [
     "CoveringTrials",
     "RunPlan",
+    "Shard",
+    "ShardedPlan",
+    "baseline_trials",
     "baselines",
     "begin_run",
     "build_support_matrix",
@@ -75,10 +89,12 @@ __all__ = [
     "examine",
     "examine_all",
     "expected_failures",
+    "group_by_workload",
     "installed_backends",
     "probe",
     "probe_or_stand_in",
     "resume_run",
+    "shard_of",
     "support",
     "supports",
     "targets",

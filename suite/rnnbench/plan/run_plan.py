@@ -18,15 +18,19 @@ from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
 from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
 from rnnbench.plan.run_lock import RunLock, hold_run
+from rnnbench.plan.shards import ShardedPlan
 from rnnbench.results import (
     Conditions,
     RunInfo,
     Store,
+    StoreError,
     differences,
     machine_identity,
+    read_info,
     read_run,
     unwritable,
     write_info,
+    write_whole_plan,
 )
 
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
@@ -44,6 +48,8 @@ class RunPlan:
     expected_failures: ExpectedFailures = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     """Of a run that is resumed: what is not as it was when the run began, a sentence each."""
+    is_empty: bool = False
+    """Of a shard to which the cut gives no trial."""
     lock: RunLock | None = field(default=None, compare=False, repr=False)
     """Held as long as the plan exists: no other process can resume the run."""
 
@@ -52,12 +58,21 @@ class RunPlan:
 
 
 def begin_run(
-    trials: Sequence[Trial], store: Store, expected_failures: ExpectedFailures | None = None, suffix: str = ""
+    trials: Sequence[Trial],
+    store: Store,
+    expected_failures: ExpectedFailures | None = None,
+    suffix: str = "",
+    shard: ShardedPlan | None = None,
 ) -> RunPlan:
-    """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError."""
+    """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError.
+
+    With `shard`, the run has the trials of that shard of the plan, and its name ends in the shard's.
+    """
     started = datetime.now(UTC)
     cases = tuple(dict.fromkeys(trial.case for trial in trials))
-    folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started)
+    ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
+    folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started, ending)
+    trials = trials if shard is None else shard.trials
     lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials})
@@ -66,19 +81,22 @@ def begin_run(
         started=started.isoformat(timespec="seconds"),
         rnnbench=__version__,
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
-        cases=cases,
+        cases=tuple(dict.fromkeys(trial.case for trial in trials)),
         seed=seed,
         machine=describe_machine(),
         versions={name: _versions(name) for name in backends},
         thresholds={trial.case: dict(trial.thresholds) for trial in trials if trial.thresholds},
+        shard=None if shard is None else shard.info,
     )
     expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
     try:
         write_plan(folder, trials, expected)
+        if shard is not None:
+            write_whole_plan(folder, shard.whole)
     except OSError as error:
         raise unwritable(folder, error) from error
     write_info(folder, info)
-    return RunPlan(folder, tuple(trials), seed, expected, lock=lock)
+    return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials, lock=lock)
 
 
 def resume_run(folder: Path) -> RunPlan:
@@ -86,6 +104,10 @@ def resume_run(folder: Path) -> RunPlan:
 
     Raises StoreError, also where another process runs it.
     """
+    if (merged := read_info(folder)[0].merged) is not None:
+        raise StoreError(
+            f"{folder} is merged of {len(merged.numbers)} shards; resume the run of a shard, and merge them again"
+        )
     read_run(folder)
     # The records are read once nobody else can append one.
     lock = hold_run(folder)
@@ -93,7 +115,7 @@ def resume_run(folder: Path) -> RunPlan:
     done = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
     changes = tuple(_changes(run.info))
-    return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock)
+    return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 
 
 def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineConditions | None = None) -> None:

@@ -12,14 +12,17 @@ from rnnbench.plan.adapters import begin, probe_or_stand_in
 from rnnbench.plan.named_targets import baselines, targets
 
 
-def targets_of(backends: Sequence[str], *, baseline: bool = False, installed: bool = True) -> list[Target]:
+def targets_of(
+    backends: Sequence[str], *, baseline: bool = False, installed: bool = True, everywhere: bool = False
+) -> list[Target]:
     """The targets that `backends` name, as `name`, `name:route` or `name:*`.
 
-    Where none is named: the default route of every installed backend. With `baseline`, the baseline's targets come
-    first. Unless `installed` is false, each target must be installed here. Raises BackendError.
+    Where none is named: the default route of every installed backend; with `everywhere`, of every backend, so that
+    machines agree that have others installed. With `baseline`, the baseline's targets come first. Unless `installed` is
+    false, each target that is named must be installed here. Raises BackendError.
     """
     if not backends:
-        return targets(installed_backends())
+        return targets(names() if everywhere else installed_backends())
     chosen = targets(backends)
     for target in chosen if installed else ():
         if lack := probe_or_stand_in(target.backend).lack(target.route):

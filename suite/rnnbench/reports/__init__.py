@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
+    from rnnbench.reports.shards import print_shards
     from rnnbench.reports.support_matrix import print_support_matrix
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, program, strategy
     from rnnbench.reports.terminal import print_summary
@@ -48,6 +49,7 @@ _NAMES = {
         "run_table",
         "version_table",
     ),
+    "shards": ("print_shards",),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -110,6 +112,7 @@ __all__ = [
     "print_comparison",
     "print_conformance",
     "print_fitness",
+    "print_shards",
     "print_summary",
     "print_support_matrix",
     "print_table",

@@ -2,7 +2,8 @@
 
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
-    store, reading, migrations           reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
+    run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
+    shards, merge, merged                shards of one plan, and merging them into one run (`docs/fleet.md`)
     rows, tables                         flat rows with documented columns (`docs/results.md`), and as tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
+    from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
+    from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
     from rnnbench.results.reading import StoreError
@@ -70,9 +73,11 @@ if TYPE_CHECKING:
         SupportResult,
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
+    from rnnbench.results.run import Run
     from rnnbench.results.run_info import Conditions, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
-    from rnnbench.results.store import Run, Store, read_run, run_name
+    from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
+    from rnnbench.results.store import Store, read_info, read_run, run_name
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
     from rnnbench.results.text import file_name, spreadsheet, visible
     from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds
@@ -172,6 +177,17 @@ _NAMES = {
         "is_lowered_form",
         "parse_lowered",
     ),
+    "merge": (
+        "Merged",
+        "Merging",
+        "merge_shards",
+        "shard_folders",
+        "write_merged",
+    ),
+    "merged": (
+        "machine_key",
+        "split_by_machine",
+    ),
     "model": ("FrozenModel",),
     "ranking": (
         "LAYOUT",
@@ -205,6 +221,7 @@ _NAMES = {
         "columns_table",
         "row",
     ),
+    "run": ("Run",),
     "run_info": (
         "Conditions",
         "RunInfo",
@@ -216,9 +233,14 @@ _NAMES = {
         "samples_file",
         "save_samples",
     ),
+    "shards": (
+        "ShardInfo",
+        "WholePlan",
+        "write_whole_plan",
+    ),
     "store": (
-        "Run",
         "Store",
+        "read_info",
         "read_run",
         "run_name",
     ),
@@ -327,6 +349,8 @@ __all__ = [
     "LoweredForm",
     "Math",
     "MemoryUse",
+    "Merged",
+    "Merging",
     "OperationStage",
     "Origin",
     "Outcome",
@@ -338,6 +362,7 @@ __all__ = [
     "Run",
     "RunInfo",
     "Sampling",
+    "ShardInfo",
     "SideLatency",
     "StoppedBy",
     "Store",
@@ -350,6 +375,7 @@ __all__ = [
     "Verdict",
     "View",
     "Warmup",
+    "WholePlan",
     "Workload",
     "append_record",
     "by_chunk",
@@ -370,7 +396,9 @@ __all__ = [
     "judge_apart",
     "judge_pairs",
     "machine_identity",
+    "machine_key",
     "make_table",
+    "merge_shards",
     "not_believed",
     "open_database",
     "pair_ratio",
@@ -379,6 +407,7 @@ __all__ = [
     "parse_lowered",
     "parse_thresholds",
     "rank",
+    "read_info",
     "read_run",
     "read_samples",
     "row",
@@ -386,8 +415,10 @@ __all__ = [
     "samples_file",
     "save_samples",
     "scatter_of",
+    "shard_folders",
     "short_names",
     "sound",
+    "split_by_machine",
     "spreadsheet",
     "sql_literal",
     "strategy_pairs",
@@ -395,5 +426,7 @@ __all__ = [
     "view_runs",
     "visible",
     "write_info",
+    "write_merged",
+    "write_whole_plan",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -34,6 +34,12 @@ def plain(value: Any) -> Value:
 
 def run_columns() -> Iterator[Column]:
     yield Column("run", "text", "Name of the run.", lambda r, i: i.run)
+    yield Column(
+        "shard",
+        "text",
+        "Shard of the plan that the run is, as 2/8. Empty: the run has the whole plan.",
+        lambda r, i: str(i.shard) if i.shard else None,
+    )
     yield Column("started", "time", "Start of the run, UTC, ISO 8601.", lambda r, i: i.started)
     yield Column("rnnbench", "text", "Version of rnnbench that made the record.", lambda r, i: r.rnnbench)
     yield Column(

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from rnnbench.measure import PATHS
 from rnnbench.results.costs import CostChange, cost_changes
@@ -21,7 +22,7 @@ from rnnbench.results.fail_on import ACROSS_MACHINES_FAIL_ON, DEFAULT_FAIL_ON, F
 from rnnbench.results.identity import differences, fingerprint, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.thresholds import Thresholds, threshold_differences
 from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
@@ -110,22 +111,24 @@ def compare_runs(
     `thresholds`, by kind, replace those of the cases. `fail_on` has names of `FAIL_ON`; its default leaves latencies
     out where the machines differ. Raises StoreError for runs of two machines, unless `across_machines`.
     """
-    two_machines = fingerprint(base.info.machine) != fingerprint(new.info.machine)
-    if two_machines and not across_machines:
+    if _machines(base).isdisjoint(_machines(new)) and not across_machines:
         raise StoreError(_refusal(base, new))
     (base, new), damaged = sound((base, new))
     limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
     pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
+    apart = [new_record for old, new_record in pairs if not _same_machine(base, old, new, new_record)]
+    two_machines = across_machines and (bool(apart) or _machines(base) != _machines(new))
+    moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
     compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]
-    measured = list(_measured(base, new, compared))
+    measured = list(_measured(base, new, [pair for pair in compared if pair[1].trial not in moved]))
     default = ACROSS_MACHINES_FAIL_ON if two_machines else DEFAULT_FAIL_ON
     return Comparison(
         base=base.name,
         new=new.name,
         thresholds=limits,
         warnings=(
-            *_machine_warning(two_machines=two_machines),
+            *_machine_warning(two_machines=two_machines, moved=len(moved)),
             *(warning for run in (base, new) for warning in run.warnings),
             *damaged,
             *_differences(base, new, pairs),
@@ -172,8 +175,28 @@ def _refusal(base: Run, new: Run) -> str:
     )
 
 
-def _machine_warning(*, two_machines: bool) -> Iterator[str]:
+def _identity(run: Run) -> Mapping[str, Any]:
+    """The machine of a run; of shards of several machines, their fingerprints."""
+    machines = sorted(_machines(run))
+    return machine_identity(run.info.machine) if len(machines) == 1 else {"fingerprints": ", ".join(machines)}
+
+
+def _machines(run: Run) -> set[str]:
+    return {fingerprint(part.info.machine) for part in run.parts}
+
+
+def _same_machine(base: Run, old: Record, new: Run, young: Record) -> bool:
+    machines = [fingerprint(run.part_of(record).info.machine) for run, record in ((base, old), (new, young))]
+    return machines[0] == machines[1]
+
+
+def _machine_warning(*, two_machines: bool, moved: int) -> Iterator[str]:
     """The first sentence of a comparison of two machines."""
+    if moved:
+        yield (
+            f"{moved} trials ran on other machines in the two runs, so their latencies, builds and memory are not "
+            "compared; --across-machines compares them, and marks every result"
+        )
     if two_machines:
         yield (
             "the runs come from two machines: every result compares the machines as well as the programs, and none is "
@@ -208,7 +231,7 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
     if not pairs:
         yield "the runs have no trial in common: nothing was compared"
     for what, old, young in (
-        ("machines", machine_identity(base.info.machine), machine_identity(new.info.machine)),
+        ("machines", _identity(base), _identity(new)),
         ("versions", base.info.versions, new.info.versions),
     ):
         for key, a, b in differences(old, young):

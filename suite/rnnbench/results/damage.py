@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar, get_args
 
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.timing import Latency, SideLatency
 
 LEAST_S, MOST_S = 1e-12, 1e9
@@ -30,8 +31,14 @@ V = TypeVar("V", bound=FrozenModel)
 def sound(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
     """The runs without impossible figures, and a warning for each kind of figure that was left out."""
     left_out: dict[str, list[str]] = {}
-    kept = []
+    kept: list[Run] = []
+    warnings: list[str] = []
     for run in runs:
+        if run.shards:
+            shards, of_shards = sound(run.shards)
+            kept.append(_with_shards(run, shards))
+            warnings += of_shards
+            continue
         records = []
         for record in run.records:
             if (wrong := _unusable(record)) is not None:
@@ -44,8 +51,15 @@ def sound(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
                     record.trial
                 )
         same = all(a is b for a, b in zip(records, run.records, strict=False)) and len(records) == len(run.records)
-        kept.append(run if same else Run(run.path, run.info, tuple(records), run.warnings))
-    return kept, [_warning(what, trials) for what, trials in left_out.items()]
+        kept.append(run if same else replace(run, records=tuple(records)))
+    return kept, [*warnings, *(_warning(what, trials) for what, trials in left_out.items())]
+
+
+def _with_shards(run: Run, shards: list[Run]) -> Run:
+    """A merged run with other records of its shards. A trial without a record is left out."""
+    now = dict(zip(map(id, run.shards), shards, strict=True))
+    records = (now[id(run.part_of(record))].by_trial.get(record.trial) for record in run.records)
+    return replace(run, records=tuple(filter(None, records)), shards=tuple(shards))
 
 
 def _warning(what: str, trials: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rnnbench.results.fact_words import Fact, fact_sentence
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 
 Direction = Literal["worse", "better", "neutral"]
 SUPPORT_LEVELS = ("native", "emulated", "unsupported")

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA
+from rnnbench.results.shards import MergedInfo, ShardInfo
 
 
 class Conditions(FrozenModel):
@@ -42,5 +43,9 @@ class RunInfo(FrozenModel):
     """By case, what its `compare:` says, by kind (`results/thresholds.py`). Empty for the defaults."""
     conditions: Conditions | None = None
     """What the machine went through in the run's last sitting."""
+    shard: ShardInfo | None = None
+    """Which shard of a plan it is; None for a run of a whole plan."""
+    merged: MergedInfo | None = None
+    """Of which shards it was merged. Its `machine` and `versions` are then those of all of them."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

@@ -11,27 +11,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
-from rnnbench.optional import MissingExtraError
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.journal import INFO, LONGEST_LINE, is_json, unwritable
+from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info, upgrade_record
 from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
+from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
-from rnnbench.results.samples import read_samples
-from rnnbench.results.text import file_name
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from rnnbench.results.rows import Row
 
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
@@ -45,56 +35,14 @@ _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run as read back. Of several records of one trial (a resumed run) it has the last."""
-
-    path: Path
-    info: RunInfo
-    records: tuple[Record, ...]
-    warnings: tuple[str, ...] = ()
-    """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
-
-    @property
-    def name(self) -> str:
-        """Its name in `run.json`, as one part of a path: reports make a folder of it."""
-        return file_name(self.info.run)
-
-    @cached_property
-    def by_trial(self) -> dict[str, Record]:
-        return {record.trial: record for record in self.records}
-
-    def measured(self, record: Record) -> Record | None:
-        """The record with a trial's measurement: its own, or that of the trial it is `same_as`; None where absent."""
-        return record if record.same_as is None else self.by_trial.get(record.same_as)
-
-    def rows(self) -> list[Row]:
-        """One flat row for each record, with the columns that `docs/results.md` describes."""
-        from rnnbench.results.rows import row
-
-        return [row(record, self.info) for record in self.records]
-
-    def frame(self) -> Any:
-        """The rows as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
-        if find_spec("pandas") is not None:
-            return import_module("pandas").DataFrame(self.rows())
-        if find_spec("polars") is not None:
-            return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
-        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
-
-    def samples(self, trial: str, path: str = "bound") -> npt.NDArray[np.float64]:
-        """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`. Raises StoreError."""
-        return read_samples(self.path, trial, path)
-
-
-@dataclass(frozen=True)
 class Store:
     """A folder of runs."""
 
     root: Path = Path("results")
 
-    def new_run(self, cases: Sequence[str], started: datetime) -> Path:
-        """Make the folder of a new run, `<UTC timestamp>-<case names>`; a name that is taken gets a number."""
-        name = run_name(cases, started)
+    def new_run(self, cases: Sequence[str], started: datetime, ending: str = "") -> Path:
+        """Make the folder of a new run, `<UTC timestamp>-<case names><ending>`; a name that is taken gets a number."""
+        name = run_name(cases, started, ending)
         number = 1
         while True:
             path = self.root / (name if number == 1 else f"{name}-{number}")
@@ -140,32 +88,49 @@ class Store:
         return read_run(self.resolve(run))
 
 
-def run_name(cases: Sequence[str], started: datetime) -> str:
+def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
     """`20260131T120000Z-lstm_streaming+gru_streaming`; where that is long, the first case and how many more."""
     safe = [re.sub(r"[^\w.-]+", "_", case) for case in cases]
     joined = "+".join(safe)
     stamp = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-"
-    if len(stamp) + len(joined) > _LONGEST_NAME or len(joined.encode()) > _LONGEST_NAME_BYTES:
+    longest, longest_bytes = _LONGEST_NAME - len(stamp) - len(ending), _LONGEST_NAME_BYTES - len(ending)
+    if len(joined) > longest or len(joined.encode()) > longest_bytes:
         more = f"+{len(safe) - 1}_more" if len(safe) > 1 else ""
-        characters = safe[0][: _LONGEST_NAME - len(stamp) - len(more)]
-        joined = characters.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore") + more
-    return stamp + joined
+        characters = safe[0][: longest - len(more)]
+        joined = characters.encode()[:longest_bytes].decode(errors="ignore") + more
+    return f"{stamp}{joined}{ending}"
 
 
 def read_run(path: Path) -> Run:
-    """Read a run's folder; records of an older schema are upgraded.
+    """Read a run's folder, or that of merged shards; records of an older schema are upgraded.
 
     Lines that are no records become warnings, and so do fields that a newer rnnbench wrote. Raises StoreError where
     `run.json` cannot be read, and for records of a newer schema.
     """
+    info, warnings = read_info(path)
+    if info.merged is None:
+        return _with_records(path, info, warnings)
+
+    def read_shard(folder: Path) -> Run:
+        return _with_records(folder, *read_info(folder))
+
+    return read_merged(path, info, warnings, info.merged, read_shard)
+
+
+def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
+    """The `run.json` of a run, and what was left out of it. Raises StoreError."""
     if not (path / INFO).is_file():
         raise _not_a_run(path)
-    info_reader = Reader(str(path / INFO))
-    info = info_reader.parse(RunInfo, upgrade_info, _read_bytes(path / INFO))
+    reader = Reader(str(path / INFO))
+    info = reader.parse(RunInfo, upgrade_info, _read_bytes(path / INFO))
+    return info, reader.warnings()
+
+
+def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...]) -> Run:
     file = next((path / name for name in (RECORDS, COMPRESSED) if (path / name).exists()), path / RECORDS)
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
-        return Run(path, info, (), (*info_reader.warnings(), missing))
+        return Run(path, info, (), (*warnings, missing))
     reader = Reader(str(file))
     try:
         with file.open("rb") as stream, _without_collection():
@@ -175,8 +140,7 @@ def read_run(path: Path) -> Run:
                 records, torn = _read_records(stream, reader)
     except OSError as error:
         raise _unreadable(file, error) from error
-    warnings = (*info_reader.warnings(), *reader.warnings(), *torn)
-    return Run(path, info, tuple(records.values()), warnings)
+    return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
 def _read_compressed(file: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from rnnbench.results.damage import sound
 from rnnbench.results.identity import differences, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import file_name
 from rnnbench.results.timing import Latency
 
@@ -161,6 +161,7 @@ class View:
     """The trials of one or more runs of one machine."""
 
     runs: tuple[Run, ...]
+    """Of merged shards, those of the shards."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
 
@@ -194,16 +195,22 @@ def view_runs(runs: Sequence[Run]) -> View:
     warnings = [*(warning for run in runs for warning in run.warnings), *damaged]
     entries: dict[str, Entry] = {}
     for run in runs:
-        for key, a, b in differences(machine_identity(runs[0].info.machine), machine_identity(run.info.machine)):
-            raise StoreError(
-                f"the runs {runs[0].name} and {run.name} come from different machines ({key}: {a}, {b}) and cannot "
-                f"stand in one ranking; report on each alone, or use `rnnbench compare`"
-            )
+        for part in run.parts:
+            _refuse_another_machine(runs[0].parts[0], part)
         again = [record.trial for record in run.records if record.trial in entries]
         if again:
             warnings.append(f"{len(again)} trials are in several runs; the figures shown are those of {run.name}")
         entries.update({record.trial: Entry(record, run.measured(record)) for record in run.records})
-    return View(tuple(runs), tuple(entries.values()), tuple(warnings))
+    parts = tuple(part for run in runs for part in run.parts)
+    return View(parts, tuple(entries.values()), tuple(warnings))
+
+
+def _refuse_another_machine(first: Run, run: Run) -> None:
+    for key, a, b in differences(machine_identity(first.info.machine), machine_identity(run.info.machine)):
+        raise StoreError(
+            f"the runs {first.name} and {run.name} come from different machines ({key}: {a}, {b}) and cannot "
+            f"stand in one ranking; report on each alone, or use `rnnbench compare`"
+        )
 
 
 def _grouped(entries: Iterable[Entry]) -> dict[Workload, list[Entry]]:

@@ -10,7 +10,18 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from rnnbench.history import Alert, Alerts, Change, Event, History, find_changes, find_events
-from rnnbench.results import Entry, Run, StoreError, View, Workload, file_name, fingerprint, sound, view_runs
+from rnnbench.results import (
+    Entry,
+    Run,
+    StoreError,
+    View,
+    Workload,
+    file_name,
+    machine_key,
+    sound,
+    split_by_machine,
+    view_runs,
+)
 from rnnbench.site.nights import Night, nights_of
 
 PAGE_DIGITS = 12
@@ -109,12 +120,13 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
     ordered = sorted(runs, key=lambda run: (run.info.started, run.info.run))
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in ordered:
-        groups.setdefault((fingerprint(run.info.machine), str(run.info.machine.get("python", ""))), []).append(run)
+        for of_machine in split_by_machine(run):
+            groups.setdefault(machine_key(of_machine.info), []).append(of_machine)
     machines = tuple(_machine(*key, group) for key, group in sorted(groups.items()))
     has_history = history is not None and bool(history.nights)
     return Content(
         machines,
-        nights_of(history, ordered),
+        nights_of(history, [part for run in ordered for part in run.parts]),
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
@@ -125,7 +137,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
 
 def _machine(identity: str, python: str, runs: Sequence[Run]) -> Machine:
     view = view_runs(runs)
-    newest = {record.trial: run for run in view.runs for record in run.records}
+    newest = {record.trial: run.part_of(record) for run in runs for record in run.records}
     shown = {
         entry.record.trial: Shown(entry, newest[entry.record.trial], page_name(identity, python, entry.record.trial))
         for entry in view.entries

@@ -19,8 +19,9 @@ from rnnbench.disk import read_cached, write_text
 from rnnbench.results.exports.export import FolderExport
 from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
 from rnnbench.results.identity import fingerprint
+from rnnbench.results.merged import split_by_machine
 from rnnbench.results.reading import StoreError
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import file_name, visible
 
 CONFIG, REPOSITORY, RESULTS, BENCHMARKS = "asv.conf.json", "runs.git", "results", "benchmarks.json"
@@ -52,11 +53,16 @@ def _write(run: Run, folder: Path) -> None:
         raise StoreError(f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it")
     if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
         raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
-    machine = fingerprint(run.info.machine)
-    figures = [(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
     commit = _commit(folder, run, time)
-    results = folder / RESULTS
-    facts = machine_facts(run)
+    for of_machine in split_by_machine(run):
+        _save_results(of_machine, folder / RESULTS, commit, time)
+    _save(folder / CONFIG, PROJECT)
+
+
+def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
+    """The figures of one machine."""
+    machine, facts = fingerprint(run.info.machine), machine_facts(run)
+    figures = [(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
     about = {"machine": machine, **{name: str(facts[key]) for key, name in MACHINE.items() if key in facts}}
     milliseconds = int(time.timestamp() * 1000)
     _save(results / machine / "machine.json", {**about, "version": MACHINE_VERSION})
@@ -79,7 +85,6 @@ def _write(run: Run, folder: Path) -> None:
     known = _read(results / BENCHMARKS)
     added = {_name(*one): _benchmark(*one) for one in figures}
     _save(results / BENCHMARKS, {**known, **added, "version": BENCHMARKS_VERSION})
-    _save(folder / CONFIG, PROJECT)
 
 
 def _name(trial: ExportedTrial, figure: Figure) -> str:

@@ -6,8 +6,8 @@ import json
 from typing import TextIO
 
 from rnnbench.results.exports.export import Export
-from rnnbench.results.exports.measured import Figure, exported_trials
-from rnnbench.results.store import Run
+from rnnbench.results.exports.measured import Figure, exported_trials, refuse_several_machines
+from rnnbench.results.run import Run
 
 NANOSECONDS = 1e9
 MEASURES = {"bound": "latency", "build": "build-time", "memory": "memory", "artifact": "file-size"}
@@ -15,6 +15,7 @@ MEASURES = {"bound": "latency", "build": "build-time", "memory": "memory", "arti
 
 
 def _write(run: Run, stream: TextIO) -> None:
+    refuse_several_machines(run, EXPORT.name)
     content = {
         trial.name: {MEASURES.get(figure.name, f"{figure.name}-latency"): _metric(figure) for figure in trial.figures}
         for trial in exported_trials(run)

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from rnnbench.results.exports.export import Export
 from rnnbench.results.rows import COLUMNS
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import spreadsheet
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 
 
 @dataclass(frozen=True)

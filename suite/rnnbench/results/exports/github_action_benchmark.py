@@ -9,15 +9,16 @@ import json
 from typing import Any, TextIO
 
 from rnnbench.results.exports.export import Export
-from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials
+from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, refuse_several_machines
 from rnnbench.results.reading import StoreError
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import visible
 
 MICROSECONDS = 1e6
 
 
 def _write(run: Run, stream: TextIO) -> None:
+    refuse_several_machines(run, EXPORT.name)
     entries = [_entry(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
     if not entries:
         raise StoreError(f"{run.path}: no trial has figures, and the action refuses a list without an entry")

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rnnbench.results.columns import Value
 from rnnbench.results.exports.export import Export
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 
 
 def _write(run: Run, stream: TextIO) -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Xml
 from rnnbench.results.exports.export import Export
 from rnnbench.results.exports.measured import ExportedTrial, exported_trials, started
 from rnnbench.results.record import FAILURES, Record
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import visible
 
 

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rnnbench.measure import PATHS
+from rnnbench.results.merged import split_by_machine
 from rnnbench.results.reading import StoreError
+from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.samples import SAMPLE_COLUMNS
-from rnnbench.results.store import Run
 from rnnbench.results.text import identifier
 from rnnbench.results.timing import Latency
 from rnnbench.results.views import Entry
@@ -52,6 +53,7 @@ class ExportedTrial:
     """A trial of a run."""
 
     run: Run
+    """With the trial's machine."""
     entry: Entry
 
     @property
@@ -102,8 +104,18 @@ class ExportedTrial:
 
 
 def exported_trials(run: Run) -> list[ExportedTrial]:
-    """Every trial of the run. Its impossible figures are gone already (`results.damage.sound`)."""
-    return [ExportedTrial(run, Entry(record, run.measured(record))) for record in run.records]
+    """Every trial of the run; of merged shards, with the shard's run. Impossible figures are gone (`damage.sound`)."""
+    return [ExportedTrial(run.part_of(record), Entry(record, run.measured(record))) for record in run.records]
+
+
+def refuse_several_machines(run: Run, format_name: str) -> None:
+    """Raises StoreError for merged shards of several machines: the format would show their figures as one machine's."""
+    if len(of_machines := split_by_machine(run)) > 1:
+        folders = ", ".join(str(part.path) for part in run.shards[:1])
+        raise StoreError(
+            f"{run.path} has figures of {len(of_machines)} machines, and a file in the format {format_name} is of one; "
+            f"export each shard by itself, for example {folders}"
+        )
 
 
 def started(info: RunInfo) -> datetime | None:

@@ -12,7 +12,7 @@ from typing import TextIO
 from rnnbench.results.exports.export import Export
 from rnnbench.results.exports.measured import ExportedTrial, exported_trials, started
 from rnnbench.results.identity import fingerprint
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.text import visible
 
 
@@ -42,7 +42,7 @@ Sample = tuple[Family, dict[str, str], float]
 
 
 def _write(run: Run, stream: TextIO) -> None:
-    samples = [sample for trial in exported_trials(run) for sample in _samples(run, trial)]
+    samples = [sample for trial in exported_trials(run) for sample in _samples(trial)]
     begun = started(run.info)
     time = f" {begun.timestamp():.3f}" if begun else ""
     for family in FAMILIES:
@@ -56,11 +56,11 @@ def _write(run: Run, stream: TextIO) -> None:
     stream.write("# EOF\n")
 
 
-def _samples(run: Run, trial: ExportedTrial) -> Iterator[Sample]:
+def _samples(trial: ExportedTrial) -> Iterator[Sample]:
     record = trial.entry.record
-    labels = {"trial": trial.name, "machine": fingerprint(run.info.machine)}
+    labels = {"trial": trial.name, "machine": fingerprint(trial.run.info.machine)}
     facts = {
-        "run": run.info.run,
+        "run": trial.run.info.run,
         "case": record.case,
         "backend": record.backend,
         "route": record.route,

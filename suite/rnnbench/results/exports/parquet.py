@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from rnnbench.results.exports.export import BinaryExport
-from rnnbench.results.store import Run
+from rnnbench.results.run import Run
 from rnnbench.results.tables import COLUMN_TYPES, parquet
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rnnbench.results.exports.export import Export
-from rnnbench.results.exports.measured import ExportedTrial, exported_trials, machine_facts
+from rnnbench.results.exports.measured import ExportedTrial, exported_trials, machine_facts, refuse_several_machines
 from rnnbench.results.reading import StoreError
+from rnnbench.results.run import Run
 from rnnbench.results.samples import SAMPLE_COLUMNS
-from rnnbench.results.store import Run
 from rnnbench.results.text import visible
 from rnnbench.results.timing import Latency
 
@@ -28,6 +28,7 @@ MACHINE = {"cpu": "cpu_model_name", "usable_cores": "cpu_count", "python": "pyth
 
 
 def _write(run: Run, stream: TextIO) -> None:
+    refuse_several_machines(run, EXPORT.name)
     benchmarks = [
         _benchmark(trial, figure.name, latency) for trial in exported_trials(run) for figure, latency in trial.latencies
     ]

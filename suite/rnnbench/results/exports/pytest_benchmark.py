@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rnnbench.results.exports.export import Export
-from rnnbench.results.exports.measured import ExportedTrial, exported_trials, machine_facts
+from rnnbench.results.exports.measured import ExportedTrial, exported_trials, machine_facts, refuse_several_machines
+from rnnbench.results.run import Run
 from rnnbench.results.samples import SAMPLE_COLUMNS
-from rnnbench.results.store import Run
 from rnnbench.results.text import visible
 from rnnbench.results.timing import Latency
 
@@ -24,6 +24,7 @@ FENCE = 1.5
 
 
 def _write(run: Run, stream: TextIO) -> None:
+    refuse_several_machines(run, EXPORT.name)
     content = {
         "machine_info": machine_facts(run),
         "commit_info": {},

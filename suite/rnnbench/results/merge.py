@@ -1,0 +1,230 @@
+"""Shards of one plan, merged into one run's folder: each shard's run stays as it is, in a folder of its own.
+
+    run.json         what the shards have in common, and which they are
+    shards.json      the whole plan
+    shards/2-of-8/   the run of a shard: run.json, records, samples, plan
+
+The folder is made whole beside its place and then renamed, so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from rnnbench.results.compressed import COMPRESSED, RECORDS
+from rnnbench.results.journal import INFO, unwritable, write_info
+from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
+from rnnbench.results.reading import StoreError
+from rnnbench.results.run import Run
+from rnnbench.results.samples import FOLDER as SAMPLES
+from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
+from rnnbench.results.store import read_info, read_run, run_name
+
+KEPT = (INFO, RECORDS, COMPRESSED, "trials.json", "expected_failures.json", PLAN)
+"""Files of a shard's run that are copied, beside its samples."""
+ENDING = "-merged"
+Written = Literal["merged", "merged again", "already merged"]
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Shards that belong together, checked and not written yet."""
+
+    shards: tuple[Run, ...]
+    """In the order of their numbers. A shard to which the plan gives no trial is left out."""
+    plan: WholePlan
+    missing: tuple[str, ...]
+    """What the plan has and the shards do not, a sentence each."""
+    warnings: tuple[str, ...]
+    """That, what was left out in reading, and in what the shards differ."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What was written."""
+
+    run: Run
+    what: Written
+
+
+def shard_folders(run: Path) -> tuple[Path, ...]:
+    """The folders of the runs that were made at one time on one machine: those of merged shards, or `run` itself.
+
+    Raises StoreError.
+    """
+    merged = read_info(run)[0].merged
+    return (run,) if merged is None else tuple(merged.folder(run, number) for number in merged.numbers)
+
+
+def merge_shards(runs: Iterable[Path]) -> Merging:
+    """Read the shards in these folders and check that they belong together.
+
+    Merged runs count as their shards. Raises StoreError where one is no shard, is of another plan, is there twice, or
+    has records of trials that are not its own.
+    """
+    folders = dict.fromkeys(folder for run in runs for folder in shard_folders(run))
+    shards = [_shard(folder) for folder in folders]
+    if not shards:
+        raise StoreError("no shard was given; name the runs of at least one")
+    plans = [read_whole_plan(shard.path, shard.info.shard) for shard in shards if shard.info.shard]
+    first = shards[0]
+    for shard, plan in zip(shards, plans, strict=True):
+        if plan != plans[0]:
+            raise StoreError(_other_plan(first, plans[0], shard, plan))
+        _refuse_foreign(shard, plan)
+    by_number = _by_number(shards)
+    filled = tuple(shard for number, shard in sorted(by_number.items()) if plans[0].own(number))
+    if not filled:
+        raise StoreError("the shards are all empty; name the runs of those that have trials")
+    missing = tuple(missing_sentences(filled, plans[0]))
+    return Merging(filled, plans[0], missing, tuple(warnings_of(filled, plans[0])))
+
+
+def write_merged(merging: Merging, results: Path, output: Path | None = None) -> Merged:
+    """Write the run into `output`, or under a name of its own into the folder `results`.
+
+    The same shards always give the same folder with the same content. Raises StoreError where another run is there.
+    """
+    name = _name(merging)
+    place = output or results / name
+    folder = place.absolute()
+    is_there = os.path.lexists(folder)
+    if is_there:
+        _refuse_another_run(folder, merging)
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    try:
+        _fill(part, name, merging)
+        if is_there and _is_same(part, folder):
+            return Merged(read_run(place), "already merged")
+        _put(part, folder)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return Merged(read_run(place), "merged again" if is_there else "merged")
+
+
+def _shard(folder: Path) -> Run:
+    run = read_run(folder)
+    if run.info.shard is None:
+        raise StoreError(f"{folder}: is the run of a whole plan and no shard; a shard is made by: rnnbench run --shard")
+    return run
+
+
+def _other_plan(first: Run, plan: WholePlan, other: Run, other_plan: WholePlan) -> str:
+    begin = f"{first.path} and {other.path} are shards of different plans: "
+    how = " Give each shard the same cases, --backend, --set, --filter and version of rnnbench"
+    if len(plan.shards) != len(other_plan.shards):
+        return f"{begin}one of {len(plan.shards)} shards, and one of {len(other_plan.shards)}.{how}"
+    trials, others = ({trial for shard in each.shards for trial in shard} for each in (plan, other_plan))
+    if only := sorted(trials ^ others):
+        where = first.path if only[0] in trials else other.path
+        return f"{begin}{len(only)} trials are in one of them only, for example {only[0]} in that of {where}.{how}"
+    return f"{begin}they have the same trials, with other limits, anchors or ways of sampling.{how}"
+
+
+def _refuse_foreign(shard: Run, plan: WholePlan) -> None:
+    """Raises StoreError where a shard has a record of a trial that it does not run: the record has another origin."""
+    assert shard.info.shard is not None, "it was checked"
+    expected = plan.expected(shard.info.shard.number)
+    if foreign := [trial for trial in shard.by_trial if trial not in expected]:
+        raise StoreError(
+            f"{shard.path}: has {len(foreign)} records of trials that are not those of shard {shard.info.shard}, for "
+            f"example {foreign[0]}; restore its records"
+        )
+
+
+def _by_number(shards: Sequence[Run]) -> Mapping[int, Run]:
+    """Each shard once. Of two states of one run the one with more records counts."""
+    by_number: dict[int, Run] = {}
+    for shard in shards:
+        assert shard.info.shard is not None, "it was checked"
+        number = shard.info.shard.number
+        other = by_number.setdefault(number, shard)
+        if _identity(other) != _identity(shard):
+            raise StoreError(
+                f"shard {shard.info.shard} is there twice, measured at two times: {other.path} and {shard.path}; "
+                f"give one of them"
+            )
+        if _state(shard) > _state(other):
+            by_number[number] = shard
+    return by_number
+
+
+def _identity(run: Run) -> tuple[object, ...]:
+    return run.info.run, run.info.started, run.info.seed
+
+
+def _state(run: Run) -> tuple[int, str]:
+    """Orders two states of one run: the later one has more trials, or ended later."""
+    return len(run.records), run.info.finished or ""
+
+
+def _name(merging: Merging) -> str:
+    """After the cases, at the time of the shard that began last: it comes after its shards in a folder of runs."""
+    started = max(shard.info.started for shard in merging.shards)
+    cases = sorted({case for shard in merging.shards for case in shard.info.cases})
+    try:
+        return run_name(cases or ["no_case"], datetime.fromisoformat(started).astimezone(UTC), ENDING)
+    except (ValueError, OverflowError) as error:
+        raise StoreError(f"{merging.shards[0].path}: '{started}' is no time in ISO 8601; restore run.json") from error
+
+
+def _refuse_another_run(folder: Path, merging: Merging) -> None:
+    """Raises StoreError unless what is in the folder's place was merged of the same plan."""
+    with suppress(StoreError):
+        there = read_info(folder)[0].merged
+        if there is not None and there.plan == merging.plan.digest:
+            return
+    raise StoreError(f"{folder} is there already, and is not what was merged of these shards; choose another with -o")
+
+
+def _fill(part: Path, name: str, merging: Merging) -> None:
+    """Make the whole folder. `run.json` is written last."""
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    info = merged_info(name, merging.shards, merging.plan)
+    assert info.merged is not None, "it was just made"
+    write_whole_plan(part, merging.plan)
+    for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
+        folder = info.merged.folder(part, number)
+        for file in _files(shard.path):
+            copy = folder / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(shard.path / file, copy, follow_symlinks=False)
+    write_info(part, info)
+
+
+def _files(shard: Path) -> Iterator[Path]:
+    """The files of a shard's run that are kept, from its folder. A link is none: it may lead anywhere."""
+    for file in [*(shard / name for name in KEPT), *sorted((shard / SAMPLES).glob("*.npy"))]:
+        if file.is_file() and not file.is_symlink():
+            yield file.relative_to(shard)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two folders have the same files, byte for byte."""
+    names = [sorted(path.relative_to(top) for path in top.rglob("*") if path.is_file()) for top in (one, other)]
+    return names[0] == names[1] and all(filecmp.cmp(one / name, other / name, shallow=False) for name in names[0])
+
+
+def _put(part: Path, folder: Path) -> None:
+    """Rename the finished folder to its place. What was there goes once it is."""
+    before = folder.with_name(f".{folder.name}.{os.getpid()}.before")
+    if folder.exists():
+        folder.rename(before)
+    try:
+        part.rename(folder)
+    except OSError:
+        if before.exists():
+            before.rename(folder)
+        raise
+    shutil.rmtree(before, ignore_errors=True)

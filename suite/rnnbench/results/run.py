@@ -1,0 +1,83 @@
+"""One run as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnbench.optional import MissingExtraError
+from rnnbench.results.record import Record
+from rnnbench.results.run_info import RunInfo
+from rnnbench.results.samples import read_samples
+from rnnbench.results.text import file_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rnnbench.results.rows import Row
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as read back. Of several records of one trial (a resumed run) it has the last."""
+
+    path: Path
+    info: RunInfo
+    records: tuple[Record, ...]
+    warnings: tuple[str, ...] = ()
+    """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
+    shards: tuple[Run, ...] = ()
+    """Of a merged run: the runs of its shards. `records` has each trial once, of the shard that it belongs to."""
+
+    @property
+    def name(self) -> str:
+        """Its name in `run.json`, as one part of a path: reports make a folder of it."""
+        return file_name(self.info.run)
+
+    @cached_property
+    def by_trial(self) -> dict[str, Record]:
+        return {record.trial: record for record in self.records}
+
+    @property
+    def parts(self) -> tuple[Run, ...]:
+        """The runs that were made at one time on one machine: the shards of a merged run, or else the run itself."""
+        return self.shards or (self,)
+
+    def part_of(self, record: Record) -> Run:
+        """The part that a record of `records` comes from: its `info` has the record's machine and versions."""
+        return self._parts.get(record.trial, self)
+
+    @cached_property
+    def _parts(self) -> dict[str, Run]:
+        own = self.by_trial
+        return {trial: part for part in self.shards for trial, of in part.by_trial.items() if of is own.get(trial)}
+
+    def measured(self, record: Record) -> Record | None:
+        """The record with a trial's measurement: its own, or that of the trial it is `same_as`; None where absent."""
+        return record if record.same_as is None else self.by_trial.get(record.same_as)
+
+    def rows(self) -> list[Row]:
+        """One flat row for each record, with the columns that `docs/results.md` describes.
+
+        Of merged shards, each has its anchors.
+        """
+        from rnnbench.results.rows import row
+
+        return [row(record, part.info) for part in self.parts for record in part.records]
+
+    def frame(self) -> Any:
+        """The rows as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
+        if find_spec("pandas") is not None:
+            return import_module("pandas").DataFrame(self.rows())
+        if find_spec("polars") is not None:
+            return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
+        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+
+    def samples(self, trial: str, path: str = "bound") -> npt.NDArray[np.float64]:
+        """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`. Raises StoreError."""
+        return read_samples(self._parts.get(trial, self).path, trial, path)

@@ -1,0 +1,354 @@
+"""Shards are merged into one run: nothing missing, nothing doubled, and no figure of one machine beside another's."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+
+import fake_records as fake
+import fake_shards as made
+import pytest
+
+from rnnbench.results import (
+    Store,
+    StoreError,
+    compare_runs,
+    merge_shards,
+    read_run,
+    shard_folders,
+    sound,
+    split_by_machine,
+    view_runs,
+    write_merged,
+)
+from rnnbench.results.exports import EXPORTS
+from rnnbench.results.identity import fingerprint
+
+
+def merged(folder, shards):
+    return write_merged(merge_shards(shards), folder / "results").run
+
+
+def test_each_trial_is_there_once_and_comes_from_the_shard_that_it_belongs_to(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    plan = made.the_plan()
+    assert sorted(record.trial for record in run.records) == sorted(t for shard in plan.shards for t in shard)
+    for record in run.records:
+        number = run.part_of(record).info.shard.number
+        assert record.trial in plan.own(number)
+    assert run.warnings == ()
+    assert run.info.cases == ("fake_case",)
+
+
+def test_the_rows_have_the_anchors_of_every_shard_with_shard_run_and_machine(tmp_path):
+    shards = [made.make_shard(tmp_path, n, machine=made.OTHER if n == 2 else made.ONE) for n in (1, 2, 3)]
+    rows = merged(tmp_path, shards).rows()
+    assert len(rows) == 9 + 3 * 2
+    anchor = made.records_of(64)[0].trial
+    of_anchor = {row["shard"]: (row["machine"], row["run"]) for row in rows if row["trial"] == anchor}
+    machines = {"1/4": made.ONE, "2/4": made.OTHER, "3/4": made.ONE}
+    assert of_anchor == {
+        shard: (fingerprint(machine), f"2026013{shard[0]}T120000Z-fake_case-{shard[0]}-of-4")
+        for shard, machine in machines.items()
+    }
+
+
+def test_a_shard_is_kept_byte_for_byte(tmp_path):
+    shards = made.make_shards(tmp_path)
+    run = merged(tmp_path, shards)
+    for before, after in zip(shards, shard_folders(run.path), strict=True):
+        for name in ("run.json", "records.jsonl", "shards.json"):
+            assert (after / name).read_bytes() == (before / name).read_bytes()
+
+
+def test_merging_again_changes_nothing_and_a_shard_that_went_on_replaces_its_older_state(tmp_path):
+    shards = made.make_shards(tmp_path)
+    short = tmp_path / "short"
+    shutil.copytree(shards[1], short)
+    lines = (short / "records.jsonl").read_text().splitlines(keepends=True)
+    (short / "records.jsonl").write_text("".join(lines[:-1]))
+    first = write_merged(merge_shards([shards[0], short, shards[2]]), tmp_path / "results")
+    assert first.what == "merged"
+    assert any("shard 2/4 lacks 1 trial" in warning for warning in first.run.warnings)
+    second = write_merged(merge_shards([shards[2], shards[1], shards[0]]), tmp_path / "results")
+    assert (second.what, second.run.path, second.run.warnings) == ("merged again", first.run.path, ())
+    third = write_merged(merge_shards([first.run.path]), tmp_path / "results")
+    assert third.what == "already merged"
+    assert [path.name for path in (tmp_path / "results").iterdir()] == [first.run.path.name], "no parts are left"
+
+
+def test_what_is_missing_is_named(tmp_path):
+    plan = made.the_plan()
+    lost = plan.own(1)[0]
+    first = made.make_shard(tmp_path, 1, lambda number, record: None if record.trial == lost else record)
+    third = made.make_shard(tmp_path, 3)
+    merging = merge_shards([first, third])
+    assert len(merging.missing) == 2
+    assert f"shard 1/4 lacks 1 trial: {lost}; continue it with: rnnbench run --resume {first.name}" in merging.missing
+    assert merging.missing[1].startswith(f"shard 2/4 is missing: 3 trials: {plan.own(2)[0]}")
+    assert merging.missing[1].endswith("run it with --shard 2/4")
+    run = write_merged(merging, tmp_path / "results").run
+    assert set(merging.missing) <= set(run.warnings), "whoever reads an incomplete run is told"
+    assert len(run.records) == 5
+
+
+def test_an_anchor_that_another_shard_measured_does_not_stand_for_a_missing_one(tmp_path):
+    run = merged(tmp_path, [made.make_shard(tmp_path, number) for number in (1, 3)])
+    anchor_of_two = made.records_of(128)[0].trial
+    assert anchor_of_two not in run.by_trial
+    assert sum(row["trial"] == anchor_of_two for row in run.rows()) == 2
+
+
+def test_a_damaged_line_is_named_and_its_trial_is_missing(tmp_path):
+    shards = made.make_shards(tmp_path)
+    file = shards[1] / "records.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[0], lines[1][:90] + "\n", *lines[2:]]))
+    merging = merge_shards(shards)
+    assert any(f"{file}:2" in warning for warning in merging.warnings)
+    assert [sentence.split(":")[0] for sentence in merging.missing] == ["shard 2/4 lacks 1 trial"]
+
+
+def test_versions_that_differ_are_told_with_the_shards_that_have_them(tmp_path):
+    versions = {"fakelib": {"fakelib-package": "1.3.0"}}
+    shards = [
+        made.make_shard(tmp_path, 1),
+        made.make_shard(tmp_path, 2, versions=versions),
+        made.make_shard(tmp_path, 3),
+    ]
+    run = merged(tmp_path, shards)
+    assert (
+        "the shards have different versions of fakelib-package (fakelib): 1.2.3 in 1/4, 3/4; 1.3.0 in 2/4"
+        in run.warnings
+    )
+    assert run.info.versions["fakelib"] == {"fakelib-package": "1.2.3 and 1.3.0"}
+
+
+@pytest.mark.parametrize("other", ["trials", "of", "settings"])
+def test_shards_of_different_plans_are_refused_with_what_differs(tmp_path, other):
+    plan = made.the_plan()
+    unlike = {
+        "trials": plan.model_copy(update={"shards": (*plan.shards[:2], (*plan.shards[2], "fake_case/more"), ())}),
+        "of": plan.model_copy(update={"shards": plan.shards[:3]}),
+        "settings": made.the_plan("0" * 64),
+    }[other]
+    told = {"trials": "fake_case/more", "of": "one of 4 shards, and one of 3", "settings": "with other limits"}[other]
+    with pytest.raises(StoreError, match="are shards of different plans") as error:
+        merge_shards([made.make_shard(tmp_path, 1), made.make_shard(tmp_path, 2, plan=unlike)])
+    assert told in str(error.value)
+
+
+def test_a_shard_that_was_measured_twice_is_refused(tmp_path):
+    first, again = made.make_shard(tmp_path, 1), made.make_shard(tmp_path / "again", 1, seed=99)
+    with pytest.raises(StoreError, match="shard 1/4 is there twice, measured at two times"):
+        merge_shards([first, again])
+
+
+def test_a_run_of_a_whole_plan_is_no_shard(tmp_path):
+    whole = fake.write_run(tmp_path / "whole", made.records_of(64))
+    with pytest.raises(StoreError, match="is the run of a whole plan and no shard"):
+        merge_shards([whole])
+
+
+def test_records_of_another_shard_are_refused(tmp_path):
+    shard = made.make_shard(tmp_path, 1)
+    stranger = made.records_of(128)[1]
+    with (shard / "records.jsonl").open("a") as file:
+        file.write(stranger.model_dump_json() + "\n")
+    with pytest.raises(StoreError, match="has 1 records of trials that are not those of shard 1/4"):
+        merge_shards([shard])
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"trials": "x", "shards": [["a"]], "anchors": []}', '{"trials": 3, "shards": 4, "anchors": 5}'],
+)
+def test_a_plan_that_is_damaged_or_of_another_run_is_refused(tmp_path, content):
+    shard = made.make_shard(tmp_path, 1)
+    (shard / "shards.json").write_text(content)
+    with pytest.raises(StoreError, match=r"shards\.json.*restore"):
+        merge_shards([shard])
+
+
+@pytest.mark.parametrize("number", [0, -1, 5, 10**9])
+def test_a_shard_number_that_the_plan_does_not_have_is_refused(tmp_path, number):
+    shard = made.make_shard(tmp_path, 1)
+    info = json.loads((shard / "run.json").read_text())
+    info["shard"]["number"] = number
+    (shard / "run.json").write_text(json.dumps(info))
+    with pytest.raises(StoreError, match="restore both files"):
+        merge_shards([shard])
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 1], [0], [5]])
+def test_a_merged_run_that_names_no_shard_or_one_twice_is_refused(tmp_path, numbers):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    info = json.loads((run.path / "run.json").read_text())
+    info["merged"]["numbers"] = numbers
+    (run.path / "run.json").write_text(json.dumps(info))
+    with pytest.raises(StoreError, match="restore both files"):
+        read_run(run.path)
+
+
+def test_a_merged_run_that_lost_a_shard_says_where_it_was(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    shutil.rmtree(run.path / "shards" / "2-of-4")
+    with pytest.raises(StoreError, match="2-of-4 is not a run: it does not exist"):
+        read_run(run.path)
+
+
+@pytest.mark.parametrize("started", ["yesterday", "0001-01-01T00:00:00+23:00"])
+def test_a_start_that_is_no_time_is_refused(tmp_path, started):
+    with pytest.raises(StoreError, match="is no time in ISO 8601"):
+        merged(tmp_path, [made.make_shard(tmp_path, 1, started=started)])
+
+
+def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+    first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
+    before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
+
+    def full(source, target, **_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rnnbench.results.merge.shutil.copyfile", full)
+        with pytest.raises(StoreError, match="No space left on device"):
+            write_merged(merge_shards(shards), tmp_path / "results", first.path)
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
+
+
+def test_a_merged_run_that_names_itself_as_a_shard_is_refused_and_not_read_for_ever(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    inner = run.path / "shards" / "1-of-4"
+    shutil.rmtree(inner)
+    inner.symlink_to(run.path)
+    with pytest.raises(StoreError, match="merge the shards again"):
+        read_run(run.path)
+
+
+def test_a_link_in_a_shard_is_not_followed(tmp_path):
+    secret = tmp_path / "secret.npy"
+    secret.write_text("secret")
+    shards = made.make_shards(tmp_path)
+    (shards[0] / "samples").mkdir()
+    (shards[0] / "samples" / "a.npy").symlink_to(secret)
+    run = merged(tmp_path, shards)
+    assert "secret" not in "".join(p.read_text() for p in run.path.rglob("*") if p.is_file())
+
+
+def test_another_run_in_the_place_is_kept(tmp_path):
+    shards = made.make_shards(tmp_path)
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "notes").write_text("mine")
+    with pytest.raises(StoreError, match="is there already"):
+        write_merged(merge_shards(shards), tmp_path, taken)
+    with pytest.raises(StoreError, match="is there already"):
+        write_merged(merge_shards(shards), tmp_path, shards[0])
+    assert (taken / "notes").read_text() == "mine"
+    assert read_run(shards[0]).info.shard is not None
+
+
+def test_a_merged_run_comes_after_its_shards_in_a_folder_of_runs(tmp_path):
+    store = Store(tmp_path)
+    shards = [made.make_shard(tmp_path, number, started="2026-01-31T12:00:00+00:00") for number in (1, 2, 3)]
+    for number, shard in enumerate(shards, start=1):
+        shard.rename(tmp_path / f"20260131T120000Z-fake_case-{number}-of-4")
+    run = write_merged(merge_shards(sorted(tmp_path.iterdir())), tmp_path).run
+    assert store.resolve("latest").name == run.path.name == "20260131T120000Z-fake_case-merged"
+
+
+def two_machines(folder):
+    shards = [made.make_shard(folder, n, machine=made.OTHER if n == 2 else made.ONE) for n in (1, 2, 3)]
+    return merged(folder, shards)
+
+
+def test_records_of_two_machines_are_in_no_view_together(tmp_path):
+    run = two_machines(tmp_path)
+    with pytest.raises(StoreError, match="come from different machines"):
+        view_runs([run])
+    parts = split_by_machine(run)
+    assert [[part.info.shard.number for part in each.parts] for each in parts] == [[1, 3], [2]]
+    views = [view_runs([each]) for each in parts]
+    assert [{entry.record.params.model["hidden"] for entry in view.entries} for view in views] == [{64, 256}, {128}]
+    assert any("come from different machines" in warning for warning in run.warnings)
+
+
+def test_one_machine_is_one_view_in_which_an_anchor_is_that_of_its_own_shard(tmp_path):
+    def slower_elsewhere(number, record):
+        """An anchor is three times as slow in shards that it does not belong to."""
+        if record.trial in made.the_plan().own(number):
+            return record
+        return fake.with_latencies(record, bound=fake.latency(9.0))
+
+    run = merged(tmp_path, made.make_shards(tmp_path, slower_elsewhere))
+    view = view_runs([run])
+    assert len(view.entries) == 9
+    assert all(entry.bound.median < 1 for entry in view.entries)
+    assert split_by_machine(run) == (run,)
+
+
+def test_a_trial_that_moved_to_another_machine_has_no_verdict(tmp_path):
+    base = merged(tmp_path, made.make_shards(tmp_path / "base"))
+    new = two_machines(tmp_path / "new")
+    comparison = compare_runs(base, new)
+    hidden = {change.trial.split("/h")[1].split("-")[0] for change in comparison.latencies}
+    assert hidden == {"64", "256"}, "those of 128 ran on the other machine"
+    assert "3 trials ran on other machines" in comparison.warnings[0]
+    assert {cost.trial for cost in comparison.costs} <= {change.trial for change in comparison.latencies}
+    across = compare_runs(base, new, across_machines=True)
+    assert len(across.latencies) == 18
+    assert across.two_machines
+
+
+def test_runs_without_a_machine_in_common_are_not_compared(tmp_path):
+    base = merged(tmp_path, made.make_shards(tmp_path / "base"))
+    new = merged(tmp_path / "new", made.make_shards(tmp_path / "new", machine=made.OTHER))
+    with pytest.raises(StoreError, match="different machines"):
+        compare_runs(base, new)
+
+
+@pytest.mark.parametrize("name", ["pyperf", "pytest-benchmark", "bencher", "github-action-benchmark"])
+def test_a_format_of_one_machine_refuses_the_figures_of_two(tmp_path, name):
+    run = two_machines(tmp_path)
+    with pytest.raises(StoreError, match=f"has figures of 2 machines, and a file in the format {name} is of one"):
+        EXPORTS[name].write(run, None)
+
+
+def test_openmetrics_and_asv_keep_the_machines_apart(tmp_path):
+    run = two_machines(tmp_path)
+    with (tmp_path / "metrics").open("w") as file:
+        EXPORTS["openmetrics"].write(run, file)
+    lines = [line for line in (tmp_path / "metrics").read_text().splitlines() if line.startswith("rnnbench_trial_info")]
+    by_machine = {
+        fingerprint(machine): [line for line in lines if fingerprint(machine) in line]
+        for machine in (made.ONE, made.OTHER)
+    }
+    assert [len(of) for of in by_machine.values()] == [6, 3]
+    assert all("/h128-" in line for line in by_machine[fingerprint(made.OTHER)])
+    EXPORTS["asv"].write(run, tmp_path / "asv")
+    results = {
+        path.parent.name: json.loads(path.read_text())["results"]
+        for path in (tmp_path / "asv/results").glob("*/*-rnnbench.json")
+    }
+    assert {machine: all("h128-" in name for name in of) for machine, of in results.items()} == {
+        fingerprint(made.ONE): False,
+        fingerprint(made.OTHER): True,
+    }
+
+
+def test_impossible_figures_of_a_shard_are_left_out(tmp_path):
+    def impossible(number, record):
+        if number == 2 and record.backend == "fakelib":
+            return fake.with_latencies(record, bound=record.latency("bound").model_copy(update={"median": -1.0}))
+        return record
+
+    (run,), warnings = sound([merged(tmp_path, made.make_shards(tmp_path, impossible))])
+    assert len(warnings) == 1
+    broken = next(
+        record for record in run.records if record.backend == "fakelib" and record.params.model["hidden"] == 128
+    )
+    assert broken.latency("bound") is None
+    assert run.part_of(broken).info.shard.number == 2
