@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
-from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
-from rnnbench.cli.output import tell
+from rnnbench.cli.options import (
+    EXPECTATIONS,
+    MACHINE_CLASS,
+    ON,
+    REPORTS,
+    RESULTS,
+    Selection,
+    console,
+    on_again,
+    place_of,
+    selection,
+)
+from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
+    from rnnbench.fleet import Left, Place
+    from rnnbench.pipeline import ProgressBar
     from rnnbench.plan import RunPlan
-    from rnnbench.results import Store
+    from rnnbench.results import Run, Store
 
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
@@ -31,6 +44,8 @@ if TYPE_CHECKING:
 @click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")
 @click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
 @click.option("--keep-artifacts", is_flag=True, help="Keep the compiled files in the run's folder.")
+@ON
+@MACHINE_CLASS
 def run(
     selection: Selection,
     results: Path,
@@ -40,19 +55,24 @@ def run(
     resume: str | None,
     no_baseline: bool,
     keep_artifacts: bool,
+    address: str | None,
+    machine_class: str | None,
 ) -> None:
     """Build, check and time every trial of CASE…, and write a report."""
     from rnnbench.plan import resume_run
     from rnnbench.results import Store
 
+    place = place_of(address, machine_class)
+    if place is not None and keep_artifacts:
+        raise click.UsageError("--keep-artifacts keeps files of this machine; with --on they are on the nodes")
     store = Store(results)
     if resume is not None:
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
-        plan = resume_run(store.resolve(resume))
+        plan = resume_run(store.resolve(resume), elsewhere=place is not None)
     else:
         plan = _new_run(selection, store, expectations, processes, baseline=not no_baseline)
-    sys.exit(_carry_out(plan, reports, keep_artifacts))
+    sys.exit(_carry_out(plan, reports, keep_artifacts, place))
 
 
 def _new_run(
@@ -67,22 +87,41 @@ def _new_run(
     return begin_run(trials, store, expected_failures(cases, trials, expectations))
 
 
-def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
-    from rnnbench.cli.exit_status import exit_status
-    from rnnbench.measure import describe_seconds
+def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None) -> int:
+    from rnnbench.cli.exit_status import FAILED, exit_status
     from rnnbench.pipeline import ProgressBar, run_trials
     from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
 
     terminal = console()
-    run_leaves(plan.folder, f". To continue: rnnbench run --resume {plan.folder}")
+    how_to_go_on = f"rnnbench run --resume {plan.folder}{on_again(place)}"
+    run_leaves(plan.folder, f". To continue: {how_to_go_on}")
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)
+    left: list[Left] = []
     with ProgressBar(terminal, len(plan.trials)) as progress:
-        run_trials(plan, progress, keep_artifacts)
+        if place is None:
+            run_trials(plan, progress, keep_artifacts)
+        else:
+            left = _measure_on(plan, place, progress)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
     report = write_report([finished], reports / finished.name)
     tell(f"\nrecords  {plan.folder}\nreport   {report}")
-    tell(describe_seconds(finished.info.seconds))
-    return exit_status(finished.records)
+    tell(_time(finished))
+    if left:
+        tell_left(left, how_to_go_on)
+    return exit_status(finished.records) or (FAILED if left else 0)
+
+
+def _measure_on(plan: RunPlan, place: Place, progress: ProgressBar) -> list[Left]:
+    from rnnbench.fleet import run_on_cluster
+
+    return run_on_cluster(plan, place, progress, progress.tell)
+
+
+def _time(finished: Run) -> str:
+    from rnnbench.fleet import describe_nodes
+    from rnnbench.measure import describe_seconds
+
+    return describe_nodes(finished.info) if finished.info.nodes else describe_seconds(finished.info.seconds)

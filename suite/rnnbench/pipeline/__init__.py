@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, not_comparable
+    from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         newest_of_minors,
         released_package,
     )
-    from rnnbench.pipeline.run import run_trials
+    from rnnbench.pipeline.run import group_by_workload, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
 _NAMES = {
@@ -71,6 +72,7 @@ _NAMES = {
         "confirm",
         "not_comparable",
     ),
+    "environment_worker": ("source_digest",),
     "environments": (
         "Side",
         "open_side",
@@ -96,7 +98,10 @@ _NAMES = {
         "newest_of_minors",
         "released_package",
     ),
-    "run": ("run_trials",),
+    "run": (
+        "group_by_workload",
+        "run_trials",
+    ),
     "shrink": ("reproduce_command",),
 }
 __all__ = [
@@ -123,6 +128,7 @@ __all__ = [
     "compare_sides",
     "confirm",
     "find_release",
+    "group_by_workload",
     "list_releases",
     "make_environment",
     "measure_releases",
@@ -136,6 +142,7 @@ __all__ = [
     "released_package",
     "reproduce_command",
     "run_trials",
+    "source_digest",
     "stored_reference",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         SupportResult,
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
-    from rnnbench.results.run_info import Conditions, RunInfo
+    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.store import Run, Store, read_run, run_name
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
@@ -207,6 +207,7 @@ _NAMES = {
     ),
     "run_info": (
         "Conditions",
+        "NodeInfo",
         "RunInfo",
     ),
     "samples": (
@@ -327,6 +328,7 @@ __all__ = [
     "LoweredForm",
     "Math",
     "MemoryUse",
+    "NodeInfo",
     "OperationStage",
     "Origin",
     "Outcome",
