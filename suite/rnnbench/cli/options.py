@@ -200,14 +200,16 @@ def selection(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def place_of(address: str | None, machine_class: str | None) -> Place | None:
-    """The cluster that `--on` and `--machine-class` name; None for this machine."""
+    """The cluster that `--on` and `--machine-class` name; None for this machine. Raises FleetError."""
     if address is None:
         if machine_class is not None:
             raise click.UsageError("--machine-class chooses nodes of a cluster; give the cluster with --on")
         return None
-    from rnnbench.fleet import Place
+    from rnnbench.fleet import Place, require_cluster
 
-    return Place(address, machine_class or "")
+    place = Place(address, machine_class or "")
+    require_cluster(place)
+    return place
 
 
 def on_again(place: Place | None) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.fleet.cluster import FleetError, Place
+    from rnnbench.fleet.cluster import FleetError, Place, require_cluster
     from rnnbench.fleet.dispatch import Left
     from rnnbench.fleet.journal import describe_nodes
     from rnnbench.fleet.run import run_on_cluster
@@ -26,6 +26,7 @@ _NAMES = {
     "cluster": (
         "FleetError",
         "Place",
+        "require_cluster",
     ),
     "dispatch": ("Left",),
     "journal": ("describe_nodes",),
@@ -36,6 +37,7 @@ __all__ = [
     "Left",
     "Place",
     "describe_nodes",
+    "require_cluster",
     "run_on_cluster",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

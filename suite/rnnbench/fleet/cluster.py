@@ -40,14 +40,14 @@ class Place:
 
     @property
     def resources(self) -> dict[str, float]:
-        """What a task needs of its node. Raises FleetError."""
-        if not self.machine_class:
-            return {MEASURE: 1}
-        if not _CLASS.fullmatch(self.machine_class) or self.machine_class in _NOT_A_CLASS:
-            raise FleetError(
-                f"--machine-class {self.machine_class}: expected the name of a resource of your own, such as epyc"
-            )
-        return {MEASURE: 1, self.machine_class: 1}
+        """What a task needs of its node."""
+        return {MEASURE: 1, **({self.machine_class: 1} if self.machine_class else {})}
+
+    def require_class(self) -> None:
+        """Raises FleetError where the machine class cannot be a resource of the user's own."""
+        name = self.machine_class
+        if name and (not _CLASS.fullmatch(name) or name in _NOT_A_CLASS):
+            raise FleetError(f"--machine-class {name}: expected the name of a resource of your own, such as epyc")
 
     @property
     def listed(self) -> str:
@@ -147,10 +147,7 @@ class Cluster:
 @contextmanager
 def join(place: Place) -> Iterator[Cluster]:
     """Join the cluster, and leave it at the end. Raises FleetError; MissingExtraError where Ray is not installed."""
-    _require_listener(place)
-    # Where a node is lost, Ray prints the end of its log. It reads the variable as it is imported.
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
-    ray = require("ray", "fleet", f"--on {place.address}")
+    ray = require_cluster(place)
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
     address = "auto" if place.address == "ray" else place.address
@@ -173,10 +170,21 @@ def _refusals(ray: Any) -> tuple[type[Exception], ...]:
     return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError)
 
 
+def require_cluster(place: Place) -> Any:
+    """Ray, where something listens at the place's address: Ray itself waits long, and may end this process.
+
+    Raises FleetError, also for a name of a machine class that cannot be one; MissingExtraError.
+    """
+    place.require_class()
+    # Where a node is lost, Ray prints the end of its log. It reads the variable as it is imported.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
+    ray = require("ray", "fleet", f"--on {place.address}")
+    if place.address != "ray":
+        _require_listener(place)
+    return ray
+
+
 def _require_listener(place: Place) -> None:
-    """Ray itself waits long for a cluster that is not there, and may end this process."""
-    if place.address == "ray":
-        return
     match = _ADDRESS.fullmatch(place.address)
     if match is None or int(match["port"]) > 65535:
         raise FleetError(f"--on {place.address}: expected ray, HOST:PORT or ray://HOST:PORT")

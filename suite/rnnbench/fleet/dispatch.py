@@ -128,20 +128,25 @@ class Dispatch:
             self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; others may have taken it")
 
     def _take(self, reply: Any) -> None:
-        running = self._running.pop(reply)
-        try:
-            value = self._cluster.get(reply)
-        except Exception as error:  # noqa: BLE001 what Ray raises where a task is gone has many types
-            self._settle(running, self._cluster.cause(error, running.node))
-            return
-        try:
-            ended = self._begun(running, *value) if running.node is None else self._went_on(running, value)
-        except MessageError as error:
-            ended = f"it sent something that is no message: {error}"
+        """A reply is there. Where it ends the run, its task is still among those that run, and is ended with them."""
+        running = self._running[reply]
+        ended = self._ended_by(running, reply)
+        del self._running[reply]
         if ended is None:
             self._running[running.task.messages.remote(MESSAGES_WAIT_S)] = running
         else:
             self._settle(running, ended)
+
+    def _ended_by(self, running: _Running, reply: Any) -> str | None:
+        """Why the task has ended; None where it goes on."""
+        try:
+            value = self._cluster.get(reply)
+        except Exception as error:  # noqa: BLE001 what Ray raises where a task is gone has many types
+            return self._cluster.cause(error, running.node)
+        try:
+            return self._begun(running, *value) if running.node is None else self._went_on(running, value)
+        except MessageError as error:
+            return f"it sent something that is no message: {error}"
 
     def _begun(self, running: _Running, node_id: str, line: bytes) -> str | None:
         """The task is on a node: may it measure? Returns why the task has ended, where it has."""
