@@ -20,6 +20,8 @@ workload: {steps: 8, chunk: 2}
 strategy: {time: looped, state: stitched}
 measure: {budget: 100ms, processes: 1}
 """
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Makes Ray take 127.0.0.1 for the address of its nodes and drivers, and so listen there alone."""
 NODES = ("node-a", "node-b")
 
 
@@ -28,7 +30,7 @@ class LocalCluster:
 
     def __init__(self) -> None:
         paths = [str(ROOT / "suite"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "160"}
+        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "160", **LOOPBACK}
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("local_cluster.py"))],
             stdin=subprocess.PIPE,
