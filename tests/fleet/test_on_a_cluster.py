@@ -81,7 +81,8 @@ def test_the_group_of_a_lost_node_is_measured_by_another_one(command, cluster):
     cluster.remove("node-c")
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed
-    assert "node node-c was lost" in printed
+    # Ray may tell of the task's end long before it tells of the node's.
+    assert "node node-c was lost" in printed or "the task on node node-c was killed" in printed
     assert "(raylet)" not in printed, "Ray's own account of a lost node is long"
     run = read_run(command.run_folder())
     assert [record.outcome for record in run.records] == ["ok"] * 3

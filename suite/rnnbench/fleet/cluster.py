@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from rnnbench.outside_text import safe_text
 MEASURE = "measure"
 """The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
 CONNECT_LIMIT_S = 5.0
+LOST_LOOK_S = 3.0
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _CLASS = re.compile(r"[A-Za-z_][\w.-]*")
 _NOT_A_CLASS = (MEASURE, "CPU", "GPU", "memory", "object_store_memory")
@@ -118,8 +120,7 @@ class Cluster:
             raise FleetError(
                 f"a node of {self._place.address} has no rnnbench, or an older one; install this one on every node"
             ) from error
-        now = node and self.node(node.id)
-        if node is not None and (now is None or not now.is_alive):
+        if node is not None and self._is_lost(node):
             return f"node {node.name} was lost"
         where = f" on node {node.name}" if node is not None else ""
         if isinstance(error, self._ray.exceptions.RayActorError):
@@ -127,6 +128,17 @@ class Cluster:
             return f"the task{where} was killed{memory}"
         lines = [line for line in text.splitlines() if line.strip()]
         return safe_text(f"the task{where} failed: {' '.join(lines[-1:])}")
+
+    def _is_lost(self, node: Node) -> bool:
+        """Looks for a while: Ray may tell of a task's end before it tells of its node's."""
+        until = time.monotonic() + LOST_LOOK_S
+        while True:
+            now = self.node(node.id)
+            if now is None or not now.is_alive:
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.2)
 
     def end(self, task: Any) -> None:
         """Kill a task. What it has started ends with it, and its resources are free again."""
