@@ -200,3 +200,10 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ModuleNotFoundError, match="no _internal") as caught:
         require("scipy.stats", "report", "comparing runs")
     assert not isinstance(caught.value, MissingExtraError)
+
+
+def test_a_trial_that_was_measured_on_another_node_is_warned_of():
+    base, new = (run([fake.record(node=node), fake.record(chunk=1, node="a")], node) for node in ("a", "b"))
+    (warning,) = [text for text in compare_runs(base, new).warnings if "node" in text]
+    assert warning.startswith("1 trials were measured on other nodes, the first of them on a in a, on b in b")
+    assert not any("node" in text for text in compare_runs(base, base).warnings)

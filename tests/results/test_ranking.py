@@ -123,3 +123,13 @@ def test_a_strategy_pair_with_itself_is_called_that() -> None:
     shared = fake.record(time="unrolled", chunk=1, bound=None, same_as=own.trial)
     (pair,) = strategy_pairs(entries(own, shared))
     assert pair.ratios[1] is None
+
+
+def test_trials_of_two_nodes_are_in_two_rankings_and_in_one_picture():
+    of_trials = (("a", "linalg", "looped"), ("a", "onnx", "looped"), ("b", "linalg", "unrolled"))
+    records = [fake.record("fakemlir", route, time=time, node=node) for node, route, time in of_trials]
+    view = view_runs([Run(Path("fake"), fake.info(), tuple(records))])
+    assert [(workload.node, len(entries)) for workload, entries in view.workloads.items()] == [("a", 2), ("b", 1)]
+    assert "on node b" in str(list(view.workloads)[1])
+    ((of_family,),) = (family.values() for family in view.families.values())
+    assert len(of_family) == 3

@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
-from rnnbench.cli.options import EXPECTATIONS, REPORTS, RESULTS, Selection, console, selection
-from rnnbench.cli.output import tell
+from rnnbench.cli.options import (
+    EXPECTATIONS,
+    MACHINE_CLASS,
+    ON,
+    REPORTS,
+    RESULTS,
+    Selection,
+    console,
+    place_of,
+    selection,
+)
+from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
     from rnnbench.cases import Case, Trial
+    from rnnbench.fleet import Left, Place
+    from rnnbench.pipeline import ProgressBar
+    from rnnbench.plan import RunPlan
     from rnnbench.results import Run
     from rnnbench.stages import Checked
 
@@ -34,6 +47,8 @@ if TYPE_CHECKING:
     help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
 )
 @click.option("--no-shrink", is_flag=True, help="Do not look for a smaller trial that fails in the same way.")
+@ON
+@MACHINE_CLASS
 def check(
     selection: Selection,
     results: Path,
@@ -42,6 +57,8 @@ def check(
     jobs: int | None,
     endurance: float | None,
     no_shrink: bool,
+    address: str | None,
+    machine_class: str | None,
 ) -> None:
     """Check every trial of CASE… against the reference, in parallel and without timing.
 
@@ -49,26 +66,39 @@ def check(
     trials that together contain every pair of values that the route supports. Routes that build slowly are checked on
     trials that contain every value once.
     """
-    from rnnbench.cli.exit_status import exit_status
+    from rnnbench.cli.exit_status import FAILED, exit_status
     from rnnbench.pipeline import ProgressBar, check_trials
     from rnnbench.plan import begin_run, expected_failures
     from rnnbench.reports import print_conformance, write_report
     from rnnbench.results import Store, read_run
 
+    place = place_of(address, machine_class)
     cases = selection.load_cases()
     trials = _trials(selection, cases, endurance)
     plan = begin_run(trials, Store(results), expected_failures(cases, trials, expectations))
     terminal = console()
     run_leaves(plan.folder, ".")
     with ProgressBar(terminal, len(trials)) as progress:
-        smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), not no_shrink)
+        if place is None:
+            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), not no_shrink)
+            left: list[Left] = []
+        else:
+            smallest, left = [], _check_on(plan, place, progress, jobs)
     finished = read_run(plan.folder)
     print_conformance(finished, terminal)
     for checked in smallest:
         tell(_smallest(checked, cases))
     tell(_cost(finished))
     tell(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
-    sys.exit(exit_status(finished.records))
+    if left:
+        tell_left(left, "check the same cases again: a check that was interrupted is not resumed")
+    sys.exit(exit_status(finished.records) or (FAILED if left else 0))
+
+
+def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None) -> list[Left]:
+    from rnnbench.fleet import run_on_cluster
+
+    return run_on_cluster(plan, place, progress, progress.tell, timed=False, jobs=jobs)
 
 
 def _smallest(checked: Checked, cases: list[Case]) -> str:

@@ -87,13 +87,16 @@ def end_well(command: Callable[[Ending], object]) -> None:
 def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
     from rnnbench.backends import BackendError
+    from rnnbench.fleet import FleetError
     from rnnbench.optional import MissingExtraError
     from rnnbench.pipeline import SideError
     from rnnbench.reports import ReportError
     from rnnbench.results import StoreError
     from rnnbench.yaml_files import FileError
 
-    if isinstance(error, BackendError | FileError | MissingExtraError | ReportError | SideError | StoreError):
+    if isinstance(
+        error, BackendError | FileError | FleetError | MissingExtraError | ReportError | SideError | StoreError
+    ):
         return str(error)
     if isinstance(error, OSError) and is_disk_error(error):
         what = error.filename or "the output"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rnnbench.cases import Case, Target, Trial
+    from rnnbench.fleet import Place
     from rnnbench.plan import Shard
 
 PIPE_WIDTH = 110
@@ -110,6 +111,15 @@ EXPECTATIONS = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above it.",
+)
+ON = click.option(
+    "--on",
+    "address",
+    metavar="ADDRESS",
+    help="Measure on the nodes of a Ray cluster: 'ray' (the cluster of this machine), HOST:PORT or ray://HOST:PORT.",
+)
+MACHINE_CLASS = click.option(
+    "--machine-class", metavar="NAME", help="With --on: only on nodes that were started with the resource NAME."
 )
 BACKEND = click.option(
     "--backend",
@@ -207,6 +217,26 @@ def selection(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_SELECTION):
         decorated = option(decorated)
     return decorated
+
+
+def place_of(address: str | None, machine_class: str | None) -> Place | None:
+    """The cluster that `--on` and `--machine-class` name; None for this machine. Raises FleetError."""
+    if address is None:
+        if machine_class is not None:
+            raise click.UsageError("--machine-class chooses nodes of a cluster; give the cluster with --on")
+        return None
+    from rnnbench.fleet import Place, require_cluster
+
+    place = Place(address, machine_class or "")
+    require_cluster(place)
+    return place
+
+
+def on_again(place: Place | None) -> str:
+    """The options that name the place again, at the end of a command line."""
+    if place is None:
+        return ""
+    return f" --on {place.address}" + (f" --machine-class {place.machine_class}" if place.machine_class else "")
 
 
 def console() -> Console:

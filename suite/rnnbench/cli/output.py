@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from rnnbench.fleet import Left
 
 LONGEST_LINE = 4_000
 """Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
@@ -14,3 +20,10 @@ def tell(text: object, *, is_error: bool = False) -> None:
 
     lines = str(text).split("\n")
     click.echo("\n".join(visible(line, LONGEST_LINE) for line in lines), err=is_error)
+
+
+def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
+    """Say which trials a cluster gave no record of."""
+    trials = sum(len(one.trials) for one in left)
+    tell(f"\n{trials} trials have no record: {'; '.join(dict.fromkeys(one.reason for one in left))}.", is_error=True)
+    tell(f"To continue: {how_to_go_on}", is_error=True)

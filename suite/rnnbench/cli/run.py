@@ -10,12 +10,27 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
-from rnnbench.cli.options import EXPECTATIONS, NO_BASELINE, REPORTS, RESULTS, SHARD, Selection, console, selection
-from rnnbench.cli.output import tell
+from rnnbench.cli.options import (
+    EXPECTATIONS,
+    MACHINE_CLASS,
+    NO_BASELINE,
+    ON,
+    REPORTS,
+    RESULTS,
+    SHARD,
+    Selection,
+    console,
+    on_again,
+    place_of,
+    selection,
+)
+from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
+    from rnnbench.fleet import Left, Place
+    from rnnbench.pipeline import ProgressBar
     from rnnbench.plan import RunPlan, Shard
-    from rnnbench.results import Store
+    from rnnbench.results import Run, Store
 
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
@@ -32,6 +47,8 @@ if TYPE_CHECKING:
 @click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")
 @NO_BASELINE
 @click.option("--keep-artifacts", is_flag=True, help="Keep the compiled files in the run's folder.")
+@ON
+@MACHINE_CLASS
 def run(
     selection: Selection,
     results: Path,
@@ -42,21 +59,26 @@ def run(
     resume: str | None,
     no_baseline: bool,
     keep_artifacts: bool,
+    address: str | None,
+    machine_class: str | None,
 ) -> None:
     """Build, check and time every trial of CASE…, and write a report."""
     from rnnbench.plan import resume_run
     from rnnbench.results import Store
 
+    place = place_of(address, machine_class)
+    if place is not None and keep_artifacts:
+        raise click.UsageError("--keep-artifacts keeps files of this machine; with --on they are on the nodes")
     store = Store(results)
     if resume is not None:
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
         if shard is not None:
             raise click.UsageError("--resume continues the shard that the run is; do not give --shard")
-        plan = resume_run(store.resolve(resume))
+        plan = resume_run(store.resolve(resume), elsewhere=place is not None)
     else:
         plan = _new_run(selection, store, expectations, processes, shard, baseline=not no_baseline)
-    sys.exit(_carry_out(plan, reports, keep_artifacts))
+    sys.exit(_carry_out(plan, reports, keep_artifacts, place))
 
 
 def _new_run(
@@ -80,9 +102,8 @@ def _new_run(
     return begin_run(trials, store, expected_failures(cases, trials, expectations), shard=part)
 
 
-def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
-    from rnnbench.cli.exit_status import OK, exit_status
-    from rnnbench.measure import describe_seconds
+def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None) -> int:
+    from rnnbench.cli.exit_status import FAILED, OK, exit_status
     from rnnbench.pipeline import ProgressBar, run_trials
     from rnnbench.plan import end_run
     from rnnbench.reports import print_summary, write_report
@@ -93,14 +114,34 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool) -> int:
         tell(f"records  {plan.folder}")
         return OK
     terminal = console()
-    run_leaves(plan.folder, f". To continue: rnnbench run --resume {plan.folder}")
+    how_to_go_on = f"rnnbench run --resume {plan.folder}{on_again(place)}"
+    run_leaves(plan.folder, f". To continue: {how_to_go_on}")
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)
+    left: list[Left] = []
     with ProgressBar(terminal, len(plan.trials)) as progress:
-        run_trials(plan, progress, keep_artifacts)
+        if place is None:
+            run_trials(plan, progress, keep_artifacts)
+        else:
+            left = _measure_on(plan, place, progress)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
     report = write_report([finished], reports / finished.name)
     tell(f"\nrecords  {plan.folder}\nreport   {report}")
-    tell(describe_seconds(finished.info.seconds))
-    return exit_status(finished.records)
+    tell(_time(finished))
+    if left:
+        tell_left(left, how_to_go_on)
+    return exit_status(finished.records) or (FAILED if left else 0)
+
+
+def _measure_on(plan: RunPlan, place: Place, progress: ProgressBar) -> list[Left]:
+    from rnnbench.fleet import run_on_cluster
+
+    return run_on_cluster(plan, place, progress, progress.tell)
+
+
+def _time(finished: Run) -> str:
+    from rnnbench.fleet import describe_nodes
+    from rnnbench.measure import describe_seconds
+
+    return describe_nodes(finished.info) if finished.info.nodes else describe_seconds(finished.info.seconds)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, not_comparable
+    from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
@@ -71,6 +72,7 @@ _NAMES = {
         "confirm",
         "not_comparable",
     ),
+    "environment_worker": ("source_digest",),
     "environments": (
         "Side",
         "open_side",
@@ -136,6 +138,7 @@ __all__ = [
     "released_package",
     "reproduce_command",
     "run_trials",
+    "source_digest",
     "stored_reference",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

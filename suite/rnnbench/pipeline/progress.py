@@ -72,6 +72,10 @@ class ProgressBar:
         self._progress.advance(self._task)
         self._progress.refresh()
 
+    def tell(self, sentence: str) -> None:
+        """Print a sentence about the run as a whole."""
+        self._print(Text(visible(sentence), "yellow"))
+
     def _print(self, line: Text) -> None:
         self._progress.console.print(line)
         self._printed = time.monotonic()
@@ -82,6 +86,8 @@ def _line(record: Record) -> Text:
     line = Text.assemble((f"{record.outcome:<14}", style), visible(record.trial.rpartition("-")[0].partition("/")[2]))
     if (bound := record.latency("bound")) is not None:
         line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
+    if record.node:
+        line.append(f"  on {visible(record.node)}", "dim")
     if record.not_believed:
         line.append(f"\n  not believed: {visible(record.not_believed)}", "bold red")
     if record.reason:

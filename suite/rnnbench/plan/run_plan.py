@@ -99,8 +99,10 @@ def begin_run(
     return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials, lock=lock)
 
 
-def resume_run(folder: Path) -> RunPlan:
+def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     """The rest of a run that was interrupted: the trials that have no record yet.
+
+    Where they are to be measured `elsewhere`, on a cluster, this machine is not compared with the run's.
 
     Raises StoreError, also where another process runs it.
     """
@@ -114,7 +116,7 @@ def resume_run(folder: Path) -> RunPlan:
     run = read_run(folder)
     done = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
-    changes = tuple(_changes(run.info))
+    changes = tuple(_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 
 
@@ -132,12 +134,14 @@ def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineCondi
     write_info(folder, info.model_copy(update=changes))
 
 
-def _changes(info: RunInfo) -> Iterator[str]:
+def _changes(info: RunInfo, *, elsewhere: bool) -> Iterator[str]:
     """What is not as it was when the run began: rnnbench, the backends' packages, the machine. A sentence each."""
     versions = {name: _versions(name) for name in info.versions}
     before = {"rnnbench": info.rnnbench, **info.versions}
     for what, old, new in differences(before, {"rnnbench": __version__, **versions}):
         yield f"{what} is {new}, and was {old} when the run began; its trials are of different versions"
+    if elsewhere:
+        return
     for what, old, new in differences(machine_identity(info.machine), machine_identity(_as_read(describe_machine()))):
         yield f"the machine's {what} is {new}, and was {old} when the run began; do not compare its latencies"
 

@@ -116,7 +116,9 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
         yield f"Another process used the core during {share:.0%} of the blocks"
     if drifts := [drift for entries in view.workloads.values() if (drift := _baseline_drift(entries)) is not None]:
         yield f"the baseline drifted by up to {max(map(abs, drifts)):.1%} while it was sampled"
-    stolen = [run.info.conditions.steal for run in view.runs if run.info.conditions is not None]
+    conditions = [run.info.conditions for run in view.runs]
+    conditions += [node.conditions for run in view.runs for node in run.info.nodes.values()]
+    stolen = [of.steal for of in conditions if of is not None]
     if known := [steal for steal in stolen if steal is not None]:
         yield f"the machine's host gave {max(known):.1%} of the processors' time to others"
 

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
     from rnnbench.results.run import Run
-    from rnnbench.results.run_info import Conditions, RunInfo
+    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name
@@ -224,6 +224,7 @@ _NAMES = {
     "run": ("Run",),
     "run_info": (
         "Conditions",
+        "NodeInfo",
         "RunInfo",
     ),
     "samples": (
@@ -351,6 +352,7 @@ __all__ = [
     "MemoryUse",
     "Merged",
     "Merging",
+    "NodeInfo",
     "OperationStage",
     "Origin",
     "Outcome",

@@ -46,7 +46,13 @@ def run_columns() -> Iterator[Column]:
         "machine",
         "text",
         "Fingerprint of the machine. Compare latencies of equal fingerprints only.",
-        lambda r, i: fingerprint(i.machine),
+        lambda r, i: fingerprint(i.machine_of(r)),
+    )
+    yield Column(
+        "node",
+        "text",
+        "Node of a cluster that measured the trial. Empty: the machine of the run.",
+        lambda r, i: r.node or None,
     )
     for name, unit, meaning in (
         ("cpu", "text", "Model of the processor."),
@@ -150,7 +156,7 @@ def environment_columns() -> Iterator[Column]:
 
 
 def _machine(name: str, record: Record, info: RunInfo) -> Value:
-    value = info.machine.get(name)
+    value = info.machine_of(record).get(name)
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 

@@ -242,6 +242,13 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
     periods = sum(_differ_in_period(a, b) for a, b in pairs)
     if periods:
         yield f"the period differs in {periods} trials, so their paced latencies are not compared"
+    elsewhere = [(a.node, b.node) for a, b in pairs if a.node != b.node]
+    if elsewhere:
+        a, b = (node or "the run's own machine" for node in elsewhere[0])
+        yield (
+            f"{len(elsewhere)} trials were measured on other nodes, the first of them on {a} in {base.name}, on {b} in "
+            f"{new.name}: nodes of one kind differ too"
+        )
     environments = [(a.environment, b.environment) for a, b in pairs]
     for what, settings in (
         ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),

@@ -203,6 +203,8 @@ class Record(FrozenModel):
     findings: tuple[Finding, ...] = ()
     """What the suite saw that contradicts the adapter or the program."""
     environment: Environment
+    node: str = ""
+    """The node of a cluster that measured it, as in `RunInfo.nodes`; empty: the run's own machine."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from rnnbench.results.model import FrozenModel
-from rnnbench.results.record import SCHEMA
+from rnnbench.results.record import SCHEMA, Record
 from rnnbench.results.shards import MergedInfo, ShardInfo
 
 
@@ -20,6 +20,19 @@ class Conditions(FrozenModel):
     """One-minute load average at the beginning and at the end."""
     temperature: tuple[float, float] | None = None
     """The hottest sensor of the processor at the beginning and at the end, in °C; None where there is none."""
+
+
+class NodeInfo(FrozenModel):
+    """A node of a cluster that measured trials of the run."""
+
+    machine: dict[str, Any]
+    """As the run's own: `measure.describe_machine`, called on the node."""
+    versions: dict[str, dict[str, str]]
+    """Versions by backend, as its adapters told them."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Where its time went, added up over the trial groups that it completed."""
+    conditions: Conditions | None = None
+    """What the node went through in the trial group that it completed last."""
 
 
 class RunInfo(FrozenModel):
@@ -47,5 +60,12 @@ class RunInfo(FrozenModel):
     """Which shard of a plan it is; None for a run of a whole plan."""
     merged: MergedInfo | None = None
     """Of which shards it was merged. Its `machine` and `versions` are then those of all of them."""
+    nodes: dict[str, NodeInfo] = Field(default_factory=dict)
+    """By name, the nodes of a cluster that measured the run's trials; empty where the run's own machine did."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    def machine_of(self, record: Record) -> dict[str, Any]:
+        """The machine that measured a record of this run: its node's, or the run's own."""
+        node = self.nodes.get(record.node)
+        return self.machine if node is None else node.machine

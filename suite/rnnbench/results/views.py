@@ -62,9 +62,12 @@ class Workload:
 
     family: Family
     hidden: int
+    node: str = ""
+    """The node of a cluster that measured it. Trials of two nodes are in two rankings, however alike the nodes are."""
 
     def __str__(self) -> str:
-        return self.family.described({**dict(self.family.model), "hidden": str(self.hidden)})
+        described = self.family.described({**dict(self.family.model), "hidden": str(self.hidden)})
+        return f"{described}, on node {self.node}" if self.node else described
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,7 @@ class Entry:
                 params.steps,
             ),
             int(params.model.get("hidden", 0)),
+            self.record.node,
         )
 
 
@@ -174,7 +178,7 @@ class View:
         """Entries by family and hidden size."""
         families: dict[Family, dict[int, list[Entry]]] = {}
         for workload, entries in self.workloads.items():
-            families.setdefault(workload.family, {})[workload.hidden] = entries
+            families.setdefault(workload.family, {}).setdefault(workload.hidden, []).extend(entries)
         return families
 
     @property

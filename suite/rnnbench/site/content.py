@@ -152,7 +152,8 @@ def page_name(machine: str, python: str, trial: str) -> str:
 
 def workload_name(machine: Machine, workload: Workload) -> str:
     """A workload's name in addresses and in names of files."""
-    return file_name(f"{workload.family.slug}-h{workload.hidden}-{machine.fingerprint[:4]}")
+    node = f"-{workload.node}" if workload.node else ""
+    return file_name(f"{workload.family.slug}-h{workload.hidden}-{machine.fingerprint[:4]}{node}")
 
 
 def command_of(entry: Entry, run: Run) -> str:

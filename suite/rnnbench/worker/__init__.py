@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.adapter_process import AdapterProcess
     from rnnbench.worker.adapter_worker import AskProbe, AskSupport
-    from rnnbench.worker.channel import ChannelClosedError
+    from rnnbench.worker.channel import Channel, ChannelClosedError
     from rnnbench.worker.commands import (
         Build,
         Compare,
@@ -51,7 +51,10 @@ _NAMES = {
         "AskProbe",
         "AskSupport",
     ),
-    "channel": ("ChannelClosedError",),
+    "channel": (
+        "Channel",
+        "ChannelClosedError",
+    ),
     "commands": (
         "Build",
         "Compare",
@@ -105,6 +108,7 @@ __all__ = [
     "AskProbe",
     "AskSupport",
     "Build",
+    "Channel",
     "ChannelClosedError",
     "Command",
     "Compare",

@@ -1,0 +1,43 @@
+"""Trials on the nodes of a Ray cluster: `rnnbench run --on` and `rnnbench check --on`.
+
+    run            `run_on_cluster`: what `--on` does
+    dispatch       trial groups go to nodes as tasks, and what they send goes to the journal
+    journal        the run's folder, on the driver: records, samples and nodes
+    cluster        all that is asked of Ray, and what to do where it refuses: `Place`, `FleetError`
+    group_task     the task on a node, as Ray runs it
+    node_process   the process that the task starts: it measures one trial group as `rnnbench run` does
+    messages       what the driver and a node's process tell each other
+    same_suite     that a node has the suite and the versions of the driver
+
+The driver is the process that runs the command. Ray is imported only where `--on` is given. Start with `run`.
+"""
+
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.fleet.cluster import FleetError, Place, require_cluster
+    from rnnbench.fleet.dispatch import Left
+    from rnnbench.fleet.journal import describe_nodes
+    from rnnbench.fleet.run import run_on_cluster
+
+_NAMES = {
+    "cluster": (
+        "FleetError",
+        "Place",
+        "require_cluster",
+    ),
+    "dispatch": ("Left",),
+    "journal": ("describe_nodes",),
+    "run": ("run_on_cluster",),
+}
+__all__ = [
+    "FleetError",
+    "Left",
+    "Place",
+    "describe_nodes",
+    "require_cluster",
+    "run_on_cluster",
+]
+__getattr__ = lazy_names(__name__, _NAMES)

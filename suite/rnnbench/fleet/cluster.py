@@ -1,0 +1,221 @@
+"""All that is asked of Ray: joining a cluster, its nodes, tasks on them. Errors are sentences of `FleetError`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from rnnbench.fleet.group_task import GroupTask
+from rnnbench.optional import require
+from rnnbench.outside_text import safe_text
+
+MEASURE = "measure"
+"""The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
+CONNECT_LIMIT_S = 5.0
+LOST_LOOK_S = 3.0
+_ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
+_CLASS = re.compile(r"[A-Za-z_][\w.-]*")
+_NOT_A_CLASS = (MEASURE, "CPU", "GPU", "memory", "object_store_memory")
+
+
+class FleetError(Exception):
+    """A cluster or a node cannot be used. The message says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials run: a cluster, and which of its nodes."""
+
+    address: str
+    """`ray` for the cluster that this machine is in, `HOST:PORT`, or `ray://HOST:PORT`."""
+    machine_class: str = ""
+    """The resource that its nodes offer; empty for any node."""
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """What a task needs of its node."""
+        return {MEASURE: 1, **({self.machine_class: 1} if self.machine_class else {})}
+
+    def require_class(self) -> None:
+        """Raises FleetError where the machine class cannot be a resource of the user's own."""
+        name = self.machine_class
+        if name and (not _CLASS.fullmatch(name) or name in _NOT_A_CLASS):
+            raise FleetError(f"--machine-class {name}: expected the name of a resource of your own, such as epyc")
+
+    @property
+    def listed(self) -> str:
+        """The resources, for people and as JSON."""
+        return ", ".join(f'"{name}": {amount:g}' for name, amount in self.resources.items())
+
+
+@dataclass(frozen=True)
+class Node:
+    id: str
+    name: str
+    is_alive: bool
+    resources: Mapping[str, float]
+
+    def offers(self, resources: Mapping[str, float]) -> bool:
+        return self.is_alive and all(self.resources.get(name, 0) >= amount for name, amount in resources.items())
+
+
+class Cluster:
+    """A Ray cluster that this process has joined."""
+
+    def __init__(self, ray: Any, place: Place) -> None:
+        self._ray = ray
+        self._place = place
+        self._task = ray.remote(GroupTask)
+
+    def nodes(self) -> list[Node]:
+        """Every node, also those that are lost. Nodes of one name are told apart by their id."""
+        found = self._ray.nodes()
+        names = Counter(node["NodeName"] for node in found if node["Alive"])
+        return [
+            Node(node["NodeID"], _name(node, is_shared=names[node["NodeName"]] > 1), node["Alive"], node["Resources"])
+            for node in found
+        ]
+
+    def offering(self) -> list[Node]:
+        """The nodes on which a task can be. Raises FleetError where one of them would measure two at once."""
+        found = [node for node in self.nodes() if node.offers(self._place.resources)]
+        for node in found:
+            if node.resources[MEASURE] > 1:
+                raise FleetError(
+                    f"node {node.name} offers {MEASURE}: {node.resources[MEASURE]:g}, and trials that are measured at "
+                    f"once disturb each other; start it with --resources='{{\"{MEASURE}\": 1}}'"
+                )
+        return found
+
+    def node(self, node_id: str) -> Node | None:
+        return next((node for node in self.nodes() if node.id == node_id), None)
+
+    def start(self, work: bytes) -> tuple[Any, Any]:
+        """A task for that work, on the next node that is free, and the reference of its first reply (`begin`)."""
+        task = self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote()
+        return task, task.begin.remote(work)
+
+    def ready(self, replies: Sequence[Any], timeout_s: float) -> list[Any]:
+        """The references of replies that are there, and of those that will never be."""
+        found, _ = self._ray.wait(list(replies), num_returns=1, timeout=timeout_s)
+        return list(found)
+
+    def get(self, reply: Any) -> Any:
+        """Raises what Ray raises where the task or its node has gone: see `cause`."""
+        return self._ray.get(reply)
+
+    def cause(self, error: Exception, node: Node | None) -> str:
+        """Why there is no reply. Raises FleetError where no other node would give one either."""
+        text = str(error)
+        if "No module named 'rnnbench" in text:
+            raise FleetError(
+                f"a node of {self._place.address} has no rnnbench, or an older one; install this one on every node"
+            ) from error
+        if node is not None and self._is_lost(node):
+            return f"node {node.name} was lost"
+        where = f" on node {node.name}" if node is not None else ""
+        if isinstance(error, self._ray.exceptions.RayActorError):
+            memory = ", by Ray: the node's memory was full" if "OutOfMemory" in text else ""
+            return f"the task{where} was killed{memory}"
+        lines = [line for line in text.splitlines() if line.strip()]
+        return safe_text(f"the task{where} failed: {' '.join(lines[-1:])}")
+
+    def _is_lost(self, node: Node) -> bool:
+        """Looks for a while: Ray may tell of a task's end before it tells of its node's."""
+        until = time.monotonic() + LOST_LOOK_S
+        while True:
+            now = self.node(node.id)
+            if now is None or not now.is_alive:
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.2)
+
+    def end(self, task: Any) -> None:
+        """Kill a task. What it has started ends with it, and its resources are free again."""
+        with suppress(Exception):
+            self._ray.kill(task, no_restart=True)
+
+    def missing(self) -> str:
+        """What no node offers, what the nodes do offer, and how to start one that does."""
+        alive = [node for node in self.nodes() if node.is_alive]
+        offers = "; ".join(f"{node.name}: {_own_resources(node)}" for node in alive)
+        return (
+            f"no node of the cluster {self._place.address} offers {self._place.listed}. "
+            f"Its {len(alive)} nodes offer: {offers or 'nothing'}. Start a node with: "
+            f"ray start --address=HOST:PORT --num-cpus=0 --resources='{{{self._place.listed}}}'"
+        )
+
+
+@contextmanager
+def join(place: Place) -> Iterator[Cluster]:
+    """Join the cluster, and leave it at the end. Raises FleetError; MissingExtraError where Ray is not installed."""
+    ray = require_cluster(place)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    address = "auto" if place.address == "ray" else place.address
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        for number, handler in before.items():  # Ray takes SIGTERM for itself.
+            signal.signal(number, handler)
+        yield Cluster(ray, place)
+    except _refusals(ray) as error:
+        lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        raise FleetError(f"--on {place.address}: cannot use the cluster: {safe_text(lines, 600)}") from error
+    finally:
+        ray.shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _refusals(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises where there is no cluster, where it has other versions, and where it goes away."""
+    return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError)
+
+
+def require_cluster(place: Place) -> Any:
+    """Ray, where something listens at the place's address: Ray itself waits long, and may end this process.
+
+    Raises FleetError, also for a name of a machine class that cannot be one; MissingExtraError.
+    """
+    place.require_class()
+    # Where a node is lost, Ray prints the end of its log. It reads the variable as it is imported.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
+    ray = require("ray", "fleet", f"--on {place.address}")
+    if place.address != "ray":
+        _require_listener(place)
+    return ray
+
+
+def _require_listener(place: Place) -> None:
+    match = _ADDRESS.fullmatch(place.address)
+    if match is None or int(match["port"]) > 65535:
+        raise FleetError(f"--on {place.address}: expected ray, HOST:PORT or ray://HOST:PORT")
+    try:
+        socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_LIMIT_S).close()
+    except OSError as error:
+        raise FleetError(
+            f"--on {place.address}: no cluster is there: {error.strerror or error}; start one with `ray start --head`, "
+            f"and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
+        ) from error
+
+
+def _name(node: Mapping[str, Any], *, is_shared: bool) -> str:
+    name = safe_text(str(node["NodeName"]), 100)
+    return f"{name}-{node['NodeID'][:6]}" if is_shared else name
+
+
+def _own_resources(node: Node) -> str:
+    """Without those that Ray gives every node."""
+    of_ray = ("node:", "memory", "object_store_memory", "accelerator_type:")
+    kept = {name: amount for name, amount in node.resources.items() if not name.startswith(of_ray)}
+    return safe_text(", ".join(f'"{name}": {amount:g}' for name, amount in sorted(kept.items())) or "none", 300)

@@ -1,0 +1,91 @@
+"""The task on a node, as Ray runs it: it starts the process that measures, and hands on what that sends.
+
+It is an actor that lives for one trial group: unlike a task that yields, it works through `ray://` too.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rnnbench.fleet.messages import GO, GroupFailed, encode
+from rnnbench.optional import require
+from rnnbench.outside_text import read_tail
+from rnnbench.worker import Channel, ChannelClosedError
+
+MODULE = "rnnbench.fleet.node_process"
+BEGIN_LIMIT_S = 120.0
+"""Longest that the process may take to start and to say what the node is."""
+EXIT_LIMIT_S = 5.0
+LOG_LINES = 3
+
+
+class GroupTask:
+    """One trial group on one node. Ray makes it there; each method is called by the driver."""
+
+    def __init__(self) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the task
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                # -P: what lies in this process's folder is not imported.
+                [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=node_environment(),
+                start_new_session=True,
+            )
+        self._channel = Channel(ours)
+
+    def begin(self, work: bytes) -> tuple[str, bytes]:
+        """Ray's id of the node, and the first message of the process: what the node is, or why it cannot go on."""
+        node: str = require("ray", "fleet", "a task").get_runtime_context().get_node_id()
+        try:
+            self._channel.send(work, BEGIN_LIMIT_S)
+            line = self._channel.receive(BEGIN_LIMIT_S)
+        except (ChannelClosedError, TimeoutError):
+            return node, self._failed()
+        return node, line or encode(GroupFailed(f"its process did not start within {BEGIN_LIMIT_S:.0f} s"))
+
+    def measure(self) -> None:
+        """Let the process measure."""
+        self._channel.send(GO)
+
+    def messages(self, wait_s: float) -> list[bytes]:
+        """What the process has sent; waits for the first of it, as long as that."""
+        lines: list[bytes] = []
+        try:
+            line = self._channel.receive(wait_s)
+            while line is not None:
+                lines.append(line)
+                line = self._channel.receive(0)
+        except ChannelClosedError:
+            return lines or [self._failed()]
+        return lines
+
+    def _failed(self) -> bytes:
+        """What the process died of."""
+        try:
+            status = self._process.wait(EXIT_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            status = self._process.wait()
+        died = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+        lines = [line for line in read_tail(Path(f"/proc/self/fd/{self._log.fileno()}")).splitlines() if line.strip()]
+        words = "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
+        return encode(GroupFailed(f"the process that measures {died}{words}"))
+
+
+def node_environment() -> dict[str, str]:
+    """The environment variables that the node was started with, without Ray's.
+
+    Ray adds some to its process later (OMP_NUM_THREADS=1, PYTHONBREAKPOINT): the kernel still has the first ones.
+    """
+    entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in entries if entry)
+    return {name: value for name, _, value in pairs if not name.startswith("RAY_")}

@@ -1,0 +1,123 @@
+"""The journal of a run on a cluster. It is on the driver: a node that is lost takes no finished record with it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from rnnbench.fleet.cluster import FleetError
+from rnnbench.fleet.messages import GroupDone, NodeFacts, TrialDone, decode_samples
+from rnnbench.pipeline import Observer
+from rnnbench.plan import RunPlan
+from rnnbench.results import (
+    Conditions,
+    NodeInfo,
+    RunInfo,
+    append_record,
+    differences,
+    fingerprint,
+    machine_identity,
+    read_run,
+    save_samples,
+    write_info,
+)
+
+TOLD_DIFFERENCES = 3
+
+
+class FleetJournal:
+    """Writes into a run's folder what nodes send."""
+
+    def __init__(self, plan: RunPlan, observer: Observer, *, timed: bool) -> None:
+        run = read_run(plan.folder)
+        self._folder = plan.folder
+        self._observer = observer
+        self._timed = timed
+        self._info = run.info
+        self._has_machine = bool(run.info.nodes or run.records)
+        self._ids = {trial.digest: trial.id for trial in plan.trials}
+        self.recorded: set[str] = set()
+        """Trials of this sitting that have a record."""
+        self.measured: set[str] = set()
+        """Those of them that have a latency."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        return self._info.nodes
+
+    def add_node(self, name: str, facts: NodeFacts) -> None:
+        """Note a node that is about to measure. Raises FleetError where its latencies are not those of the run."""
+        if self._timed and self._has_machine:
+            self._require_same_machine(name, facts)
+        known = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})
+        versions = {what: dict(of) for what, of in facts.suite.versions.items()}
+        node = known.model_copy(update={"machine": facts.machine, "versions": versions})
+        machine = self._info.machine if self._has_machine else facts.machine
+        self._write(nodes={**self._info.nodes, name: node}, machine=machine)
+        self._has_machine = True
+
+    def write(self, node: str, done: TrialDone) -> None:
+        """Append a trial's record, then its samples. Raises StoreError, and MessageError before anything is written."""
+        samples = {path: decode_samples(text) for path, text in done.samples.items()}
+        record = done.record.model_copy(update={"node": node})
+        append_record(self._folder, record)
+        self.recorded.add(record.trial)
+        if record.timing.latency:
+            self.measured.add(record.trial)
+        for path, rows in samples.items():
+            save_samples(self._folder, record.trial[-8:], path, rows)
+        self._observer.finished(record)
+
+    def end_group(self, name: str, done: GroupDone) -> None:
+        """Note what the node went through, and where its time went, over all groups that it has completed."""
+        node = self._info.nodes[name]
+        before, total = node.seconds.get("total", 0.0), done.seconds.get("total", 0.0)
+        seconds = {
+            key: node.seconds.get(key, 0.0) + done.seconds.get(key, 0.0) for key in {**node.seconds, **done.seconds}
+        }
+        conditions = _joined(node.conditions, before, done.conditions, total)
+        node = node.model_copy(update={"seconds": seconds, "conditions": conditions})
+        self._write(nodes={**self._info.nodes, name: node})
+
+    def _require_same_machine(self, name: str, facts: NodeFacts) -> None:
+        if fingerprint(facts.machine) == fingerprint(self._info.machine):
+            return
+        unlike = differences(machine_identity(self._info.machine), machine_identity(facts.machine))
+        told = [f"{key}: {there}, and not {here}" for key, here, there in unlike]
+        raise FleetError(
+            f"node {name} is another machine than the one that this run was begun on "
+            f"({', '.join(told[:TOLD_DIFFERENCES])}), and latencies of two machines do not compare; give nodes of one "
+            f"kind a resource, choose them with --machine-class, and make a run for each kind"
+        )
+
+    def _write(self, **changes: object) -> None:
+        self._info = self._info.model_copy(update=changes)
+        write_info(self._folder, self._info)
+
+
+def worker_seconds(before: Mapping[str, NodeInfo], after: Mapping[str, NodeInfo]) -> dict[str, float]:
+    """What the nodes spent between the two, added up over nodes, their wall time left out."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for name, node in after.items():
+        known = before[name].seconds if name in before else {}
+        for key, value in node.seconds.items():
+            spent[key] += value - known.get(key, 0.0)
+    spent.pop("total", None)
+    return dict(spent)
+
+
+def describe_nodes(info: RunInfo) -> str:
+    """A sentence on the time that each node was at work, beside that of the whole run."""
+    nodes = [f"{name} {node.seconds.get('total', 0.0):.0f} s" for name, node in info.nodes.items()]
+    return f"{info.seconds.get('total', 0.0):.0f} s in total. Nodes measured: {', '.join(nodes) or 'none'}."
+
+
+def _joined(first: Conditions | None, first_s: float, last: Conditions | None, last_s: float) -> Conditions | None:
+    """The conditions of two spans of time, one after the other."""
+    if first is None or last is None:
+        return last or first
+    steal = None
+    if first.steal is not None and last.steal is not None and first_s + last_s > 0:
+        steal = (first.steal * first_s + last.steal * last_s) / (first_s + last_s)
+    heat = (first.temperature[0], last.temperature[1]) if first.temperature and last.temperature else None
+    return Conditions(steal=steal, load=(first.load[0], last.load[1]), temperature=heat)

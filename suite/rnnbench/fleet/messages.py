@@ -1,0 +1,142 @@
+"""What the driver and a node's process tell each other: JSON objects, one a line.
+
+The driver sends one `GroupWork`. The process answers with `NodeFacts`, and waits until the driver sends `GO`. Then it
+measures, and sends what becomes of the trials. `GroupDone` or `GroupFailed` is the last that it sends.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, TypeAdapter, ValidationError
+
+from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.fleet.same_suite import SuiteFacts
+from rnnbench.outside_text import OutsideText
+from rnnbench.results import SAMPLE_COLUMNS, SAMPLES_CAP, Conditions, Record
+
+GO = b"go"
+
+
+class MessageError(Exception):
+    """Something that is no message, or not one that belongs here."""
+
+
+@dataclass(frozen=True)
+class GroupWork:
+    """One trial group: trials that are compared, and that one node measures."""
+
+    trials: tuple[Trial, ...]
+    expected_failures: dict[str, tuple[ExpectedFailure, ...]]
+    """By case."""
+    seed: int
+    timed: bool
+    """Whether trials are timed, as `rnnbench run` does; otherwise they are only checked."""
+    jobs: int | None = None
+    """Trials that are checked side by side; None for one on each core of the node."""
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What the node is, told before anything is measured."""
+
+    suite: SuiteFacts
+    machine: dict[str, Any]
+    niceness: int
+    kind: Literal["facts"] = "facts"
+
+
+@dataclass(frozen=True)
+class StageBegun:
+    trial: str
+    stage: str
+    kind: Literal["stage"] = "stage"
+
+
+@dataclass(frozen=True)
+class TrialDone:
+    """A trial has its record."""
+
+    record: Record
+    samples: Mapping[str, str] = field(default_factory=dict)
+    """By latency path: rows of SAMPLE_COLUMNS as a `.npy` file, in base64."""
+    kind: Literal["trial"] = "trial"
+
+
+@dataclass(frozen=True)
+class GroupDone:
+    """Every trial of the group has its record."""
+
+    seconds: dict[str, float]
+    conditions: Conditions | None
+    kind: Literal["done"] = "done"
+
+
+@dataclass(frozen=True)
+class GroupFailed:
+    """The group cannot go on on this node."""
+
+    reason: OutsideText
+    kind: Literal["failed"] = "failed"
+
+
+Message = NodeFacts | StageBegun | TrialDone | GroupDone | GroupFailed
+
+
+def encode(message: Message) -> bytes:
+    return _messages().dump_json(message)
+
+
+def decode(line: bytes) -> Message:
+    """Raises MessageError."""
+    try:
+        return _messages().validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise MessageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def encode_work(work: GroupWork) -> bytes:
+    return _work().dump_json(work)
+
+
+def decode_work(line: bytes) -> GroupWork:
+    """Raises pydantic's ValidationError."""
+    return _work().validate_json(line)
+
+
+def encode_samples(rows: npt.NDArray[np.float64]) -> str:
+    file = io.BytesIO()
+    np.save(file, rows, allow_pickle=False)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def decode_samples(text: str) -> npt.NDArray[np.float64]:
+    """Rows of SAMPLE_COLUMNS, at most SAMPLES_CAP of them. Raises MessageError."""
+    try:
+        rows = np.load(io.BytesIO(base64.b64decode(text, validate=True)), allow_pickle=False)
+    except (binascii.Error, ValueError, EOFError, OSError) as error:
+        raise MessageError(f"samples cannot be read: {error}") from error
+    columns = len(SAMPLE_COLUMNS)
+    if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != columns or len(rows) > SAMPLES_CAP:
+        raise MessageError(f"samples have the shape {rows.shape} of {rows.dtype}, not [n, {columns}] of float64")
+    kept: npt.NDArray[np.float64] = rows
+    return kept
+
+
+@cache
+def _messages() -> TypeAdapter[Message]:
+    return TypeAdapter(Annotated[Message, Field(discriminator="kind")])
+
+
+@cache
+def _work() -> TypeAdapter[GroupWork]:
+    return TypeAdapter(GroupWork)

@@ -1,0 +1,149 @@
+"""The process on a node that measures one trial group, as `rnnbench run` or `rnnbench check` does on one machine.
+
+It is no process of Ray's: those have threads of Ray's, a niceness of 15 and OMP_NUM_THREADS=1, and their memory is
+Ray's too. The kernel ends this one with the task, and its workers with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from rnnbench.cases import Trial
+from rnnbench.fleet.messages import (
+    GO,
+    GroupDone,
+    GroupFailed,
+    GroupWork,
+    Message,
+    NodeFacts,
+    StageBegun,
+    TrialDone,
+    decode_work,
+    encode,
+    encode_samples,
+)
+from rnnbench.fleet.same_suite import suite_facts
+from rnnbench.measure import PATHS
+from rnnbench.outside_text import describe_error
+from rnnbench.pipeline import check_trials, run_trials
+from rnnbench.plan import RunPlan, begin_run, close_adapters
+from rnnbench.results import Record, Store, read_run, read_samples, samples_file
+from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel
+
+PREFIX = "rnnbench-node-"
+"""Of the name of its folder, which is removed at its end."""
+YOUNG_S = 60.0
+"""A folder of a process that was killed is removed by a later one, if it is older than this: a young one may belong to
+a process that is about to lock it."""
+
+
+class Sender:
+    """An observer that sends everything to the driver."""
+
+    def __init__(self, channel: Channel, run: Path) -> None:
+        self._channel = channel
+        self._run = run
+
+    def send(self, message: Message) -> None:
+        self._channel.send(encode(message))
+
+    def stage(self, trial: Trial, stage: str) -> None:
+        self.send(StageBegun(trial.id, stage))
+
+    def finished(self, record: Record) -> None:
+        """The journal has written the record and its samples already."""
+        paths = [path for path in PATHS if samples_file(self._run, record.trial[-8:], path).exists()]
+        samples = {path: encode_samples(read_samples(self._run, record.trial, path)) for path in paths}
+        self.send(TrialDone(record, samples))
+
+
+def measure(work: GroupWork, channel: Channel, folder: Path) -> None:
+    """Tell what this node is; once the driver agrees, measure the group. Raises ChannelClosedError without it."""
+    plan = replace(begin_run(work.trials, Store(folder), work.expected_failures), seed=work.seed)
+    info = read_run(plan.folder).info
+    sender = Sender(channel, plan.folder)
+    sender.send(NodeFacts(suite_facts(info.versions), info.machine, os.getpriority(os.PRIO_PROCESS, 0)))
+    if channel.receive() != GO:
+        return
+    _carry_out(work, plan, sender)
+    info = read_run(plan.folder).info
+    sender.send(GroupDone(info.seconds, info.conditions))
+
+
+def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
+    if work.timed:
+        run_trials(plan, sender)
+    else:
+        check_trials(plan, sender, work.jobs or len(os.sched_getaffinity(0)), shrinks=False)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder that is locked while this process lives, and removed at its end. Removes those of killed processes."""
+    parent = Path(tempfile.gettempdir())
+    for left in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if left.stat().st_uid == os.getuid() and time.time() - left.stat().st_mtime > YOUNG_S and _locked(left):
+                shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+        lock = _locked(Path(folder))
+        assert lock is not None, "nobody else knows its name"
+        os.chdir(folder)
+        try:
+            yield Path(folder)
+        finally:
+            os.chdir("/")
+
+
+class _Lock:
+    """The lock of a folder. The kernel drops it with the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+def _locked(folder: Path) -> _Lock | None:
+    """The lock of a folder; None where another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return _Lock(descriptor)
+
+
+def main() -> None:
+    """Measure one group. Its first line is the work."""
+    die_with_parent()
+    channel = open_channel()
+    with suppress(PermissionError):  # Ray's tasks have 15. The driver refuses a node that may not change it.
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    line = channel.receive()
+    assert line is not None, "without a timeout a channel waits"
+    with suppress(ChannelClosedError), own_folder() as folder:
+        try:
+            measure(decode_work(line), channel, folder)
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 whatever it is, the driver has to know
+            traceback.print_exc()
+            channel.send(encode(GroupFailed(describe_error(error))))
+        finally:
+            close_adapters()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Whether a node has the suite and the packages of the driver."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from rnnbench.pipeline import source_digest
+from rnnbench.results import differences
+
+ALWAYS = ("numpy", "scipy", "pydantic")
+"""Packages that every trial uses, whatever its backend."""
+
+
+@dataclass(frozen=True)
+class SuiteFacts:
+    """What must be equal on the driver and on every node."""
+
+    source: str
+    """Digest of the suite's own files."""
+    python: str
+    versions: Mapping[str, Mapping[str, str]]
+    """Versions of packages by backend, and of those that every trial uses."""
+
+
+def suite_facts(versions: Mapping[str, Mapping[str, str]]) -> SuiteFacts:
+    """The facts of this environment. `versions` are those that its adapters tell, by backend."""
+    every_trial = {package: version(package) for package in ALWAYS}
+    return SuiteFacts(source_digest(), platform.python_version(), {**versions, "rnnbench": every_trial})
+
+
+def unlike(driver: SuiteFacts, node: SuiteFacts) -> list[str]:
+    """What differs, some words each; empty where nothing does."""
+    found = []
+    if driver.source != node.source:
+        found.append("its source of rnnbench is another one")
+    if driver.python != node.python:
+        found.append(f"its Python is {node.python}, the driver's {driver.python}")
+    for what, here, there in differences(driver.versions, node.versions):
+        found.append(f"{what.partition('.')[2] or what} is {there}, the driver's {here}")
+    return found

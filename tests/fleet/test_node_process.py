@@ -1,0 +1,64 @@
+"""What a node's process finds and leaves on its machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+from rnnbench.fleet import node_process
+from rnnbench.fleet.group_task import node_environment
+from rnnbench.fleet.node_process import PREFIX, YOUNG_S, own_folder
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The folder of temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def aged(folder):
+    folder.mkdir()
+    (folder / "records.jsonl").touch()
+    long_ago = time.time() - 2 * YOUNG_S
+    os.utime(folder, (long_ago, long_ago))
+    return folder
+
+
+def test_its_folder_is_removed_at_the_end(temporary):
+    with own_folder() as folder:
+        (folder / "artifact").touch()
+        assert os.getcwd() == str(folder)
+    assert not list(temporary.iterdir())
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(temporary):
+    left = aged(temporary / f"{PREFIX}left")
+    locked = aged(temporary / f"{PREFIX}locked")
+    young = temporary / f"{PREFIX}young"
+    young.mkdir()
+    other = aged(temporary / "other")
+    lock = node_process._locked(locked)
+    with own_folder():
+        assert not left.exists()
+        assert all(folder.exists() for folder in (locked, young, other))
+    assert lock is not None
+
+
+def test_the_environment_is_that_of_the_start_without_rays():
+    """As in a task: Ray adds variables to its process before that starts one."""
+    code = (
+        "import os; os.environ.update(OMP_NUM_THREADS='1')\n"
+        "from rnnbench.fleet.group_task import node_environment as found\n"
+        "print(*(name in found() for name in ('MINE', 'RAY_JOB_ID', 'OMP_NUM_THREADS')))"
+    )
+    started_with = {"MINE": "1", "RAY_JOB_ID": "01", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=started_with, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
+    assert "PATH" in node_environment()

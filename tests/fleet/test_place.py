@@ -1,0 +1,69 @@
+"""What `--on` and `--machine-class` may say, and what is told where nothing is there. No cluster is needed."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+import pytest
+from harness_command import run_command
+from ray_nodes import CASE
+
+from rnnbench.fleet import FleetError, Place, require_cluster
+from rnnbench.optional import MissingExtraError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(CASE)
+    return tmp_path
+
+
+@pytest.fixture
+def free_port():
+    """A port at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:6379", "127.0.0.1:99999", "a b:1", "host:"])
+def test_what_is_no_address_is_refused(address):
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    with pytest.raises(FleetError, match=r"expected ray, HOST:PORT or ray://HOST:PORT"):
+        require_cluster(Place(address))
+
+
+def test_where_nobody_listens_no_run_is_begun(folder, free_port):
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    for address in (f"127.0.0.1:{free_port}", f"ray://127.0.0.1:{free_port}"):
+        error = run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--on", address, status=2).stderr
+        assert f"--on {address}: no cluster is there: Connection refused" in error
+    assert not (folder / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["CPU", "measure", "1epyc", "a b", "--on"])
+def test_a_machine_class_is_a_resource_of_the_users_own(name):
+    with pytest.raises(FleetError, match=f"--machine-class {name}: expected the name of a resource of your own"):
+        require_cluster(Place("ray", name))
+
+
+def test_resources_are_listed_as_json():
+    assert Place("ray", "epyc").listed == '"measure": 1, "epyc": 1'
+
+
+def test_without_ray_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"--on ray needs ray, .* pip install 'rnnbench\[fleet\]'"):
+        require_cluster(Place("ray"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["run", "--machine-class", "epyc"], "give the cluster with --on"),
+        (["check", "--machine-class", "epyc"], "give the cluster with --on"),
+    ],
+)
+def test_a_machine_class_needs_a_cluster(folder, options, words):
+    command, *rest = options
+    assert words in run_command(folder, command, "tiny.yaml", *rest, status=2).stderr
