@@ -120,8 +120,8 @@ class Cluster:
             raise FleetError(
                 f"a node of {self._place.address} has no rnnbench, or an older one; install this one on every node"
             ) from error
-        if node is not None and self._is_lost(node):
-            return f"node {node.name} was lost"
+        if "node has died" in text or (node is not None and self._is_lost(node)):
+            return f"node {node.name} was lost" if node is not None else "its node was lost"
         where = f" on node {node.name}" if node is not None else ""
         if isinstance(error, self._ray.exceptions.RayActorError):
             memory = ", by Ray: the node's memory was full" if "OutOfMemory" in text else ""
