@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar, get_args
 
@@ -44,7 +45,7 @@ def sound(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
                     record.trial
                 )
         same = all(a is b for a, b in zip(records, run.records, strict=False)) and len(records) == len(run.records)
-        kept.append(run if same else Run(run.path, run.info, tuple(records), run.warnings))
+        kept.append(run if same else replace(run, records=tuple(records)))
     return kept, [_warning(what, trials) for what, trials in left_out.items()]
 
 

@@ -5,13 +5,26 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from rnnbench.history import Alert, Alerts, Change, Event, History, find_changes, find_events
-from rnnbench.results import Entry, Run, StoreError, View, Workload, file_name, fingerprint, sound, view_runs
+from rnnbench.history import (
+    Alert,
+    Alerts,
+    Change,
+    Event,
+    History,
+    ReleaseSeries,
+    RunEntry,
+    find_changes,
+    find_events,
+    release_series,
+)
+from rnnbench.results import Entry, Run, StoreError, View, Workload, file_name, sound, view_runs
 from rnnbench.site.nights import Night, nights_of
+from rnnbench.site.stored_records import Row
+from rnnbench.site.stored_runs import StoredRun, fingerprint_of, newest_releases, stored_runs
 
 PAGE_DIGITS = 12
 SYNTHETIC = "synthetic"
@@ -35,6 +48,11 @@ class Shown:
     def command(self) -> str:
         return command_of(self.entry, self.run)
 
+    @property
+    def row(self) -> Row | None:
+        """Its row in the history, of which the record was made; None where the record itself is there."""
+        return self.run.stored.get(self.trial) if isinstance(self.run, StoredRun) else None
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -49,6 +67,11 @@ class Machine:
     @property
     def cpu(self) -> str:
         return str(self.view.runs[-1].info.machine.get("cpu", "processor not recorded"))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether some of its records were made of rows."""
+        return any(isinstance(run, StoredRun) for run in self.view.runs)
 
     @property
     def name(self) -> str:
@@ -68,18 +91,27 @@ class Content:
     """All that the pages show."""
 
     machines: tuple[Machine, ...]
+    """With the trials that are ranked, counted and compared."""
+    backfills: tuple[Machine, ...]
+    """With the newest release of each trial of a backfill that no machine above has. It was sampled beside its
+    reference alone, so it stands in no ranking."""
     nights: tuple[Night, ...]
     """Oldest first: the runs of the history, and the given runs that it does not have."""
     changes: tuple[Change, ...]
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    releases: tuple[ReleaseSeries, ...]
+    backfill_runs: tuple[RunEntry, ...]
+    newest: RunEntry
+    """The newest run of all."""
     has_history: bool
+    """Whether there is a history of nights."""
     warnings: tuple[str, ...]
 
     @property
-    def newest(self) -> Night:
-        return self.nights[-1]
+    def all_machines(self) -> tuple[Machine, ...]:
+        return (*self.machines, *self.backfills)
 
     @property
     def synthetic(self) -> bool:
@@ -88,7 +120,15 @@ class Content:
     @cached_property
     def pages(self) -> dict[tuple[str, str], str]:
         """The page of each trial by machine and trial."""
-        return {(m.fingerprint, trial): shown.page for m in self.machines for trial, shown in m.shown.items()}
+        return _pages(self.all_machines)
+
+    @cached_property
+    def releases_of(self) -> dict[tuple[str, str], list[ReleaseSeries]]:
+        """By machine and trial."""
+        found: dict[tuple[str, str], list[ReleaseSeries]] = {}
+        for series in self.releases:
+            found.setdefault((series.machine, series.trial), []).append(series)
+        return found
 
     @cached_property
     def changes_of(self) -> dict[tuple[str, str], list[Change]]:
@@ -102,35 +142,64 @@ class Content:
 
 
 def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | None = None) -> Content:
-    """Gather everything. Raises StoreError where there is no record to show."""
-    if not runs:
-        raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
+    """Gather everything. Raises StoreError where there is nothing to show."""
     runs, damaged = sound(runs)
     ordered = sorted(runs, key=lambda run: (run.info.started, run.info.run))
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in ordered:
-        groups.setdefault((fingerprint(run.info.machine), str(run.info.machine.get("python", ""))), []).append(run)
-    machines = tuple(_machine(*key, group) for key, group in sorted(groups.items()))
+    machines = _machines(ordered)
+    series = release_series(history) if history else ()
+    backfills = _backfills(history, series, set(_pages(machines))) if history else ()
+    nights = nights_of(history, [run for run in ordered if not isinstance(run, StoredRun)])
+    entries = [*(night.entry for night in nights), *(history.runs if history else ())]
+    if not entries or not (machines or backfills):
+        raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
     has_history = history is not None and bool(history.nights)
+    warnings = (w for machine in (*machines, *backfills) for w in machine.view.warnings)
     return Content(
         machines,
-        nights_of(history, ordered),
+        backfills,
+        nights,
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
+        series,
+        tuple(entry for entry in history.runs if entry.release) if history else (),
+        max(entries, key=lambda entry: (entry.started, entry.run_id)),
         has_history,
-        (*(history.warnings if history else ()), *damaged, *(w for machine in machines for w in machine.view.warnings)),
+        (*(history.warnings if history else ()), *damaged, *warnings),
     )
 
 
+def _machines(runs: Sequence[Run]) -> tuple[Machine, ...]:
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((fingerprint_of(run), str(run.info.machine.get("python", ""))), []).append(run)
+    return tuple(_machine(*key, group) for key, group in sorted(groups.items()))
+
+
 def _machine(identity: str, python: str, runs: Sequence[Run]) -> Machine:
-    view = view_runs(runs)
+    # Equal fingerprints are one machine. A stored run has less of its description than a run with a folder.
+    described = max((run.info.machine for run in runs), key=len)
+    alike = [replace(run, info=run.info.model_copy(update={"machine": described})) for run in runs]
+    view = view_runs(alike)
     newest = {record.trial: run for run in view.runs for record in run.records}
     shown = {
         entry.record.trial: Shown(entry, newest[entry.record.trial], page_name(identity, python, entry.record.trial))
         for entry in view.entries
     }
     return Machine(identity, python, view, shown)
+
+
+def _backfills(history: History, series: Sequence[ReleaseSeries], shown: set[tuple[str, str]]) -> tuple[Machine, ...]:
+    machines = _machines(stored_runs(history, newest_releases(history, series)))
+    others = (
+        replace(m, shown={trial: of for trial, of in m.shown.items() if (m.fingerprint, trial) not in shown})
+        for m in machines
+    )
+    return tuple(machine for machine in others if machine.shown)
+
+
+def _pages(machines: Sequence[Machine]) -> dict[tuple[str, str], str]:
+    return {(m.fingerprint, trial): shown.page for m in machines for trial, shown in m.shown.items()}
 
 
 def page_name(machine: str, python: str, trial: str) -> str:
