@@ -251,6 +251,16 @@ def test_print_leaves_navigation_and_filters_out(made, desktop):
     assert page.locator(".heat").first.is_visible()
 
 
+def test_a_dark_page_prints_on_white(made, chromium):
+    watched = Watched(chromium, DESKTOP, "dark")
+    page = watched.open(made.root, "index.html")
+    colours = "['color', 'backgroundColor'].map((name) => getComputedStyle(document.body)[name])"
+    assert page.evaluate(colours)[1] != "rgb(255, 255, 255)"
+    page.emulate_media(media="print")
+    assert page.evaluate(colours) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    watched.context.close()
+
+
 def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, desktop):
     page = desktop.open(made.root, trial_page(made, "fakemlir"))
     assert page.locator("#chart canvas").count() == 1

@@ -1,4 +1,4 @@
-"""Releases of the committed backfill: what changed is said, every release is drawn, and each figure leads to its rows."""
+"""Releases of the committed backfill: changes are said, releases are drawn, and figures lead to their rows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def test_what_changed_is_what_the_history_says(content):
     changes = list(release_changes(release_series(History(HISTORY))))
     assert len(told) == len(changes) > 0
     assert {(news.release, news.trial) for news in told} == {(step.after, series.trial) for series, step in changes}
-    assert all(
-        re.search(r"latency [-+]\d+\.\d% \([-+]\d+\.\d% to [-+]\d+\.\d%\) against", each.sentence) for each in told
-    )
+    said = re.compile(r"latency [-+]\d+\.\d% \([-+]\d+\.\d% to [-+]\d+\.\d%\) against")
+    assert all(said.search(each.sentence) for each in told)
 
 
 def test_packages_with_a_change_come_first_and_what_was_not_measured_has_its_reason(content):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import fake_records as fake
@@ -91,7 +90,7 @@ def test_a_run_whose_folder_is_there_is_read_from_it(stored, tmp_path):
 
 def test_runs_with_and_without_a_folder_stand_beside_each_other(stored, tmp_path):
     """The history has less of the machine's description than a run's folder."""
-    history, run = stored
+    history, _ = stored
     other = fake.write_run(tmp_path / "other", [fake.record("fakelib", "ops", chunk=2)], cases=("other",))
     write_site([*newest_runs(history, Path("nowhere")), read_run(other)], history, tmp_path / "site")
     assert (tmp_path / "site" / "machines.html").read_text(encoding="utf-8").count('id="m-') == 1
@@ -117,6 +116,6 @@ def test_a_row_that_is_no_record_is_named_and_left_out(stored, monkeypatch):
 def test_a_damaged_row_is_a_value_error(stored, name, value):
     history, _ = stored
     (made,) = newest_runs(history, Path("nowhere"))
-    row = dict(next(iter(replace(made).stored.values())))
+    row = dict(next(iter(made.stored.values())))
     with pytest.raises(ValueError, match=r"."):
         record_of({**row, name: value})

@@ -11,7 +11,7 @@ from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, program, strategy
 from rnnbench.results import COMPARED_PATHS, NO_ANSWER, ONE_LOOK, CheckResult, Place, Ranking, Record, rank
 from rnnbench.site.alerts import sentence_of
-from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
+from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
 from rnnbench.site.nights import FIGURES, Night, NightRow
@@ -84,8 +84,7 @@ def _write_trial(
     timed = [(number, row) for number, row in points if any(row.latencies)]
     if len(timed) > 1:
         folder.data(f"series-{shown.page}", _drawn(timed, changes, content.nights))
-    latencies = [(path, latency) for path in PATHS if (latency := measured.latency(path))]
-    drawn = [found for path, latency in latencies if (found := distribution(path, latency))]
+    drawn = _drawn_latencies(measured)
     folder.page(
         f"trials/{shown.page}.html",
         "trial.html",
@@ -108,12 +107,23 @@ def _write_trial(
         strategy=strategy(shown.entry),
         releases=release_charts(content.releases_of.get((machine.fingerprint, shown.trial), ())),
         confidence=ONE_LOOK,
-        files={
-            "record": f"records/{shown.page}.json",
-            "releases": f"records/{releases_file(shown.page)}",
-            "series": f"series-{shown.page}",
-        },
+        files=_files(shown.page),
     )
+
+
+def _files(page: str) -> dict[str, str]:
+    """Files of a trial beside its page; the series by its name as a data file."""
+    return {
+        "record": f"records/{page}.json",
+        "releases": f"records/{releases_file(page)}",
+        "series": f"series-{page}",
+    }
+
+
+def _drawn_latencies(measured: Record) -> list[Distribution]:
+    """Of every path that was sampled and can be drawn."""
+    latencies = [(path, latency) for path in PATHS if (latency := measured.latency(path))]
+    return [drawn for path, latency in latencies if (drawn := distribution(path, latency))]
 
 
 def _as_json(shown: Shown) -> bytes:

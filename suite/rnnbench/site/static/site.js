@@ -235,6 +235,7 @@ const rnnbench = (function () {
     themed();
   });
   system.addEventListener("change", themed);
+  window.matchMedia("print").addEventListener("change", themed);
   themed();
 
   function start() {
