@@ -238,7 +238,7 @@ def test_trials_of_one_machine_are_listed(desktop):
     page = desktop.open(COMMITTED, "machines.html")
     heading = page.locator("h2").last
     heading.locator("xpath=following-sibling::p[1]").get_by_role("link", name="Its trials").click()
-    page.wait_for_function("/^\\d+ of \\d+ trials/.test(document.getElementById('answer').textContent)")
+    page.wait_for_function("() => document.getElementById('answer').textContent.includes(' of ')")
     shown, _, all_trials, _ = page.locator("#answer").inner_text().split()
     assert 0 < int(shown) < int(all_trials)
 
