@@ -6,19 +6,18 @@ the figures. The build is judged by processor time, which other jobs of the mach
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
 import pytest
 import synthetic_history
+from browser import opened_chromium
 
 from rnnbench.results import read_run
 from rnnbench.site import write_site
 
 TRIALS, NIGHTS = 500, 365
 BUILD_SECONDS, BYTES, REQUEST_BYTES, VIEW_SECONDS = 60, 50e6, 300e3, 1.0
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 VIEWED = "index chooser compare trials conformance alerts machines method"
 OPENED = """() => {
   const [opened] = performance.getEntriesByType("navigation");
@@ -51,12 +50,8 @@ def test_a_year_of_500_trials_is_small(site):
 
 
 def test_pages_open_within_a_second(site):
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
     pages = [*(f"{name}.html" for name in VIEWED.split()), f"trials/{next((site / 'trials').iterdir()).name}"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with opened_chromium() as browser:
         seconds = {}
         for name in pages:
             page = browser.new_page()
@@ -64,6 +59,5 @@ def test_pages_open_within_a_second(site):
             page.wait_for_load_state("networkidle")
             seconds[name] = page.evaluate(OPENED)
             page.close()
-        browser.close()
     print("\nfirst view: " + ", ".join(f"{name} {took:.2f} s" for name, took in seconds.items()))
     assert max(seconds.values()) < VIEW_SECONDS

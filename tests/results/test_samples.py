@@ -38,6 +38,11 @@ def test_samples_that_are_not_there_or_broken_say_why(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read"):
         read_samples(tmp_path, "3f9a01c2", "bound")
 
+    for wrong in (rows(7)[:, :3], np.arange(5.0), rows(7).astype(int)):
+        np.save(samples_file(tmp_path, "3f9a01c2", "bound"), wrong)
+        with pytest.raises(StoreError, match="not rows of process, block, end, seconds, disturbed"):
+            read_samples(tmp_path, "3f9a01c2", "bound")
+
 
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="process, block, end, seconds, disturbed"):

@@ -7,13 +7,27 @@ from pathlib import Path
 
 import fake_records as fake
 import made_history
+import numpy as np
 
-from rnnbench.results import Record, Run
+from rnnbench.results import SAMPLE_COLUMNS, Record, Run
 
 NIGHTS, STEP = 14, 7
 HOSTILE = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script>\u2028\u202eetirw'
 HOSTILE_SHOWN = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script> \\u202eetirw'
 """What a page shows of it: a line separator is a space, and a sign that turns text around is written out."""
+
+
+SAMPLES, DISTURBED = 500, 50
+
+
+def samples() -> np.ndarray:
+    """Of a latency around 100 µs, as rows of SAMPLE_COLUMNS: one of 5 ms, and some of disturbed blocks."""
+    values = 1e-4 * np.exp(np.random.default_rng(0).normal(0, 0.05, SAMPLES))
+    values[-1] = 5e-3
+    rows = np.zeros((SAMPLES, len(SAMPLE_COLUMNS)))
+    rows[:, SAMPLE_COLUMNS.index("seconds")] = values
+    rows[:DISTURBED, SAMPLE_COLUMNS.index("disturbed")] = 1
+    return rows
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_site import HOSTILE_SHOWN
+from made_site import DISTURBED, HOSTILE_SHOWN, SAMPLES
 
 from rnnbench.results import compare_runs
 from rnnbench.results.ranking import RATIO_CONFIDENCE
 from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_pairs
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "machines", "method")
+LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"], "resultTypes": ["violations"]}
+COMMITTED = Path(__file__).parents[2] / "reports" / "site"
 LOADED = """() => {
   const told = Array.from(document.querySelectorAll("[role=status]"));
   return !told.length || told.some((each) => each.textContent);
@@ -198,12 +199,66 @@ def test_the_keyboard_alone_reaches_the_content_and_the_theme(made, desktop):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def test_the_distribution_of_a_trial_is_a_histogram_with_its_count_and_unit(made, desktop):
+    page = desktop.open(made.root, trial_page(made, "fakemlir"))
+    assert page.locator("svg.histogram").count() == 1, "the run keeps samples of the bound path alone"
+    assert page.locator("svg.histogram").bounding_box()["height"] > 100
+    assert re.fullmatch(r"[\d.]+ µs", page.locator("svg.histogram text").last.text_content())
+    told = page.locator("#distribution ~ p.note").all_inner_texts()
+    said = next(text for text in told if text.startswith(f"Histogram of {SAMPLES} samples"))
+    assert re.search(r"A bar is [\d.]+ µs wide; the highest has \d+ samples\.", said)
+    assert "1 sample above" in said
+    assert "up to 5.00 ms" in said
+    assert f"In front: {DISTURBED} samples of disturbed blocks." in said
+    assert "No histogram: the single samples of this run were not kept." in told
+
+
+def test_sorting_a_table_of_the_page_itself_goes_back(made, desktop):
+    page = desktop.open(made.root, "conformance.html")
+    table = "main table[data-sortable]"
+    unsorted = rows(page, table)
+    page.get_by_role("button", name="conforming").first.click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    assert rows(page, table) != unsorted
+    page.go_back()
+    page.wait_for_function("!document.querySelector('th[aria-sort]')")
+    assert rows(page, table) == unsorted
+
+
+def test_the_committed_site_fits_a_phone_and_keeps_the_console_empty(phone):
+    """The largest page of each kind: real names are longer than made-up ones."""
+    largest = sorted((COMMITTED / "trials").iterdir(), key=lambda file: file.stat().st_size)[-3:]
+    for name in (*(f"{name}.html" for name in LISTED), *(f"trials/{file.name}" for file in largest)):
+        page = phone.open(COMMITTED, name)
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, name
+    assert phone.complaints == []
+
+
+def test_trials_of_one_machine_are_listed(desktop):
+    page = desktop.open(COMMITTED, "machines.html")
+    heading = page.locator("h2").last
+    heading.locator("xpath=following-sibling::p[1]").get_by_role("link", name="Its trials").click()
+    page.wait_for_function("() => document.getElementById('answer').textContent.includes(' of ')")
+    shown, _, all_trials, _ = page.locator("#answer").inner_text().split()
+    assert 0 < int(shown) < int(all_trials)
+
+
 def test_print_leaves_navigation_and_filters_out(made, desktop):
     page = desktop.open(made.root, "index.html")
     page.emulate_media(media="print")
     assert not page.locator("header").is_visible()
     assert not page.locator(".filters").is_visible()
     assert page.locator(".heat").first.is_visible()
+
+
+def test_a_dark_page_prints_on_white(made, chromium):
+    watched = Watched(chromium, DESKTOP, "dark")
+    page = watched.open(made.root, "index.html")
+    colours = "['color', 'backgroundColor'].map((name) => getComputedStyle(document.body)[name])"
+    assert page.evaluate(colours)[1] != "rgb(255, 255, 255)"
+    page.emulate_media(media="print")
+    assert page.evaluate(colours) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    watched.context.close()
 
 
 def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, desktop):

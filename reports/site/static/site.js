@@ -4,32 +4,26 @@
 const rnnbench = (function () {
   const root = document.documentElement;
   const stored = new Map();
-  const waiting = new Map();
+  const asked = new Map();
   const listeners = [];
 
   /* Data files call this. */
   function put(name, value) {
     stored.set(name, value);
-    for (const tell of waiting.get(name) || []) tell(value);
-    waiting.delete(name);
   }
 
-  /* The content of data/<name>.js. A script, since nothing else can be loaded from file://. */
+  /* The content of data/<name>.js. A script, since nothing else can be loaded from file://. A file that is missing or cut off fails for all that wait. */
   function load(name) {
-    if (stored.has(name)) return Promise.resolve(stored.get(name));
+    if (!asked.has(name)) asked.set(name, fetched(name));
+    return asked.get(name);
+  }
+  function fetched(name) {
     return new Promise(function (resolve, reject) {
-      const known = waiting.get(name);
-      if (known) {
-        known.push(resolve);
-        return;
-      }
-      waiting.set(name, [resolve]);
       const script = document.createElement("script");
+      const failed = () => reject(new Error(name));
       script.src = root.dataset.root + "data/" + encodeURIComponent(name) + ".js";
-      script.onerror = function () {
-        waiting.delete(name);
-        reject(new Error(name));
-      };
+      script.onload = () => (stored.has(name) ? resolve(stored.get(name)) : failed());
+      script.onerror = failed;
       document.head.append(script);
     });
   }
@@ -169,15 +163,17 @@ const rnnbench = (function () {
         change({ [key]: (down ? "-" : "") + column });
       });
     });
+    const body = table.tBodies[0];
     let wanted = "";
+    let unsorted = Array.from(body.rows);
     function apply() {
       heads.forEach((head) => head.removeAttribute("aria-sort"));
+      body.append(...unsorted);
       if (!wanted) return;
       const down = wanted.startsWith("-");
       const column = Number(wanted.replace("-", ""));
       if (!(column < heads.length)) return;
       heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
-      const body = table.tBodies[0];
       const rows = Array.from(body.rows, (line, index) => [value(line.cells[column]), index, line]);
       rows.sort(function ([a, i], [b, j]) {
         const order = typeof a === "number" && typeof b === "number" ? a - b : typeof a === "number" ? -1 : typeof b === "number" ? 1 : a.localeCompare(b);
@@ -189,7 +185,10 @@ const rnnbench = (function () {
       wanted = current.get(key) || "";
       apply();
     });
-    table.addEventListener("rows", apply);
+    table.addEventListener("rows", function () {
+      unsorted = Array.from(body.rows);
+      apply();
+    });
   }
   function value(cell) {
     if (!cell) return "";
@@ -204,6 +203,15 @@ const rnnbench = (function () {
     table.tBodies[0].replaceChildren(...rows);
     table.hidden = false;
     table.dispatchEvent(new Event("rows"));
+    reachable();
+  }
+
+  /* A region that scrolls is reached by the keyboard. */
+  function reachable() {
+    document.querySelectorAll(".scroll, .document table, pre").forEach(function (region) {
+      if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
+      else region.removeAttribute("tabindex");
+    });
   }
 
   /* ---- theme ---- */
@@ -227,6 +235,7 @@ const rnnbench = (function () {
     themed();
   });
   system.addEventListener("change", themed);
+  window.matchMedia("print").addEventListener("change", themed);
   themed();
 
   function start() {
@@ -240,10 +249,8 @@ const rnnbench = (function () {
       for (const body of table.tBodies) for (const line of body.rows) Array.from(line.cells, (cell, index) => (cell.dataset.label = names[index]));
     });
     document.querySelectorAll("table[data-sortable]").forEach(sortable);
-    /* A region that scrolls is reached by the keyboard. */
-    document.querySelectorAll(".scroll, .document table, pre").forEach(function (region) {
-      if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
-    });
+    onState(reachable);
+    window.addEventListener("resize", reachable);
   }
   function failed(where) {
     return (error) => {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
-    from rnnbench.history.releases import ReleaseSeries, release_changes, release_series
+    from rnnbench.history.releases import ReleaseSeries, ReleaseStep, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
@@ -86,6 +86,7 @@ _NAMES = {
     ),
     "releases": (
         "ReleaseSeries",
+        "ReleaseStep",
         "release_changes",
         "release_series",
     ),
@@ -129,6 +130,7 @@ __all__ = [
     "ReleaseFile",
     "ReleaseInfo",
     "ReleaseSeries",
+    "ReleaseStep",
     "RunEntry",
     "Settings",
     "Table",

@@ -76,6 +76,8 @@ def version_order(text: str) -> tuple[int, Version, str]:
 
 def release_series(history: History) -> tuple[ReleaseSeries, ...]:
     """Every series of every backfill. Of several measurements of a release, the newest with a result counts."""
+    if all(entry.release is None for entry in history.runs):
+        return ()
     ratios = ", ".join(reference_ratios(path) for path in COMPARED_PATHS)
     rows = history.sql(
         "SELECT runs.machine, package, reference, trial, release, coalesce(released, ''), outcome, "

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from rnnbench.results.verdict import (
         ERROR_RATE,
         LOOKS,
+        ONE_LOOK,
         SMALLEST,
         Judgement,
         Verdict,
@@ -275,6 +276,7 @@ _NAMES = {
     ),
     "verdict": (
         "ERROR_RATE",
+        "ONE_LOOK",
         "Judgement",
         "LOOKS",
         "SMALLEST",
@@ -309,6 +311,7 @@ __all__ = [
     "LEAST_POINTS",
     "LOOKS",
     "NO_ANSWER",
+    "ONE_LOOK",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",

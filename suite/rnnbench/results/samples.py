@@ -47,6 +47,8 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     file = samples_file(run, trial[-8:], path)
     try:
         rows: npt.NDArray[np.float64] = np.load(file)
+        if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS) or rows.dtype.kind != "f":
+            raise ValueError(f"it has the shape {rows.shape} of {rows.dtype}, not rows of {', '.join(SAMPLE_COLUMNS)}")
     except FileNotFoundError as error:
         raise StoreError(
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "

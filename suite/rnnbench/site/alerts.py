@@ -91,15 +91,17 @@ def alerts_of(content: Content) -> list[News]:
 
 
 def last_week(content: Content, alerts: list[News]) -> list[News]:
-    """Those of the seven days up to the newest run that are no doing of the machine: what became worse first."""
-    since = (datetime.fromisoformat(content.newest.entry.started) - WEEK).isoformat()
+    """Those of the seven days up to the newest night that are no doing of the machine: what became worse first."""
+    if not content.nights:
+        return []
+    since = (datetime.fromisoformat(content.nights[-1].entry.started) - WEEK).isoformat()
     recent = [a for a in alerts if a.night >= since and a.direction != "environment"]
     return sorted(recent, key=lambda a: list(SIGN).index(a.direction))
 
 
 def sentence_of(change: Change) -> str:
     """`bound latency +3.1 % (95 % interval +2.5 % to +3.8 %)`."""
-    return f"{MEASURES[change.measure].title} {_size(change.ratio, change.interval)}"
+    return f"{MEASURES[change.measure].title} {size(change.ratio, change.interval)}"
 
 
 def _of_change(change: Change, content: Content) -> News:
@@ -162,7 +164,7 @@ def _decision(alert: Alert, content: Content) -> Decision:
     if found.what == SILENCE:
         sentence = "no run since then"
     elif found.is_level:
-        sentence = f"{MEASURES[found.what].title} {_size(found.ratio or 1.0, found.interval)}"
+        sentence = f"{MEASURES[found.what].title} {size(found.ratio or 1.0, found.interval)}"
     else:
         sentence = fact_sentence(found.what, found.before, found.after, found.detail)
     members = [(member, content.pages.get((found.machine, member), "")) for member in found.members[:NAMED]]
@@ -184,7 +186,7 @@ def _decision(alert: Alert, content: Content) -> Decision:
 
 def _decided(alert: Alert) -> Iterator[str]:
     if alert.ab:
-        yield f"measured by ab on {alert.ab.on}: {_size(alert.ab.ratio, alert.ab.interval)}"
+        yield f"measured by ab on {alert.ab.on}: {size(alert.ab.ratio, alert.ab.interval)}"
     if alert.accepted:
         yield f"accepted until {alert.accepted.until} by {alert.accepted.by}: {alert.accepted.why}"
     if alert.reported:
@@ -195,9 +197,9 @@ def _decided(alert: Alert) -> Iterator[str]:
         yield alert.note
 
 
-def _size(ratio: float, interval: tuple[float, float] | None) -> str:
-    """`+3.1% (95 % interval +2.5% to +3.8%)`."""
+def size(ratio: float, interval: tuple[float, float] | None, confidence: str = "95 % interval ") -> str:
+    """`+3.1% (95 % interval +2.5% to +3.8%)`. `confidence` stands before the interval."""
     if interval is None:
         return f"{ratio - 1:+.1%}"
     low, high = (f"{bound - 1:+.1%}" for bound in interval)
-    return f"{ratio - 1:+.1%} (95 % interval {low} to {high})"
+    return f"{ratio - 1:+.1%} ({confidence}{low} to {high})"

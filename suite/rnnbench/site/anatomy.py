@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,12 +13,15 @@ from rnnbench.results import Latency, Record
 
 Found = tuple[str, float | None, tuple[float, float] | None]
 """Name, seconds and 95 % interval of a part."""
+Side = Literal["", " class=first", " class=last"]
 TICK_FACTORS = (1.0, 2.0, 5.0)
 MARGIN = 4.0
 """Per cent of a drawing's width that is left free on either side."""
 NEAR_END = 10.0
 """Per cent of the width from an end, within which a label would leave the drawing."""
 MOST_TICKS = 6
+TICK_WIDTH = 17.0
+"""Per cent of the width that a tick's label takes on a phone."""
 ONCE = "none: once"
 ONE_PROCESS = "none: one process"
 FLOOR = "of its ratio: above"
@@ -82,9 +85,13 @@ class Distribution:
         """Its place on an axis of 1,000 units."""
         return f"{10 * mark.at:.0f}"
 
-    def side(self, mark: Mark) -> Literal["", " class=first", " class=last"]:
-        """A label near an end of the axis stands on its inner side."""
-        return " class=first" if mark.at < NEAR_END else " class=last" if mark.at > 100 - NEAR_END else ""
+    def side(self, mark: Mark) -> Side:
+        return side_of(mark)
+
+
+def side_of(mark: Mark) -> Side:
+    """A label near an end of an axis stands on its inner side."""
+    return " class=first" if mark.at < NEAR_END else " class=last" if mark.at > 100 - NEAR_END else ""
 
 
 def call_parts(record: Record) -> list[Part]:
@@ -132,8 +139,17 @@ def distribution(path: str, latency: Latency) -> Distribution | None:
         tuple(mark(name, value) for name, value in quantiles),
         tuple(mark(str(number + 1), value) for number, value in enumerate(latency.process_medians)),
         (mark("low", latency.interval[0]), mark("high", latency.interval[1])) if latency.interval else None,
-        tuple(mark(seconds(tick), tick) for tick in _ticks(low, high)),
+        tuple(_apart(mark(seconds(tick), tick) for tick in _ticks(low, high))),
     )
+
+
+def _apart(marks: Iterable[Mark]) -> Iterator[Mark]:
+    """Without those whose labels would touch on a phone."""
+    last = -TICK_WIDTH
+    for mark in marks:
+        if mark.at - last >= TICK_WIDTH:
+            last = mark.at
+            yield mark
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -19,7 +19,9 @@ def write_compare(content: Content, folder: Folder) -> None:
     trials, texts = Numbered(), Numbered()
     for number, night in enumerate(content.nights):
         folder.data(f"night-{number}", _night(night, trials, texts))
-    folder.data("trials", {"trials": trials.values, "texts": texts.values})
+    rows = {row.identity: row for night in content.nights for row in night.rows}
+    described = [_described(rows[identity], texts) for identity in trials.values]
+    folder.data("trials", {"trials": described, "texts": texts.values})
     folder.data("nights", _index(content))
     settings = {
         "paths": list(COMPARED_PATHS),
@@ -64,7 +66,7 @@ def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
     scale of its latencies, the processes' medians of each path in it, and the figures as integers."""
     return [
         [
-            trials(_described(row, texts)),
+            trials(row.identity),
             texts(row.outcome),
             int(row.believed),
             texts(row.same_as) if row.same_as else -1,

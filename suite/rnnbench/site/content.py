@@ -5,11 +5,23 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import Any
 
-from rnnbench.history import Alert, Alerts, Change, Event, History, find_changes, find_events
+from rnnbench.history import (
+    Alert,
+    Alerts,
+    Change,
+    Event,
+    History,
+    ReleaseSeries,
+    RunEntry,
+    find_changes,
+    find_events,
+    release_series,
+)
 from rnnbench.results import (
     Entry,
     Run,
@@ -17,12 +29,13 @@ from rnnbench.results import (
     View,
     Workload,
     file_name,
-    machine_key,
     sound,
     split_by_machine,
     view_runs,
 )
 from rnnbench.site.nights import Night, nights_of
+from rnnbench.site.stored_records import Row
+from rnnbench.site.stored_runs import StoredRun, fingerprint_of, newest_releases, stored_runs
 
 PAGE_DIGITS = 12
 SYNTHETIC = "synthetic"
@@ -46,6 +59,11 @@ class Shown:
     def command(self) -> str:
         return command_of(self.entry, self.run)
 
+    @property
+    def row(self) -> Row | None:
+        """Its row in the history, of which the record was made; None where the record itself is there."""
+        return self.run.stored.get(self.trial) if isinstance(self.run, StoredRun) else None
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -60,6 +78,11 @@ class Machine:
     @property
     def cpu(self) -> str:
         return str(self.view.runs[-1].info.machine.get("cpu", "processor not recorded"))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether some of its records were made of rows."""
+        return any(isinstance(run, StoredRun) for run in self.view.runs)
 
     @property
     def name(self) -> str:
@@ -79,18 +102,27 @@ class Content:
     """All that the pages show."""
 
     machines: tuple[Machine, ...]
+    """With the trials that are ranked, counted and compared."""
+    backfills: tuple[Machine, ...]
+    """With the newest release of each trial of a backfill that no machine above has. It was sampled beside its
+    reference alone, so it stands in no ranking."""
     nights: tuple[Night, ...]
     """Oldest first: the runs of the history, and the given runs that it does not have."""
     changes: tuple[Change, ...]
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    releases: tuple[ReleaseSeries, ...]
+    backfill_runs: tuple[RunEntry, ...]
+    newest: RunEntry
+    """The newest run of all."""
     has_history: bool
+    """Whether there is a history of nights."""
     warnings: tuple[str, ...]
 
     @property
-    def newest(self) -> Night:
-        return self.nights[-1]
+    def all_machines(self) -> tuple[Machine, ...]:
+        return (*self.machines, *self.backfills)
 
     @property
     def synthetic(self) -> bool:
@@ -99,7 +131,15 @@ class Content:
     @cached_property
     def pages(self) -> dict[tuple[str, str], str]:
         """The page of each trial by machine and trial."""
-        return {(m.fingerprint, trial): shown.page for m in self.machines for trial, shown in m.shown.items()}
+        return _pages(self.all_machines)
+
+    @cached_property
+    def releases_of(self) -> dict[tuple[str, str], list[ReleaseSeries]]:
+        """By machine and trial."""
+        found: dict[tuple[str, str], list[ReleaseSeries]] = {}
+        for series in self.releases:
+            found.setdefault((series.machine, series.trial), []).append(series)
+        return found
 
     @cached_property
     def changes_of(self) -> dict[tuple[str, str], list[Change]]:
@@ -113,36 +153,71 @@ class Content:
 
 
 def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | None = None) -> Content:
-    """Gather everything. Raises StoreError where there is no record to show."""
-    if not runs:
-        raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
+    """Gather everything. Raises StoreError where there is nothing to show."""
     runs, damaged = sound(runs)
     ordered = sorted(runs, key=lambda run: (run.info.started, run.info.run))
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in ordered:
-        for of_machine in split_by_machine(run):
-            groups.setdefault(machine_key(of_machine.info), []).append(of_machine)
-    machines = tuple(_machine(*key, group) for key, group in sorted(groups.items()))
+    machines = _machines(ordered)
+    series = release_series(history) if history else ()
+    backfills = _backfills(history, series, set(_pages(machines))) if history else ()
+    nights = nights_of(history, [part for run in ordered if not isinstance(run, StoredRun) for part in run.parts])
+    entries = [*(night.entry for night in nights), *(history.runs if history else ())]
+    if not entries or not (machines or backfills):
+        raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
     has_history = history is not None and bool(history.nights)
+    warnings = (w for machine in (*machines, *backfills) for w in machine.view.warnings)
     return Content(
         machines,
-        nights_of(history, [part for run in ordered for part in run.parts]),
+        backfills,
+        nights,
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
+        series,
+        tuple(entry for entry in history.runs if entry.release) if history else (),
+        max(entries, key=lambda entry: (entry.started, entry.run_id)),
         has_history,
-        (*(history.warnings if history else ()), *damaged, *(w for machine in machines for w in machine.view.warnings)),
+        (*(history.warnings if history else ()), *damaged, *warnings),
     )
 
 
+def _machines(runs: Sequence[Run]) -> tuple[Machine, ...]:
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        for part in split_by_machine(run):
+            groups.setdefault((fingerprint_of(part), str(part.info.machine.get("python", ""))), []).append(part)
+    return tuple(_machine(*key, group) for key, group in sorted(groups.items()))
+
+
 def _machine(identity: str, python: str, runs: Sequence[Run]) -> Machine:
-    view = view_runs(runs)
-    newest = {record.trial: run.part_of(record) for run in runs for record in run.records}
+    # Equal fingerprints are one machine. A stored run has less of its description than a run with a folder.
+    described = max((part.info.machine for run in runs for part in run.parts), key=len)
+    alike = [_of_machine(run, described) for run in runs]
+    view = view_runs(alike)
+    newest = {record.trial: run.part_of(record) for run in alike for record in run.records}
     shown = {
         entry.record.trial: Shown(entry, newest[entry.record.trial], page_name(identity, python, entry.record.trial))
         for entry in view.entries
     }
     return Machine(identity, python, view, shown)
+
+
+def _of_machine(run: Run, machine: dict[str, Any]) -> Run:
+    """The run, and the shards that it was merged of, with this description of their machine."""
+    info = run.info.model_copy(update={"machine": machine})
+    return replace(run, info=info, shards=tuple(_of_machine(shard, machine) for shard in run.shards))
+
+
+def _backfills(history: History, series: Sequence[ReleaseSeries], shown: set[tuple[str, str]]) -> tuple[Machine, ...]:
+    machines = _machines(stored_runs(history, newest_releases(history, series)))
+    others = (
+        replace(m, shown={trial: of for trial, of in m.shown.items() if (m.fingerprint, trial) not in shown})
+        for m in machines
+    )
+    return tuple(machine for machine in others if machine.shown)
+
+
+def _pages(machines: Sequence[Machine]) -> dict[tuple[str, str], str]:
+    return {(m.fingerprint, trial): shown.page for m in machines for trial, shown in m.shown.items()}
 
 
 def page_name(machine: str, python: str, trial: str) -> str:

@@ -13,6 +13,8 @@ from rnnbench.results import COMPARED_PATHS, Record, Run, row
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
 TEXTS = ("trial", "case", "backend", "route", "model", "time", "state", "chunk", "steps", "batch", "dtype", "device")
+IDENTITY = len(TEXTS) + 1
+"""Fields of a row of a night that say which trial it is: TEXTS and `threads`."""
 _PATH_COLUMNS = ("process_medians", "median_s", "low_s", "high_s")
 
 
@@ -51,6 +53,11 @@ class NightRow(NamedTuple):
     """In the order of FIGURES."""
     latencies: tuple[PathFigures | None, ...]
     """In the order of COMPARED_PATHS."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What does not differ from night to night: the fields up to `threads`."""
+        return self[:IDENTITY]
 
     @property
     def target(self) -> str:

@@ -25,6 +25,8 @@ PURPOSE = "the site"
 EXTRA = "site"
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
+_NUMBERS = frozenset((int, type(None)))
+"""Types of which most lists of data files consist. They are JSON as they are."""
 LONGEST_LABEL = 300
 """Characters of a text in a data file: names and versions. Pages have the whole of what they show."""
 
@@ -76,6 +78,11 @@ class Folder:
         return environment
 
 
+def as_line(value: object) -> bytes:
+    """A line of JSON."""
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
 def script_json(value: object) -> str:
     """JSON that is safe in a script: ASCII, without `<`, and without numbers that JSON does not have."""
     return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -96,8 +103,7 @@ def _plain(value: Any) -> Any:
     if kind is float:
         return float(f"{value:.5g}") if math.isfinite(value) else None
     if kind is list or kind is tuple:
-        numbers = all(item is None or type(item) is int for item in value)
-        return value if numbers else [_plain(item) for item in value]
+        return value if _NUMBERS.issuperset(map(type, value)) else [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return visible(value, LONGEST_LABEL) if isinstance(value, str) else value

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rnnbench.history import MEASURES, Change
+from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, program, strategy
-from rnnbench.results import COMPARED_PATHS, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
+from rnnbench.results import COMPARED_PATHS, NO_ANSWER, ONE_LOOK, CheckResult, Place, Ranking, Record, rank
 from rnnbench.site.alerts import sentence_of
-from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
+from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
 from rnnbench.site.content import Content, Machine, Shown
+from rnnbench.site.histogram import read_histogram
 from rnnbench.site.nights import FIGURES, Night, NightRow
 from rnnbench.site.numbers import Numbered, scaled
-from rnnbench.site.page import Folder
+from rnnbench.site.page import Folder, as_line
+from rnnbench.site.releases import release_charts, releases_file
 from rnnbench.site.sparkline import sparkline
 
 Points = list[tuple[int, NightRow]]
@@ -34,8 +36,9 @@ def write_trials(content: Content, folder: Folder) -> None:
     """`trials.html`, and for each trial a page, its record and its series."""
     series = _series(content.nights)
     listed: list[dict[str, Any]] = []
-    for machine in content.machines:
-        places = _places(machine)
+    ranked = {id(machine): _places(machine) for machine in content.machines}
+    for machine in content.all_machines:
+        places = ranked.get(id(machine), {})
         for trial, shown in machine.shown.items():
             points = series.get((machine.fingerprint, trial), [])
             changes = content.changes_of.get((machine.fingerprint, trial), [])
@@ -77,11 +80,11 @@ def _write_trial(
 ) -> None:
     record = shown.entry.record
     measured = shown.entry.measured or record
-    folder.write(f"records/{shown.page}.json", _as_json(record))
+    folder.write(f"records/{shown.page}.json", _as_json(shown))
     timed = [(number, row) for number, row in points if any(row.latencies)]
     if len(timed) > 1:
         folder.data(f"series-{shown.page}", _drawn(timed, changes, content.nights))
-    latencies = [(path, latency) for path in COMPARED_PATHS if (latency := measured.latency(path))]
+    drawn = _drawn_latencies(measured)
     folder.page(
         f"trials/{shown.page}.html",
         "trial.html",
@@ -97,18 +100,38 @@ def _write_trial(
         parts=call_parts(measured),
         preparation=preparation_parts(measured),
         checks=_checks(record),
-        distributions=[drawn for path, latency in latencies if (drawn := distribution(path, latency))],
+        tiles=[each for each in drawn if each.path in COMPARED_PATHS],
+        distributions=[(each, read_histogram(shown.run, measured.trial, each.path)) for each in drawn],
         p99_samples=P99_SAMPLES,
         program=program(shown.entry),
         strategy=strategy(shown.entry),
-        files={"record": f"records/{shown.page}.json", "series": f"series-{shown.page}"},
+        releases=release_charts(content.releases_of.get((machine.fingerprint, shown.trial), ())),
+        confidence=ONE_LOOK,
+        files=_files(shown.page),
     )
 
 
-def _as_json(record: Record) -> bytes:
-    """The record as a line of `records.jsonl`, without the fields that have their default."""
-    content = {"schema": record.schema_, **record.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
-    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+def _files(page: str) -> dict[str, str]:
+    """Files of a trial beside its page; the series by its name as a data file."""
+    return {
+        "record": f"records/{page}.json",
+        "releases": f"records/{releases_file(page)}",
+        "series": f"series-{page}",
+    }
+
+
+def _drawn_latencies(measured: Record) -> list[Distribution]:
+    """Of every path that was sampled and can be drawn."""
+    latencies = [(path, latency) for path in PATHS if (latency := measured.latency(path))]
+    return [drawn for path, latency in latencies if (drawn := distribution(path, latency))]
+
+
+def _as_json(shown: Shown) -> bytes:
+    """The record as a line of `records.jsonl`, without fields that have their default; or its row in the history."""
+    if shown.row is not None:
+        return as_line(shown.row)
+    record = shown.entry.record
+    return as_line({"schema": record.schema_, **record.model_dump(mode="json", by_alias=True, exclude_defaults=True)})
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.history import Alerts, History
-from rnnbench.reports import machine_table, run_table, version_table
+from rnnbench.history import Alerts, Change, History
+from rnnbench.reports import Table, machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
 from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import conformance_of, write_conformance
-from rnnbench.site.content import Content, read_content
+from rnnbench.site.content import Content, Machine, read_content
 from rnnbench.site.fastest import STEPS, heat_maps
 from rnnbench.site.method import write_method
+from rnnbench.site.nights import Night
 from rnnbench.site.page import Folder
+from rnnbench.site.releases import backfills_of, write_releases
+from rnnbench.site.stored_runs import StoredRun
 from rnnbench.site.trial_page import write_trials
 
 INDEX = "index.html"
@@ -41,6 +45,7 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
     write_chooser(content, folder)
     write_compare(content, folder)
     write_trials(content, folder)
+    write_releases(content, history, folder)
     write_conformance(content, folder, news)
     shown = {"alerts": news[:MOST], "all_alerts": len(news), "decisions": decisions(content)}
     folder.page("alerts.html", "alerts.html", content=content, **shown)
@@ -58,26 +63,34 @@ def _write_overview(content: Content, folder: Folder, alerts: list[News]) -> Non
         moved=last_week(content, alerts),
         alerts=alerts,
         conformance=conformance_of(content),
+        backfills=backfills_of(content),
         maps=heat_maps(content),
         steps=STEPS,
     )
 
 
 def _write_machines(content: Content, folder: Folder) -> None:
+    """A section for each machine and interpreter. The first of a fingerprint has its anchor."""
+    first = {machine.fingerprint: machine for machine in reversed(content.all_machines)}
     folder.page(
         "machines.html",
         "machines.html",
         content=content,
         machines=[
-            (
-                machine,
-                [night for night in content.nights if night.entry.machine == machine.fingerprint],
-                [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint],
-                [machine_table(machine.view), version_table(machine.view), run_table(machine.view)],
-            )
-            for machine in content.machines
+            (machine, machine is first[machine.fingerprint], *_told(machine, content))
+            for machine in content.all_machines
         ],
     )
+
+
+def _told(machine: Machine, content: Content) -> tuple[list[Night], int, list[Change], list[Table]]:
+    """Nights, number of backfill runs, moves and tables of one machine."""
+    nights = [night for night in content.nights if night.entry.machine == machine.fingerprint]
+    moves = [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint]
+    backfills = sum(entry.machine == machine.fingerprint for entry in content.backfill_runs)
+    view = machine.view
+    folders = replace(view, runs=tuple(run for run in view.runs if not isinstance(run, StoredRun)))
+    return nights, backfills, moves, [machine_table(view), version_table(view), run_table(folders)]
 
 
 def _copy_static(source: Traversable, path: str, folder: Folder) -> None:

@@ -5,6 +5,7 @@
   const box = document.getElementById("chart");
   const reading = document.getElementById("reading");
   const select = form.elements.measure;
+  const DAYS = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 86400);
   let chart;
 
   function colour(name) {
@@ -28,10 +29,11 @@
     const options = {
       width: Math.max(280, box.clientWidth),
       height: 320,
+      padding: [null, 40, null, null],
       legend: { show: false },
       scales: { x: { time: true } },
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
-      axes: [axis, { ...axis, size: 74, label: measure.title + " (" + (measure.unit === "s" ? "time a call" : "bytes") + ")", values: (_, ticks) => ticks.map(shown) }],
+      axes: [{ ...axis, space: 90, incrs: DAYS, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(0, 10)) }, { ...axis, size: 74, label: measure.title + " (" + (measure.unit === "s" ? "time a call" : "bytes") + ")", values: (_, ticks) => ticks.map(shown) }],
       series: [
         {},
         { stroke: "transparent", width: 0, points: { show: false } },

@@ -45,7 +45,7 @@
       const q = wanted.q.toLowerCase();
       const found = all.filter(
         ({ trial, text }) =>
-          ["backend", "strategy", "outcome", "case"].every((name) => !wanted[name] || trial[name] === wanted[name]) && text.includes(q),
+          ["backend", "strategy", "outcome", "case", "machine"].every((name) => !wanted[name] || trial[name] === wanted[name]) && text.includes(q),
       );
       rnnbench.fill(table, found.map(({ row }) => row));
       answer.textContent = found.length + " of " + all.length + " trials.";
