@@ -43,7 +43,7 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
 
     patch.setattr(environments, "make_environment", make)
     patch.setattr(backfill, "make_environment", make)
-    patch.setattr(releases, "_of_index", lambda package: list(content))
+    patch.setattr(releases, "_of_index", lambda package, *options: list(content))
     return made
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import (
+    ENVIRONMENT_FOLDER,
+    REPORTS,
+    RESULTS,
+    THRESHOLD,
+    Selection,
+    console,
+    seconds_of,
+    selection,
+)
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -56,15 +65,12 @@ def ab(
     Exit status: 1 if something is SLOWER in B, or was ok in A and is not ok in B, or is nonconforming; 3 if a trial
     failed.
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.cli.exit_status import exit_status
     from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideBySide, compare_sides, open_side
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
 
-    seconds = parse_duration(budget) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
+    seconds = seconds_of("--budget", budget)
     trials = selection.select(selection.load_cases(), selection.targets(installed=False))
     folder = environments or ENVIRONMENTS
     sides = open_side(side_a, trials, folder), open_side(side_b, trials, folder)

@@ -17,6 +17,7 @@ from rnnbench.cli.options import (
     RESULTS,
     Selection,
     console,
+    seconds_of,
 )
 from rnnbench.cli.output import tell
 
@@ -76,7 +77,6 @@ def backfill(
 
     Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.pipeline import (
         ENVIRONMENTS,
         Backfill,
@@ -92,9 +92,7 @@ def backfill(
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    seconds = parse_duration(within) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--within: expected a duration such as 15min, got '{within}'")
+    seconds = seconds_of("--within", within)
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(selection.load_cases(), selection.targets(installed=False))
     of_package = package or released_package(trials[0].target.backend)

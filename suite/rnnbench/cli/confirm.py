@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ALERTS, ENVIRONMENT_FOLDER, RESULTS, Selection, console
+from rnnbench.cli.options import ALERTS, ENVIRONMENT_FOLDER, RESULTS, Selection, console, seconds_of
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -48,15 +48,12 @@ def confirm(
 
     Exit status: 0 if nothing was confirmed; 1 if an alert was; 2 if a named alert cannot be compared.
     """
-    from rnnbench.cases import parse_duration
     from rnnbench.history import Alerts
     from rnnbench.pipeline import ENVIRONMENTS, ProgressBar, SideError, not_comparable
     from rnnbench.pipeline import confirm as confirm_alert
     from rnnbench.results import Store
 
-    seconds = parse_duration(budget) or 0.0
-    if seconds <= 0:
-        raise click.UsageError(f"--budget: expected a duration such as 60s or 5min, got '{budget}'")
+    seconds = seconds_of("--budget", budget)
     alerts = Alerts.read(file)
     if identities:
         chosen = [alerts.find(identity) for identity in dict.fromkeys(identities)]

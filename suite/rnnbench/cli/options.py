@@ -163,6 +163,16 @@ def selection(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
+def seconds_of(option: str, text: str) -> float:
+    """The seconds of an option that is a duration. Raises UsageError."""
+    from rnnbench.cases import parse_duration
+
+    seconds = parse_duration(text) or 0.0
+    if seconds <= 0:
+        raise click.UsageError(f"{option}: expected a duration such as 60s or 5min, got '{text}'")
+    return seconds
+
+
 def console() -> Console:
     """A console with the terminal's width, or, in a file or a pipe, with a width that the tables need."""
     from rich.console import Console

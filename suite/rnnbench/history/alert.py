@@ -19,8 +19,9 @@ SCHEMA = 1
 MAX_ALERTS = 5_000
 MAX_MEMBERS = 10_000
 State = Literal["new", "confirmed", "accepted", "reported", "mended", "refuted"]
-Evidence = Literal["candidate", "published", "event"]
-"""`candidate`: only the screen sees it. `published`: sure enough to be told. `event`: a fact, and no statistics."""
+Evidence = Literal["candidate", "published", "event", "compared"]
+"""`candidate`: only the screen sees it. `published`: sure enough to be told. `event`: a fact, and no statistics.
+`compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it."""
 SILENCE = "silence"
 """What an alert is about where runs are missing."""
 ID_DIGITS = 4
@@ -157,12 +158,20 @@ class Alert(_Part):
     reported: UpstreamReport | None = None
     mended: Day | None = None
     """The day on which it was seen that the series had returned."""
+    returned: Text | None = None
+    """Where versions were compared, and no series: what showed that it had returned."""
     found: Found
 
     @property
     def told(self) -> bool:
         """Whether it is told as a finding: an event, or a change that was published or confirmed, and not refuted."""
-        return self.state != "refuted" and (self.found.evidence != "candidate" or self.ab is not None)
+        return self.state != "refuted" and (self.found.evidence in ("published", "event") or self.ab is not None)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is open and needs no further measurement: a confirmed change, or a fact about trials."""
+        is_fact = self.state == "new" and self.found.evidence == "event" and self.found.what != SILENCE
+        return self.state == "confirmed" or is_fact
 
     @property
     def is_open(self) -> bool:

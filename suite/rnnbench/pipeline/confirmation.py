@@ -11,7 +11,7 @@ from typing import Literal
 from rnnbench.cases import Trial
 from rnnbench.history import Found, Measured
 from rnnbench.pipeline.ab import SideBySide, compare_sides
-from rnnbench.pipeline.environments import open_side
+from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.pipeline.record import Observer
 from rnnbench.results import COMPARED_PATHS, SMALLEST, Judgement, Store
@@ -71,10 +71,18 @@ def confirm(
         raise SideError("none of the trials of these cases is one of its trials; give the case that has them")
     before, after = map(requirements_of, found.versions)
     sides = open_side(before, selected, environments), open_side(after, selected, environments)
-    both = SideBySide.begin(selected, sides, store)
+    return confirm_sides(found, sides, seconds, store, observer)
+
+
+def confirm_sides(
+    found: Found, sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+) -> Confirmation:
+    """The same, of environments that are there, before and after, with the trials that were examined in them."""
+    trials = [one.trial for one in sides[0].facts.trials]
+    both = SideBySide.begin(trials, sides, store)
     comparison = compare_sides(both, PairBudget(seconds, smallest_change(found)), observer)
     verdicts = {each.trial: each.judged for each in comparison.latencies if each.path == found.what}
-    return Confirmation(found, verdicts, (before, after), both.runs)
+    return Confirmation(found, verdicts, (sides[0].text, sides[1].text), both.runs)
 
 
 def smallest_change(found: Found) -> float:
