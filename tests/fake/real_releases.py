@@ -1,4 +1,4 @@
-"""Fake releases of a real package, ONNX Runtime, on a package index that is a folder, for pip itself to find and install.
+"""Fake releases of a real package, ONNX Runtime, in a folder that pip takes for a package index, to install them from.
 
 A fake release is a wheel without any code of the runtime: its module is the real one, which it finds behind itself on
 the path. It has another version, and may take longer in each call.

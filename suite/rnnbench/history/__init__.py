@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
+    from rnnbench.history.level_alerts import REST
     from rnnbench.history.machine_alarms import MachineAlarms, false_alarm_lines, false_alarms
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
@@ -78,6 +79,7 @@ _NAMES = {
         "Event",
         "find_events",
     ),
+    "level_alerts": ("REST",),
     "machine_alarms": (
         "MachineAlarms",
         "false_alarm_lines",
@@ -125,6 +127,7 @@ __all__ = [
     "MEASURES",
     "PUBLISH",
     "RELEASE_LEGEND",
+    "REST",
     "SCREEN",
     "SILENCE",
     "VERDICTS",

@@ -24,6 +24,8 @@ Evidence = Literal["candidate", "published", "event", "compared"]
 `compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it."""
 SILENCE = "silence"
 """What an alert is about where runs are missing."""
+CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
+"""Facts of a program. What is not believed, not measured or silent may be the machine's doing."""
 ID_DIGITS = 4
 SUBJECTS = (*MEASURES, *FACTS, SILENCE)
 
@@ -169,9 +171,8 @@ class Alert(_Part):
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is open and needs no further measurement: a confirmed change, or a fact about trials."""
-        is_fact = self.state == "new" and self.found.evidence == "event" and self.found.what != SILENCE
-        return self.state == "confirmed" or is_fact
+        """Whether it is open and needs no further measurement: a confirmed change, or a fact about a program."""
+        return self.state == "confirmed" or (self.state == "new" and self.found.what in CERTAIN_FACTS)
 
     @property
     def is_open(self) -> bool:

@@ -5,6 +5,7 @@
     measure    `measure_night`: the run, the comparisons and the A/A comparison
     slower     what a comparison found, and the second one that confirms it
     verdicts   what the verdicts mean for alerts and for the last good versions
+    folders    where a night keeps what it found
     collect    `collect_night`: history, alerts, summary and site
     github     `tell_github`: an issue for each alert, and comments, through `gh`
 
@@ -17,7 +18,9 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.night.builds import ALL, Sought, jobs_of, newest_of
-    from rnnbench.night.collect import Measured, NightFolders, collect_night, measured_in
+    from rnnbench.night.collect import Measured, collect_night, measured_in
+    from rnnbench.night.folders import NightFolders
+    from rnnbench.night.github import GitHub, tell_github
     from rnnbench.night.measure import NightPlan, measure_night
     from rnnbench.night.state import State, read_state
 
@@ -30,9 +33,13 @@ _NAMES = {
     ),
     "collect": (
         "Measured",
-        "NightFolders",
         "collect_night",
         "measured_in",
+    ),
+    "folders": ("NightFolders",),
+    "github": (
+        "GitHub",
+        "tell_github",
     ),
     "measure": (
         "NightPlan",
@@ -45,6 +52,7 @@ _NAMES = {
 }
 __all__ = [
     "ALL",
+    "GitHub",
     "Measured",
     "NightFolders",
     "NightPlan",
@@ -56,5 +64,6 @@ __all__ = [
     "measured_in",
     "newest_of",
     "read_state",
+    "tell_github",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

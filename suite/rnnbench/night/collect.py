@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.history import Alerts, AlertsError, ComparisonEntry, History, News, new_id, update
+from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
 from rnnbench.night.state import Good, Held, Night, State, read_state, write_state
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
 from rnnbench.optional import MissingExtraError
@@ -27,19 +28,6 @@ from rnnbench.reports import (
 )
 from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerprint
 from rnnbench.site import write_site
-
-PAGE, DATA, ISSUES, SITE = "night.md", "night.json", "issues", "site"
-
-
-@dataclass(frozen=True)
-class NightFolders:
-    """Where what is collected goes."""
-
-    history: Path
-    alerts: Path
-    state: Path
-    reports: Path
-    """Of the night: its page, its data, the texts of issues, and the site."""
 
 
 @dataclass(frozen=True)

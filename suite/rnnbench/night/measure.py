@@ -160,15 +160,15 @@ class _Measuring:
         known, good = self.night.backends[backend], self.state.good.get(backend)
         if known.compared is None or known.compared.confirmed or good is None:
             return
-        slower = []
-        for one in known.compared.slower:
+        slower = known.compared.slower
+        if slower:
+            self.tell(f"{backend}: found slower; compared once more.")
             try:
                 sides = self._open(backend, good), self.sides[backend]
-                slower.append(confirmed(one, sides, self.plan.budget.seconds, self.plan.store, self.observer))
+                slower = confirmed(slower, sides, self.plan.budget.seconds, self.plan.store, self.observer)
             except SideError as error:
-                self.tell(f"{backend}: not confirmed: {error}")
-                slower.append(one)
-        done = known.compared.model_copy(update={"slower": tuple(slower), "confirmed": True})
+                self._note(problems=(*self.night.problems, f"{backend}: not confirmed: {error}"))
+        done = known.compared.model_copy(update={"slower": slower, "confirmed": True})
         self._note_backend(backend, known.model_copy(update={"compared": done}))
 
     def compare_with_itself(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from rnnbench.history import Found, entry_of
 from rnnbench.night.state import Slower
-from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides, trials_of_alert
+from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides
 from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, read_run, versions_text
 
 SLOWER = "slower"
@@ -50,9 +50,13 @@ def versions_of(both: SideBySide) -> tuple[str, str]:
     return versions_text(a), versions_text(b)
 
 
-def confirmed(slower: Slower, sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer) -> Slower:
+def confirmed(
+    slower: Sequence[Slower], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+) -> tuple[Slower, ...]:
     """With what a second comparison of the same versions says, in fresh processes. Raises SideError."""
-    selected = trials_of_alert(slower.found, [one.trial for one in sides[0].facts.trials])
-    done = confirm_sides(slower.found, (sides[0].only(selected), sides[1].only(selected)), seconds, store, observer)
+    done = confirm_sides([one.found for one in slower], sides, seconds, store, observer)
     day = datetime.now(UTC).date().isoformat()
-    return slower.model_copy(update={"answer": done.answer, "measured": done.measured(day)})
+    return tuple(
+        one.model_copy(update={"answer": answer.answer, "measured": answer.measured(day)})
+        for one, answer in zip(slower, done, strict=True)
+    )

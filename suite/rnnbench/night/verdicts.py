@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import Alert, Alerts, ComparisonEntry
+from rnnbench.history import REST, Alert, Alerts, ComparisonEntry, LatencyVerdict
 from rnnbench.night.state import BackendNight, Build, Slower
 from rnnbench.results import Record, versions_text
+
+HALF = 0.5
+"""Share of a change that an interval excludes where the change has gone."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def _is_same(alert: Alert, slower: Slower) -> bool:
 def _returned(alert: Alert, outcome: BackendOutcome) -> str:
     """Why an alert is mended; empty where it is not.
 
-    The version before is back, or beside it the newest is SLOWER in no trial of the alert, and most have a verdict.
+    The version before is back, or beside it the newest is SLOWER in no trial of the alert, and most have returned.
     """
     before = alert.found.versions[0]
     night = outcome.night
@@ -95,12 +99,23 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
         return ""
     members = set(alert.found.members)
     of_alert = [v for v in outcome.comparison.verdicts if v.trial in members and v.path == alert.found.what]
-    decided = [each for each in of_alert if each.verdict != "UNDECIDED"]
-    if any(each.verdict == "SLOWER" for each in of_alert) or 2 * len(decided) <= len(of_alert):
+    back = [each for each in of_alert if _is_back(each, alert.found.ratio or 1.0)]
+    if any(each.verdict == "SLOWER" for each in of_alert) or 2 * len(back) <= len(of_alert):
         return ""
-    middle = sorted(decided, key=lambda each: each.ratio)[(len(decided) - 1) // 2]
-    interval = f"{middle.low:.3f} to {middle.high:.3f}" if middle.low and middle.high else "no interval"
-    return f"{outcome.versions} beside {before}: {middle.verdict}, ratio {middle.ratio:.3f} ({interval})"
+    middle = sorted(back, key=lambda each: each.ratio)[(len(back) - 1) // 2]
+    return f"{outcome.versions} beside {before}: ratio {middle.ratio:.3f} ({middle.low:.3f} to {middle.high:.3f})"
+
+
+def _is_back(now: LatencyVerdict, ratio: float) -> bool:
+    """Whether a trial is as fast as before a change of this ratio: no verdict of SLOWER, and little of the change left.
+
+    A busy machine does not decide on 3 %, and may well show that a change of 50 % has gone: less than a quarter of it
+    is left, and the interval excludes half of it.
+    """
+    if now.low is None or now.high is None:
+        return False
+    left, most = math.log(now.ratio) / math.log(ratio), math.log(now.high) / math.log(ratio)
+    return now.verdict in ("SAME", "FASTER") or (now.verdict == "UNDECIDED" and left < REST and most < HALF)
 
 
 def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
-    from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable, trials_of_alert
+    from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
@@ -72,7 +72,6 @@ _NAMES = {
         "confirm",
         "confirm_sides",
         "not_comparable",
-        "trials_of_alert",
     ),
     "environments": (
         "Side",
@@ -147,6 +146,5 @@ __all__ = [
     "reproduce_command",
     "run_trials",
     "stored_reference",
-    "trials_of_alert",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -71,18 +71,30 @@ def confirm(
         raise SideError("none of the trials of these cases is one of its trials; give the case that has them")
     before, after = map(requirements_of, found.versions)
     sides = open_side(before, selected, environments), open_side(after, selected, environments)
-    return confirm_sides(found, sides, seconds, store, observer)
+    (confirmation,) = confirm_sides([found], sides, seconds, store, observer)
+    return confirmation
 
 
 def confirm_sides(
-    found: Found, sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
-) -> Confirmation:
-    """The same, of environments that are there, before and after, with the trials that were examined in them."""
-    trials = [one.trial for one in sides[0].facts.trials]
-    both = SideBySide.begin(trials, sides, store)
-    comparison = compare_sides(both, PairBudget(seconds, smallest_change(found)), observer)
-    verdicts = {each.trial: each.judged for each in comparison.latencies if each.path == found.what}
-    return Confirmation(found, verdicts, (sides[0].text, sides[1].text), both.runs)
+    founds: Sequence[Found], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+) -> list[Confirmation]:
+    """The same, of several alerts of the same versions at once, in environments that are there, before and after."""
+    there = [one.trial for one in sides[0].facts.trials]
+    trials_of = [{trial.id: trial for trial in trials_of_alert(found, there)} for found in founds]
+    trials = {name: trial for of_alert in trials_of for name, trial in of_alert.items()}
+    before, after = (side.only(list(trials.values())) for side in sides)
+    both = SideBySide.begin([one.trial for one in before.facts.trials], (before, after), store)
+    budget = PairBudget(seconds, min(map(smallest_change, founds)))
+    comparison = compare_sides(both, budget, observer)
+    return [
+        Confirmation(
+            found,
+            {c.trial: c.judged for c in comparison.latencies if c.path == found.what and c.trial in of_alert},
+            (before.text, after.text),
+            both.runs,
+        )
+        for found, of_alert in zip(founds, trials_of, strict=True)
+    ]
 
 
 def smallest_change(found: Found) -> float:

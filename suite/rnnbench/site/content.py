@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from rnnbench.history import Alert, Alerts, Change, Event, History, find_changes, find_events
+from rnnbench.history import (
+    Alert,
+    Alerts,
+    Change,
+    Event,
+    History,
+    MachineAlarms,
+    false_alarms,
+    find_changes,
+    find_events,
+)
 from rnnbench.results import Entry, Run, StoreError, View, Workload, file_name, fingerprint, sound, view_runs
 from rnnbench.site.nights import Night, nights_of
 
@@ -74,6 +84,8 @@ class Content:
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    false_alarms: tuple[MachineAlarms, ...]
+    """By machine; of those that have A/A comparisons."""
     has_history: bool
     warnings: tuple[str, ...]
 
@@ -118,6 +130,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
+        false_alarms(history) if history else (),
         has_history,
         (*(history.warnings if history else ()), *damaged, *(w for machine in machines for w in machine.view.warnings)),
     )

@@ -7,7 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.history import Alerts, History
+from rnnbench.history import Alerts, History, MachineAlarms
 from rnnbench.reports import machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
 from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
@@ -68,16 +68,24 @@ def _write_machines(content: Content, folder: Folder) -> None:
         "machines.html",
         "machines.html",
         content=content,
+        other_machines=_other_machines(content),
         machines=[
             (
                 machine,
                 [night for night in content.nights if night.entry.machine == machine.fingerprint],
                 [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint],
                 [machine_table(machine.view), version_table(machine.view), run_table(machine.view)],
+                [alarms for alarms in content.false_alarms if alarms.machine == machine.fingerprint],
             )
             for machine in content.machines
         ],
     )
+
+
+def _other_machines(content: Content) -> list[MachineAlarms]:
+    """A/A comparisons of machines that no run shown was made on."""
+    shown = {machine.fingerprint for machine in content.machines}
+    return [alarms for alarms in content.false_alarms if alarms.machine not in shown]
 
 
 def _copy_static(source: Traversable, path: str, folder: Folder) -> None:
