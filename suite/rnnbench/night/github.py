@@ -36,7 +36,7 @@ IssueState = Literal["open", "waits", "closed"]
 class _Issue(BaseModel):
     """The issue that an alert should have."""
 
-    id: Annotated[str, Field(pattern=r"^[\w.+-]{1,250}$")]
+    id: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=250)]
     state: IssueState
     title: str
     text: Annotated[str, Field(pattern=r"^issues/[^/]+\.md$")]
@@ -140,8 +140,9 @@ def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_Known, str]]]:
     fields = ("--json", "number,state,title,body")
     answer = github.ask("issue", "list", "--label", LABEL, "--state", "all", "--limit", str(MOST_ISSUES), *fields)
     for issue in _parsed(answer, TypeAdapter(list[_Known])):
-        if mark := _MARK.search(issue.body):
-            yield mark[1], (issue, mark[2])
+        if marks := _MARK.findall(issue.body):  # Ours is the last one: what stands before it comes from outside.
+            identity, state = marks[-1]
+            yield identity, (issue, state)
 
 
 def _pull_requests(github: GitHub) -> list[int]:
