@@ -19,7 +19,7 @@ CASE = """\
 schema: 1
 name: night
 model: {cell: gru, input: 16, hidden: 64}
-workload: {steps: 8, chunk: [1, 4]}
+workload: {steps: 8, chunk: 1}
 strategy: {time: looped, state: stitched}
 limits: {endurance: 10ms}
 measure: {budget: 100ms, processes: 2}
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def night(folder: Path, *options: str, status: int = 0) -> str:
     where = ("--environments", str(folder / "environments"))
-    arguments = ("night", "night.yaml", "--backend=onnxruntime", "--budget=40s", *where, *options)
+    arguments = ("night", "night.yaml", "--backend=onnxruntime", "--budget=60s", *where, *options)
     page = run_command(folder, *arguments, status=status).stdout
     print(page)
     return page
@@ -46,7 +46,7 @@ def test_a_planted_slowdown_is_found_confirmed_listed_and_closed_when_it_is_take
     index = Index(folder / "index", monkeypatch)
     index.release("1.31.1")
     assert "**Nothing to tell**" in night(folder)
-    index.release("1.31.2", slowdown=0.5)
+    index.release("1.31.2", slowdown=2.0)
     assert "1.31.1 → 1.31.2" in night(folder, "--same-trials=0", status=1)
     alerts = Alerts.read(folder / "results" / "alerts.yaml").all
     confirmed = [alert for alert in alerts if alert.state == "confirmed"]

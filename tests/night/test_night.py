@@ -89,7 +89,7 @@ def test_a_slowdown_that_is_not_found_again_makes_no_alert(nights, monkeypatch):
 
     monkeypatch.setattr(measure, "confirmed", is_as_fast)
     found = nights.night()
-    assert found.not_confirmed == ("fake, bound latency, 2 trials: refuted",)
+    assert found.not_confirmed == ("fake, bound latency, 2 trials: refuted, the second comparison found no change",)
     assert nights.alerts == {}
     assert nights.state.good["fake"].version == "1.1"
 

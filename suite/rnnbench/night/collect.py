@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rnnbench.history import Alerts, AlertsError, ComparisonEntry, History, News, new_id, update
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
-from rnnbench.night.state import Good, Held, Night, State, read_state, write_state
+from rnnbench.night.state import Good, Held, Night, Slower, State, read_state, write_state
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import (
@@ -22,12 +22,19 @@ from rnnbench.reports import (
     NightSummary,
     ReportError,
     alert_issue,
+    count,
     night_json,
     night_page,
     write_page,
 )
 from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerprint
 from rnnbench.site import write_site
+
+MEANS = {
+    "refuted": "refuted, the second comparison found no change",
+    "undecided": "undecided, the next night compares again",
+}
+"""What follows where a slowdown was not confirmed."""
 
 
 @dataclass(frozen=True)
@@ -166,15 +173,16 @@ def _summary(
         confirmed=confirmed,
         closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
         still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
-        not_confirmed=tuple(
-            f"{one.found.backend}, {one.found.what} latency, {len(one.found.members)} trials: {one.answer}"
-            for one in found
-            if one.answer != "confirmed"
-        ),
+        not_confirmed=tuple(_not_confirmed(one) for one in found if one.answer != "confirmed"),
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
         problems=tuple(dict.fromkeys(_problems(nights, outcomes))),
     )
+
+
+def _not_confirmed(slower: Slower) -> str:
+    found = slower.found
+    return f"{found.backend}, {found.what} latency, {count(len(found.members), 'trial')}: {MEANS[slower.answer]}"
 
 
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:

@@ -34,6 +34,9 @@ from rnnbench.results import Store, StoreError, read_run
 from rnnbench.sampling import PairBudget
 from rnnbench.stages import Examined
 
+CONFIRMATION = 2
+"""Times the budget that a second comparison has. It is of few trials, and an undecided one costs another night."""
+
 
 @dataclass(frozen=True)
 class NightPlan:
@@ -165,7 +168,8 @@ class _Measuring:
             self.tell(f"{backend}: found slower; compared once more.")
             try:
                 sides = self._open(backend, good), self.sides[backend]
-                slower = confirmed(slower, sides, self.plan.budget.seconds, self.plan.store, self.observer)
+                seconds = CONFIRMATION * self.plan.budget.seconds
+                slower = confirmed(slower, sides, seconds, self.plan.store, self.observer)
             except SideError as error:
                 self._note(problems=(*self.night.problems, f"{backend}: not confirmed: {error}"))
         done = known.compared.model_copy(update={"slower": slower, "confirmed": True})

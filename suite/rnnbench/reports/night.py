@@ -70,8 +70,8 @@ class NightSummary:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing has to be told."""
-        return not (self.confirmed or self.closed or self.failed or self.problems)
+        """Whether nothing happened."""
+        return not (self.confirmed or self.closed or self.not_confirmed or self.failed or self.problems)
 
 
 def night_page(night: NightSummary) -> str:
@@ -133,9 +133,11 @@ def _parts(night: NightSummary) -> Iterator[str]:
 def _summary(night: NightSummary) -> Markdown:
     if night.is_quiet:
         return Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.")
-    return Markdown("**{} confirmed, {} closed**, {} nonconforming or failed, {}.").format(
+    text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
+    return Markdown(text).format(
         count(len(night.confirmed), "alert"),
         len(night.closed),
+        len(night.not_confirmed),
         count(len(night.failed), "trial"),
         count(len(night.problems), "problem"),
     )
