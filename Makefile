@@ -2,6 +2,7 @@
 # installed changes what others import, and so what is measured.
 PYTHON ?= python3
 RUN := .venv
+NIGHT := .venv-night
 TEST := .venv-test
 # Each in a process of its own, as in a run: some frameworks abort where another one is loaded. The slowest come first.
 BACKENDS := torch iree tensorflow iree-importers iree-torch tvm jax openvino litert onnxruntime numpy
@@ -10,7 +11,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint bench site clean
+.PHONY: run test lint bench site night clean
 
 run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
@@ -24,9 +25,17 @@ lint: $(TEST)/.ready
 	$(TEST)/bin/ruff format --check suite tests
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
+	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(TEST)/bin/zizmor --offline --quiet .github/workflows
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest tests/benchmarks -s -p no:cacheprovider
+
+# The newest releases of some backends, beside the last good ones. Give NIGHT_CASES and NIGHT_BACKENDS for others.
+NIGHT_CASES ?= cases/backfill_gru_step.yaml
+NIGHT_BACKENDS ?= onnxruntime,openvino,jax
+night: $(NIGHT)/.ready
+	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS)
 
 # The committed site, from committed results alone.
 site: $(TEST)/.ready
@@ -37,10 +46,15 @@ $(RUN)/.ready: pyproject.toml constraints.txt
 	$(RUN)/bin/python $(PIP) -e '.[iree,tvm,floor,report]'
 	touch $@
 
+$(NIGHT)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(NIGHT)
+	$(NIGHT)/bin/python $(PIP) -e '.[all]'
+	touch $@
+
 $(TEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python $(PIP) -e '.[all,test]'
 	touch $@
 
 clean:
-	rm -rf $(RUN) $(TEST)
+	rm -rf $(RUN) $(TEST) $(NIGHT)

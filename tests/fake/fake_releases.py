@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -12,15 +13,20 @@ from typing import Any
 import pytest
 
 from rnnbench.cases import Trial
+from rnnbench.history import VERDICTS
+from rnnbench.night import measure
 from rnnbench.pipeline import Side, SideBySide, SideError, ab, backfill, bisect, confirmation, environments, releases
 from rnnbench.pipeline.environment_worker import EnvironmentFacts, source_digest
 from rnnbench.pipeline.made_environments import MadeEnvironment
-from rnnbench.plan import examine
+from rnnbench.plan import RunPlan, end_run, examine
 from rnnbench.results import Comparison, LatencyChange, compare_runs, judge_pairs, read_run
 from rnnbench.results.journal import append_record
 from rnnbench.results.record import Environment, Params, Record, SupportResult
+from rnnbench.stages import Examined
 
 PACKAGE = "rnnbench-fake"
+INSTALLED = "1.0"
+"""The version in the environment that runs the tests."""
 NOT_INSTALLABLE = "no-wheel"
 YANKED = "yanked"
 
@@ -41,9 +47,9 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
         made.append(version)
         return MadeEnvironment(str(python), "it was wrong" if content[version] == YANKED else "")
 
-    patch.setattr(environments, "make_environment", make)
-    patch.setattr(backfill, "make_environment", make)
-    patch.setattr(releases, "_of_index", lambda package: list(content))
+    for module in (environments, backfill, measure):
+        patch.setattr(module, "make_environment", make)
+    patch.setattr(releases, "_of_index", lambda package, *options: list(content))
     return made
 
 
@@ -54,12 +60,15 @@ def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float |
     """
     compared: list[str] = []
 
-    def open_side(text: str, trials: Sequence[Trial], cache: Path) -> Side:
-        version = text.removeprefix(f"{PACKAGE}==")
+    def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
+        version = INSTALLED if text is None else text.removeprefix(f"{PACKAGE}==")
         if version not in latencies:
             raise SideError(f"'{text}': the environment could not be made")
-        facts = EnvironmentFacts(source_digest(), "3", {PACKAGE: version}, tuple(examine(trial) for trial in trials))
-        return Side(text, sys.executable, facts)
+        versions = {PACKAGE: version}
+        seen = tuple(replace(one, probe=replace(one.probe, versions=versions)) for one in map(examine, trials))
+        return Side(
+            text or "the running environment", sys.executable, EnvironmentFacts(source_digest(), "3", versions, seen)
+        )
 
     def compare(both: SideBySide, budget: Any, observer: Any, *, together: bool = False) -> Comparison:
         versions = [side.facts.packages[PACKAGE] for side in both.sides]
@@ -71,18 +80,31 @@ def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float |
                 append_record(plan.folder, _record(trial, version, latency))
             if not any(isinstance(latency, str) for latency in seen):
                 ratios = [float(seen[1]) / float(seen[0]) * (1 + 0.001 * k) for k in (-1, 0, 1, 0, 1, -1)]
-                verdicts.append({"trial": trial.id, "path": "bound", "ratios": ratios})
                 threshold = budget.smallest_change_of(trial)
                 judged = judge_pairs(ratios, threshold)
+                verdicts.append({"trial": trial.id, "path": "bound", "ratios": ratios, **asdict(judged)})
                 changes.append(LatencyChange(trial.id, "bound", float(seen[0]), float(seen[1]), judged, threshold))
-        (both.runs[1] / ab.VERDICTS).write_text(json.dumps({"verdicts": verdicts}))
+        sides = {name: {"environment": side.text} for name, side in zip("ab", both.sides, strict=True)}
+        content = {**sides, "differences": both.differences, "verdicts": verdicts}
+        (both.runs[1] / VERDICTS).write_text(json.dumps(content))
         compared_runs = compare_runs(*map(read_run, both.runs))
         return ab.replace(compared_runs, latencies=tuple(changes))
 
-    for module in (backfill, bisect, confirmation):
+    for module in (backfill, bisect, confirmation, measure):
         patch.setattr(module, "open_side", open_side)
         patch.setattr(module, "compare_sides", compare)
     return compared
+
+
+def fake_runs(patch: pytest.MonkeyPatch) -> None:
+    """Make the run of a night write a record for each trial, without a process."""
+
+    def run_trials(plan: RunPlan, observer: Any, *, examined: Sequence[Examined]) -> None:
+        for one in examined:
+            append_record(plan.folder, _record(one.trial, one.probe.versions[PACKAGE], 1.0))
+        end_run(plan.folder, {})
+
+    patch.setattr(measure, "run_trials", run_trials)
 
 
 def _record(trial: Trial, version: str, latency: float | str) -> Record:

@@ -190,3 +190,15 @@ def test_a_candidate_that_returns_is_dropped_unless_somebody_wrote_beside_it(loo
     assert level(update(early, look(NIGHTS))) == []
     for kept in (early.put(alert.with_(note="seen by Ada")), replace(early, commented=frozenset({alert.id}))):
         assert [each.state for each in level(update(kept, look(NIGHTS)))] == ["mended"]
+
+
+def test_what_versions_mended_is_not_opened_again_by_a_series_that_still_shows_the_step(
+    look: Look, none: Alerts
+) -> None:
+    alerts = update(none, look(EARLY))
+    (alert,) = level(alerts)
+    day = look(EARLY).silences.now.date().isoformat()
+    assert level(update(alerts.mend(alert.id, day), look(EARLY + 1)))[0].state == "new"
+    mended = alerts.mend(alert.id, day, "3.0 beside 1.0: ratio 1.000 (0.990 to 1.010)")
+    assert level(update(mended, look(EARLY + 1))) == level(mended)
+    assert mended.reopen(alert.id).find(alert.id).returned is None

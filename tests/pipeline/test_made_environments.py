@@ -89,6 +89,20 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     assert info.exists()
 
 
+def test_a_lower_layer_s_editable_packages_are_found_above_it(cache, offline, tmp_path, monkeypatch):
+    (tmp_path / "fakesource.py").write_text("VERSION = 'source'\n")
+    make_lower = made._make
+
+    def with_editable(wanted, pins, lower, *rest):
+        done = make_lower(wanted, pins, lower, *rest)
+        if lower is None:
+            (made.site_packages(Path(done.python).parents[1]) / "fake-editable.pth").write_text(f"{tmp_path}\n")
+        return done
+
+    monkeypatch.setattr(made, "_make", with_editable)
+    assert seen(make_environment("fakepackage==2.0 fakebeside", ["fake"], cache).python, "fakesource") == "source"
+
+
 def test_requirements_that_cannot_be_met_have_pip_s_own_message(cache, offline):
     with pytest.raises(SideError, match=r"'fakepackage==3.0': .*No matching distribution found for fakepackage==3.0"):
         make_environment("fakepackage==3.0", ["fake"], cache)

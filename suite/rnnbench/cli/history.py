@@ -121,6 +121,17 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
         click.echo(line)
 
 
+@history.command(name="false-alarms", short_help="Say how often machines raise false alarms.")
+@HISTORY
+def false_alarms(root: Path) -> None:
+    """Say how often A/A comparisons were wrong, by machine: one environment, compared with itself."""
+    from rnnbench.history import false_alarm_lines
+    from rnnbench.history import false_alarms as of_machines
+
+    for line in false_alarm_lines(of_machines(_open(root))):
+        click.echo(line)
+
+
 @history.command(short_help="Update the file of the alerts.")
 @HISTORY
 @ALERTS

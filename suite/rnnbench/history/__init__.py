@@ -6,6 +6,7 @@
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
     alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
     level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned
+    comparisons, machine_alarms          verdicts of `rnnbench ab`; those of A/A comparisons, by machine
     release_file, releases, release_words   backfills: the releases of a package in the order of their versions
     settings, text, words                `settings.yaml`; tables and sentences as plain text
 
@@ -17,15 +18,18 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Found, Measured, UpstreamReport
+    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Found, Measured, UpstreamReport, new_id
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
+    from rnnbench.history.comparisons import VERDICTS, ComparisonEntry, LatencyVerdict
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
+    from rnnbench.history.level_alerts import REST
+    from rnnbench.history.machine_alarms import MachineAlarms, false_alarm_lines, false_alarms
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
@@ -44,6 +48,7 @@ _NAMES = {
         "Found",
         "Measured",
         "UpstreamReport",
+        "new_id",
     ),
     "alert_update": (
         "News",
@@ -60,6 +65,11 @@ _NAMES = {
         "Change",
         "find_changes",
     ),
+    "comparisons": (
+        "VERDICTS",
+        "ComparisonEntry",
+        "LatencyVerdict",
+    ),
     "database": ("Table",),
     "entry": (
         "RunEntry",
@@ -68,6 +78,12 @@ _NAMES = {
     "events": (
         "Event",
         "find_events",
+    ),
+    "level_alerts": ("REST",),
+    "machine_alarms": (
+        "MachineAlarms",
+        "false_alarm_lines",
+        "false_alarms",
     ),
     "measures": (
         "MEASURES",
@@ -112,18 +128,23 @@ __all__ = [
     "MEASURES",
     "PUBLISH",
     "RELEASE_LEGEND",
+    "REST",
     "SCREEN",
     "SILENCE",
+    "VERDICTS",
     "Acceptance",
     "Addition",
     "Alert",
     "Alerts",
     "AlertsError",
     "Change",
+    "ComparisonEntry",
     "Event",
     "Found",
     "History",
     "HistorySettings",
+    "LatencyVerdict",
+    "MachineAlarms",
     "Measure",
     "Measured",
     "News",
@@ -139,9 +160,12 @@ __all__ = [
     "csv_lines",
     "entry_of",
     "event_lines",
+    "false_alarm_lines",
+    "false_alarms",
     "find_changes",
     "find_events",
     "machines_without_anchors",
+    "new_id",
     "plain_table",
     "read_settings",
     "release_change_lines",

@@ -19,10 +19,13 @@ SCHEMA = 1
 MAX_ALERTS = 5_000
 MAX_MEMBERS = 10_000
 State = Literal["new", "confirmed", "accepted", "reported", "mended", "refuted"]
-Evidence = Literal["candidate", "published", "event"]
-"""`candidate`: only the screen sees it. `published`: sure enough to be told. `event`: a fact, and no statistics."""
+Evidence = Literal["candidate", "published", "event", "compared"]
+"""`candidate`: only the screen sees it. `published`: sure enough to be told. `event`: a fact, and no statistics.
+`compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it."""
 SILENCE = "silence"
 """What an alert is about where runs are missing."""
+CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
+"""Facts of a program. What is not believed, not measured or silent may be the machine's doing."""
 ID_DIGITS = 4
 SUBJECTS = (*MEASURES, *FACTS, SILENCE)
 
@@ -157,12 +160,19 @@ class Alert(_Part):
     reported: UpstreamReport | None = None
     mended: Day | None = None
     """The day on which it was seen that the series had returned."""
+    returned: Text | None = None
+    """Where versions were compared, and no series: what showed that it had returned."""
     found: Found
 
     @property
     def told(self) -> bool:
         """Whether it is told as a finding: an event, or a change that was published or confirmed, and not refuted."""
-        return self.state != "refuted" and (self.found.evidence != "candidate" or self.ab is not None)
+        return self.state != "refuted" and (self.found.evidence in ("published", "event") or self.ab is not None)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is open and needs no further measurement: a confirmed change, or a fact about a program."""
+        return self.state == "confirmed" or (self.state == "new" and self.found.what in CERTAIN_FACTS)
 
     @property
     def is_open(self) -> bool:

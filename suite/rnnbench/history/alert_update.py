@@ -61,6 +61,8 @@ def update(alerts: Alerts, news: News) -> Alerts:
         alert = matches.get(number)
         if alert is None:
             alerts = alerts.put(Alert(id=_free_id(found, alerts), state="new", found=found))
+        elif alert.state == "mended" and _is_known(alert, found):
+            continue
         elif alert.state == "mended":
             alerts = alerts.put(alert.with_(found=found)).reopen(alert.id)
         else:
@@ -75,6 +77,11 @@ def update(alerts: Alerts, news: News) -> Alerts:
         if alert.state == "accepted" and alert.accepted and alert.accepted.until < today:
             alerts = alerts.reopen(alert.id)
     return alerts
+
+
+def _is_known(alert: Alert, found: Found) -> bool:
+    """Whether it is the step of an alert that versions have mended since: the series needs more nights to show it."""
+    return alert.returned is not None and found.night[:10] <= (alert.mended or "")
 
 
 def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
@@ -125,7 +132,7 @@ def _refreshed(alert: Alert, found: Found) -> Alert:
     moved = not low <= (found.ratio or 1.0) <= high
     if not (surer or grew or moved or found.whole_backend > old.whole_backend):
         return alert
-    evidence = "published" if "published" in (old.evidence, found.evidence) else found.evidence
+    evidence = next((one for one in ("published", "compared") if one in (old.evidence, found.evidence)), found.evidence)
     return alert.with_(found=found.model_copy(update={"members": members, "evidence": evidence}))
 
 

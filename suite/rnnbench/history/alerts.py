@@ -65,13 +65,13 @@ class Alerts:
         """The maintainers of the backend were told."""
         return self.put(self._open(identity).with_(reported=report, state="reported"))
 
-    def mend(self, identity: str, day: str) -> Alerts:
-        """The series has returned."""
-        return self.put(self.find(identity).with_(state="mended", mended=day))
+    def mend(self, identity: str, day: str, why: str | None = None) -> Alerts:
+        """The series has returned; or versions do not show it any more, and `why` says which."""
+        return self.put(self.find(identity).with_(state="mended", mended=day, returned=why))
 
     def reopen(self, identity: str) -> Alerts:
         """New again: the acceptance has run out, or what was mended is back."""
-        return self.put(self.find(identity).with_(state="new", mended=None))
+        return self.put(self.find(identity).with_(state="new", mended=None, returned=None))
 
     def put(self, *changed: Alert) -> Alerts:
         """With these alerts in the place of those with the same ids, or at the end."""

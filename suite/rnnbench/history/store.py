@@ -2,6 +2,7 @@
 
     runs/<run_id>.json       the run's entry
     rows/<run_id>.parquet    its rows, one for each trial
+    comparisons/<run_id>.json   the verdicts of `rnnbench ab`, where it is the run of side b
 
 `records.jsonl` of the runs stays the truth: every file here can be made again by adding its run again.
 """
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 from rnnbench.disk import read_cached, write_bytes, write_text
 from rnnbench.history.columns import ROW_TYPES, rows_of
+from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
@@ -68,6 +70,37 @@ class History:
             raise unwritable(self.root, error) from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
 
+    def add_comparison(self, folder: Path) -> ComparisonEntry:
+        """Keep the verdicts of the comparison whose side b is the run in a folder. Raises StoreError.
+
+        Neither side becomes a night: what a comparison samples, it samples for its verdicts.
+        """
+        entry = comparison_of(read_run(folder))
+        try:
+            with self._held():
+                file = self.root / "comparisons" / f"{entry.run_id}.json"
+                write_text(file, entry.model_dump_json() + "\n")
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+        return entry
+
+    @cached_property
+    def _read_comparisons(self) -> tuple[tuple[ComparisonEntry, ...], tuple[str, ...]]:
+        """Oldest first, and a warning for each file that is damaged."""
+        entries, damaged = [], []
+        for file in sorted((self.root / "comparisons").glob("*.json")):
+            entry = read_cached(file, lambda path: ComparisonEntry.model_validate_json(path.read_bytes()))
+            if entry is None or entry.run_id != file.stem:
+                damaged.append(f"{file}: damaged, and skipped; delete it, or add its comparison again")
+            else:
+                entries.append(entry)
+        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.run_id))), tuple(damaged)
+
+    @property
+    def comparisons(self) -> tuple[ComparisonEntry, ...]:
+        """Oldest first."""
+        return self._read_comparisons[0]
+
     @cached_property
     def _read(self) -> tuple[tuple[RunEntry, ...], tuple[str, ...]]:
         """The runs whose files are intact, oldest first, and a warning for each file that is not."""
@@ -96,10 +129,10 @@ class History:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The files that are damaged, a sentence each."""
-        return self._read[1]
+        return self._read[1] + self._read_comparisons[1]
 
     def sql(self, statement: str) -> Table:
-        """The result of one SELECT over the tables `rows` and `runs`. Raises StoreError."""
+        """The result of one SELECT over the tables `rows`, `runs` and `verdicts`. Raises StoreError."""
         return query(statement, self._files, ROW_TYPES, self._tables)
 
     def arrays(self, statement: str) -> Arrays:
@@ -121,7 +154,8 @@ class History:
 
     @property
     def _tables(self) -> dict[str, Content]:
-        return {"runs": (RUN_TYPES, [run_row(entry) for entry in self.runs])}
+        verdicts = [row for entry in self.comparisons for row in verdict_rows(entry)]
+        return {"runs": (RUN_TYPES, [run_row(entry) for entry in self.runs]), "verdicts": (VERDICT_TYPES, verdicts)}
 
     def _rows_file(self, identity: str) -> Path:
         return self.root / "rows" / f"{identity}.parquet"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
-    from rnnbench.pipeline.confirmation import Confirmation, confirm, not_comparable
+    from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
         find_release,
         list_releases,
         newest_of_minors,
+        newest_release,
         released_package,
     )
-    from rnnbench.pipeline.run import run_trials
+    from rnnbench.pipeline.run import note_versions, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
 _NAMES = {
@@ -70,6 +71,7 @@ _NAMES = {
     "confirmation": (
         "Confirmation",
         "confirm",
+        "confirm_sides",
         "not_comparable",
     ),
     "environment_worker": ("source_digest",),
@@ -96,9 +98,13 @@ _NAMES = {
         "find_release",
         "list_releases",
         "newest_of_minors",
+        "newest_release",
         "released_package",
     ),
-    "run": ("run_trials",),
+    "run": (
+        "note_versions",
+        "run_trials",
+    ),
     "shrink": ("reproduce_command",),
 }
 __all__ = [
@@ -124,15 +130,18 @@ __all__ = [
     "check_trials",
     "compare_sides",
     "confirm",
+    "confirm_sides",
     "find_release",
     "list_releases",
     "make_environment",
     "measure_releases",
     "missing_trials",
     "newest_of_minors",
+    "newest_release",
     "not_checked",
     "not_comparable",
     "not_sampled",
+    "note_versions",
     "open_side",
     "record_of",
     "released_package",

@@ -9,18 +9,17 @@ from pathlib import Path
 
 from rnnbench.cases import Trial
 from rnnbench.disk import write_text
+from rnnbench.history import VERDICTS
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.run import note_versions
 from rnnbench.plan import RunPlan, begin_run, end_run, group_by_workload
 from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
-
-VERDICTS = "verdicts.json"
-"""The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
 
 ExaminedPair = tuple[Examined, Examined]
 CheckedPair = tuple[Checked, Checked]
@@ -85,10 +84,9 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
 def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
     """A run whose versions are those of that side."""
     plan = begin_run(trials, store, suffix=f"-{name}")
+    note_versions(plan, side.facts.trials)
     info = read_run(plan.folder).info
-    versions = {one.trial.target.backend: dict(one.probe.versions) for one in side.facts.trials}
-    machine = {**info.machine, "python": side.facts.python}
-    write_info(plan.folder, info.model_copy(update={"versions": versions, "machine": machine}))
+    write_info(plan.folder, info.model_copy(update={"machine": {**info.machine, "python": side.facts.python}}))
     return plan
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
-from rnnbench.history import History, ReleaseFile, write_release
+from rnnbench.history import VERDICTS, History, ReleaseFile, write_release
 from rnnbench.measure import describe_machine
-from rnnbench.pipeline.ab import VERDICTS, SideBySide, compare_sides
+from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError, make_environment
@@ -136,19 +136,13 @@ def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], referenc
     except SideError as error:
         _add_failed(plan, release, trials, str(error))
         return str(error)
-    of_reference = replace(reference, facts=replace(reference.facts, trials=_of(reference, trials)))
-    both = SideBySide.begin(trials, (of_reference, side), plan.store)
+    both = SideBySide.begin(trials, (reference.only(trials), side), plan.store)
     compare_sides(both, plan.budget, observer, together=True)
     run = both.runs[1]
     write_release(run, _release_file(plan, release, _ratios(run)))
     History(plan.history).add(run)
     failed = [record for record in read_run(run).records if record.outcome not in ("ok", "unsupported")]
     return "; ".join(dict.fromkeys(f"{record.outcome}: {record.reason}" for record in failed))
-
-
-def _of(side: Side, trials: Sequence[Trial]) -> tuple[Examined, ...]:
-    wanted = {trial.id for trial in trials}
-    return tuple(one for one in side.facts.trials if one.trial.id in wanted)
 
 
 def _ratios(run: Path) -> dict[str, dict[str, tuple[float, ...]]]:

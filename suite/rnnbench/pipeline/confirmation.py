@@ -11,7 +11,7 @@ from typing import Literal
 from rnnbench.cases import Trial
 from rnnbench.history import Found, Measured
 from rnnbench.pipeline.ab import SideBySide, compare_sides
-from rnnbench.pipeline.environments import open_side
+from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.pipeline.record import Observer
 from rnnbench.results import COMPARED_PATHS, SMALLEST, Judgement, Store
@@ -71,10 +71,30 @@ def confirm(
         raise SideError("none of the trials of these cases is one of its trials; give the case that has them")
     before, after = map(requirements_of, found.versions)
     sides = open_side(before, selected, environments), open_side(after, selected, environments)
-    both = SideBySide.begin(selected, sides, store)
-    comparison = compare_sides(both, PairBudget(seconds, smallest_change(found)), observer)
-    verdicts = {each.trial: each.judged for each in comparison.latencies if each.path == found.what}
-    return Confirmation(found, verdicts, (before, after), both.runs)
+    (confirmation,) = confirm_sides([found], sides, seconds, store, observer)
+    return confirmation
+
+
+def confirm_sides(
+    founds: Sequence[Found], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+) -> list[Confirmation]:
+    """The same, of several alerts of the same versions at once, in environments that are there, before and after."""
+    there = [one.trial for one in sides[0].facts.trials]
+    trials_of = [{trial.id: trial for trial in trials_of_alert(found, there)} for found in founds]
+    trials = {name: trial for of_alert in trials_of for name, trial in of_alert.items()}
+    before, after = (side.only(list(trials.values())) for side in sides)
+    both = SideBySide.begin([one.trial for one in before.facts.trials], (before, after), store)
+    budget = PairBudget(seconds, min(map(smallest_change, founds)))
+    comparison = compare_sides(both, budget, observer)
+    return [
+        Confirmation(
+            found,
+            {c.trial: c.judged for c in comparison.latencies if c.path == found.what and c.trial in of_alert},
+            (before.text, after.text),
+            both.runs,
+        )
+        for found, of_alert in zip(founds, trials_of, strict=True)
+    ]
 
 
 def smallest_change(found: Found) -> float:

@@ -33,6 +33,12 @@ class Side:
             examined.append(replace(one, support=support))
         return examined
 
+    def only(self, trials: Sequence[Trial]) -> Side:
+        """The same environment with some of its trials, in its own order."""
+        wanted = {trial.id for trial in trials}
+        kept = tuple(one for one in self.facts.trials if one.trial.id in wanted)
+        return replace(self, facts=replace(self.facts, trials=kept))
+
 
 def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
     """The environment that `text` means: a folder, requirements, or, where there is none, the running one.

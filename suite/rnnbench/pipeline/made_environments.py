@@ -134,7 +134,8 @@ def _make(
     source: Sequence[str] = (),
 ) -> MadeEnvironment:
     """One layer. `lower` is the one below it."""
-    content = [list(wanted), list(pins), lower and lower.name, list(source), sys.version]
+    below = lower and _below(lower)
+    content = [list(wanted), list(pins), below, list(source), sys.version]
     folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     python = folder / "bin" / "python"
     with _held(cache / f"{folder.name}.lock"):
@@ -144,8 +145,8 @@ def _make(
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements)
         constraints = folder / "constraints.txt"
         constraints.write_text("\n".join(pins) + "\n")
-        if lower:
-            (site_packages(folder) / LOWER_LAYER).write_text(f"{site_packages(lower)}\n")
+        if below:
+            (site_packages(folder) / LOWER_LAYER).write_text(f"{below}\n")
         pip = [
             sys.executable,
             "-m",
@@ -176,6 +177,12 @@ def _intact(folder: Path) -> MadeEnvironment | None:
 def site_packages(folder: Path) -> Path:
     """Where an environment of this Python's version has its packages."""
     return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def _below(lower: Path) -> str:
+    """The line that puts a layer below another one. A suite that is installed as editable has a .pth file of its own
+    there, which Python reads in a site folder only."""
+    return f"import site; site.addsitedir({str(site_packages(lower))!r})"
 
 
 def _packages(folder: Path) -> list[str]:

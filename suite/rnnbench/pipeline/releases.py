@@ -78,6 +78,15 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
     return tuple(releases[each] for each in kept)
 
 
+def newest_release(package: str, *, pre: bool = False) -> Release:
+    """The newest release that the package index has; with `pre`, a pre-release too. Raises SideError."""
+    found = _of_index(package, *(("--pre",) if pre else ()))
+    versions = [version for version in map(Version, found) if pre or not version.is_prerelease]
+    if not versions:
+        raise SideError(f"{package}: the package index has pre-releases only; ask for them with --pre")
+    return Release(package, str(max(versions)))
+
+
 def between(releases: Iterable[Release], good: Release, bad: Release) -> tuple[Release, ...]:
     """The releases from `good` to `bad`, both of them included, the oldest first."""
     first, last = Version(good.version), Version(bad.version)
@@ -124,9 +133,9 @@ def _of_file(file: Path) -> list[tuple[str, str]]:
     return entries
 
 
-def _of_index(package: str) -> list[str]:
+def _of_index(package: str, *options: str) -> list[str]:
     """The versions that pip finds for this Python and platform, by pip's own settings."""
-    command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INDEX_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -10,27 +10,38 @@ from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all, group_by_workload
+from rnnbench.results import read_run, write_info
 from rnnbench.sampling import Context, sample_trials
 from rnnbench.stages import Checked, Examined, Sampled
 from rnnbench.worker import RunFolders
 
 
-def run_trials(plan: RunPlan, observer: Observer, keep_artifacts: bool = False) -> None:
+def run_trials(
+    plan: RunPlan, observer: Observer, keep_artifacts: bool = False, examined: Sequence[Examined] | None = None
+) -> None:
     """Build, check and sample the trials of a run, append each one's record as soon as it is complete, end the run.
 
+    `examined` are the trials as the environments see them that run them; None: all are of the running one.
     A KeyboardInterrupt goes through once every worker is gone. What has a record then stays as it is.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
     context = Context(folders, wall_time, observer.stage)
     journal = Journal(plan, observer)
-    examined = examine_all(plan.trials)
+    if examined is None:
+        examined = examine_all(plan.trials)
     close_adapters()
     for group in group_by_workload(examined, lambda one: one.trial):
         _run_group(group, context, journal, plan.seed)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
     if not keep_artifacts:
         folders.clear()
+
+
+def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
+    """Write into a run's `run.json` what its environments have, where they are not the running one."""
+    versions = {one.trial.target.backend: dict(one.probe.versions) for one in examined}
+    write_info(plan.folder, read_run(plan.folder).info.model_copy(update={"versions": versions}))
 
 
 def _run_group(examined: Sequence[Examined], context: Context, journal: Journal, seed: int) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.plan.examination import examine, examine_all
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
-    from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
+    from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, end_run, resume_run
     from rnnbench.plan.shards import Shard, ShardedPlan, baseline_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
@@ -48,6 +48,7 @@ _NAMES = {
     ),
     "run_lock": ("compress_run",),
     "run_plan": (
+        "ExpectedFailures",
         "RunPlan",
         "begin_run",
         "end_run",
@@ -74,6 +75,7 @@ _NAMES = {
 }
 __all__ = [
     "CoveringTrials",
+    "ExpectedFailures",
     "RunPlan",
     "Shard",
     "ShardedPlan",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.escape import line
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
+    from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
@@ -50,6 +51,13 @@ _NAMES = {
         "version_table",
     ),
     "shards": ("print_shards",),
+    "night": (
+        "BackendLine",
+        "NightSummary",
+        "alert_issue",
+        "night_json",
+        "night_page",
+    ),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -92,8 +100,11 @@ __all__ = [
     "EMULATED",
     "P99_SAMPLES",
     "SIGNS",
+    "BackendLine",
+    "NightSummary",
     "ReportError",
     "Table",
+    "alert_issue",
     "comparison_markdown",
     "conformance_table",
     "count",
@@ -106,6 +117,8 @@ __all__ = [
     "machine_table",
     "multiple",
     "nbytes",
+    "night_json",
+    "night_page",
     "not_believed_table",
     "number",
     "percent",

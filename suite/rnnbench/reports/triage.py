@@ -63,11 +63,11 @@ def _parts(alerts: Alerts, news: News) -> Iterator[str]:
         for group in _groups(new):
             yield from _group(group, commands)
     yield from _section("Mended", (_mended(alert) for alert in mended))
-    yield from _section("Still open", (_line(alert) for alert in still_open))
-    yield from _section("Accepted, and running out", (_line(alert) for alert in ending))
-    yield from _section("Got better", (Markdown("- {}.").format(_sentence(found)) for found in better))
+    yield from _section("Still open", (alert_line(alert) for alert in still_open))
+    yield from _section("Accepted, and running out", (alert_line(alert) for alert in ending))
+    yield from _section("Got better", (Markdown("- {}.").format(alert_sentence(found)) for found in better))
     if candidates:
-        yield from _section("Candidates", (_line(alert) for alert in candidates))
+        yield from _section("Candidates", (alert_line(alert) for alert in candidates))
         yield Markdown("The commands of the largest:")
         yield commands.block(max(candidates, key=lambda alert: alert.found.ratio or 1.0).found)
     yield from _section("Nights without data", _missing(news, now.date() - RECENT))
@@ -136,7 +136,7 @@ def _group(group: _Group, commands: Commands) -> Iterator[Markdown]:
     yield Markdown("### {}, from {} on").format(found.backend or "Missing runs", _day(found.night))
     if found.what != SILENCE:
         yield Markdown("{} Machine {}.").format(_versions(found), code(found.machine))
-    yield Markdown("\n").join(_line(alert) for alert in group.alerts)
+    yield Markdown("\n").join(alert_line(alert) for alert in group.alerts)
     members = sorted({member for alert in group.alerts for member in alert.found.members})
     if len(members) > NAMED:
         listed = Markdown("\n").join(Markdown("- {}").format(code(member)) for member in members)
@@ -153,9 +153,9 @@ def _versions(found: Found) -> Markdown:
     return Markdown("The versions did not change ({}).").format(after or "none")
 
 
-def _line(alert: Alert) -> Markdown:
+def alert_line(alert: Alert) -> Markdown:
     """One alert as an item of a list, with what was decided about it."""
-    parts: list[str] = [_sentence(alert.found)]
+    parts: list[str] = [alert_sentence(alert.found)]
     if alert.ab:
         ratio = _change(alert.ab.ratio, alert.ab.interval)
         parts.append(Markdown("measured on {} by ab: {}").format(alert.ab.on, ratio))
@@ -172,10 +172,11 @@ def _line(alert: Alert) -> Markdown:
 
 
 def _mended(alert: Alert) -> Markdown:
-    return Markdown("{}; returned by {}").format(_line(alert), alert.mended or "")
+    why = Markdown(", {}").format(alert.returned) if alert.returned else Markdown("")
+    return Markdown("{}; returned by {}{}").format(alert_line(alert), alert.mended or "", why)
 
 
-def _sentence(found: Found) -> Markdown:
+def alert_sentence(found: Found) -> Markdown:
     """What is bad or good, since when, of how many trials."""
     if found.what == SILENCE:
         who = "no case" if found.whole_backend else "not the cases"

@@ -21,7 +21,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
     from rnnbench.results.claims import Claim, Contradiction, contradictions
-    from rnnbench.results.columns import Column, Value
+    from rnnbench.results.columns import Column, Value, versions_text
     from rnnbench.results.compare import (
         COMPARED_PATHS,
         Comparison,
@@ -119,6 +119,7 @@ _NAMES = {
     "columns": (
         "Column",
         "Value",
+        "versions_text",
     ),
     "compare": (
         "COMPARED_PATHS",
@@ -428,6 +429,7 @@ __all__ = [
     "sql_literal",
     "strategy_pairs",
     "unwritable",
+    "versions_text",
     "view_runs",
     "visible",
     "write_info",

@@ -65,7 +65,12 @@ def run_columns() -> Iterator[Column]:
         ("python", "text", "Version of Python."),
     ):
         yield Column(f"machine_{name}", unit, meaning, partial(_machine, name))
-    yield Column("versions", "text", "Packages of the backend with their versions.", lambda r, i: _versions(r.version))
+    yield Column(
+        "versions",
+        "text",
+        "Packages of the backend with their versions.",
+        lambda r, i: versions_text(r.version) or None,
+    )
 
 
 MODEL_PARAMETERS: Mapping[str, tuple[str, str]] = {
@@ -160,8 +165,9 @@ def _machine(name: str, record: Record, info: RunInfo) -> Value:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _versions(versions: Mapping[str, str]) -> str | None:
-    return ", ".join(f"{package} {version}" for package, version in sorted(versions.items())) or None
+def versions_text(versions: Mapping[str, str]) -> str:
+    """Packages with their versions, as rows have them: `onnx 1.20.0, onnxruntime 1.24.1`."""
+    return ", ".join(f"{package} {version}" for package, version in sorted(versions.items()))
 
 
 def _model(name: str, record: Record, info: RunInfo) -> Value:

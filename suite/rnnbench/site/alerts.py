@@ -186,19 +186,22 @@ def _decision(alert: Alert, content: Content) -> Decision:
 
 def _decided(alert: Alert) -> Iterator[str]:
     if alert.ab:
-        yield f"measured by ab on {alert.ab.on}: {size(alert.ab.ratio, alert.ab.interval)}"
+        yield f"measured by ab on {alert.ab.on}: {size(alert.ab.ratio, alert.ab.interval, 'interval ')}"
     if alert.accepted:
         yield f"accepted until {alert.accepted.until} by {alert.accepted.by}: {alert.accepted.why}"
     if alert.reported:
         yield f"reported on {alert.reported.on}"
     if alert.mended:
-        yield f"mended on {alert.mended}"
+        yield f"mended on {alert.mended}" + (f": {alert.returned}" if alert.returned else "")
     if alert.note:
         yield alert.note
 
 
 def size(ratio: float, interval: tuple[float, float] | None, confidence: str = "95 % interval ") -> str:
-    """`+3.1% (95 % interval +2.5% to +3.8%)`. `confidence` stands before the interval."""
+    """`+3.1% (95 % interval +2.5% to +3.8%)`. That of a comparison by `ab` holds with more than 95 %.
+
+    `confidence` stands before the interval.
+    """
     if interval is None:
         return f"{ratio - 1:+.1%}"
     low, high = (f"{bound - 1:+.1%}" for bound in interval)

@@ -16,8 +16,10 @@ from rnnbench.history import (
     Change,
     Event,
     History,
+    MachineAlarms,
     ReleaseSeries,
     RunEntry,
+    false_alarms,
     find_changes,
     find_events,
     release_series,
@@ -112,6 +114,8 @@ class Content:
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    false_alarms: tuple[MachineAlarms, ...]
+    """By machine; of those that have A/A comparisons."""
     releases: tuple[ReleaseSeries, ...]
     backfill_runs: tuple[RunEntry, ...]
     newest: RunEntry
@@ -172,6 +176,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
+        false_alarms(history) if history else (),
         series,
         tuple(entry for entry in history.runs if entry.release) if history else (),
         max(entries, key=lambda entry: (entry.started, entry.run_id)),

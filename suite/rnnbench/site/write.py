@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.history import Alerts, Change, History
+from rnnbench.history import Alerts, Change, History, MachineAlarms
 from rnnbench.reports import Table, machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
 from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
@@ -76,6 +76,7 @@ def _write_machines(content: Content, folder: Folder) -> None:
         "machines.html",
         "machines.html",
         content=content,
+        other_machines=_other_machines(content),
         machines=[
             (machine, machine is first[machine.fingerprint], *_told(machine, content))
             for machine in content.all_machines
@@ -83,14 +84,23 @@ def _write_machines(content: Content, folder: Folder) -> None:
     )
 
 
-def _told(machine: Machine, content: Content) -> tuple[list[Night], int, list[Change], list[Table]]:
-    """Nights, number of backfill runs, moves and tables of one machine."""
+def _told(
+    machine: Machine, content: Content
+) -> tuple[list[Night], int, list[Change], list[Table], list[MachineAlarms]]:
+    """Nights, number of backfill runs, moves, tables and false alarms of one machine."""
     nights = [night for night in content.nights if night.entry.machine == machine.fingerprint]
     moves = [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint]
     backfills = sum(entry.machine == machine.fingerprint for entry in content.backfill_runs)
     view = machine.view
     folders = replace(view, runs=tuple(run for run in view.runs if not isinstance(run, StoredRun)))
-    return nights, backfills, moves, [machine_table(view), version_table(view), run_table(folders)]
+    alarms = [alarms for alarms in content.false_alarms if alarms.machine == machine.fingerprint]
+    return nights, backfills, moves, [machine_table(view), version_table(view), run_table(folders)], alarms
+
+
+def _other_machines(content: Content) -> list[MachineAlarms]:
+    """A/A comparisons of machines that no run shown was made on."""
+    shown = {machine.fingerprint for machine in content.all_machines}
+    return [alarms for alarms in content.false_alarms if alarms.machine not in shown]
 
 
 def _copy_static(source: Traversable, path: str, folder: Folder) -> None:

@@ -1,0 +1,174 @@
+"""`rnnbench night`: the newest versions, measured and compared with the last good ones."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.ending import leaves
+from rnnbench.cli.exit_status import FAILED, NONCONFORMING, OK
+from rnnbench.cli.options import (
+    ALERTS,
+    BUDGET,
+    ENVIRONMENT_FOLDER,
+    EXPECTATIONS,
+    HISTORY,
+    REPORTS,
+    RESULTS,
+    THRESHOLD,
+    Selection,
+    console,
+    selection,
+)
+from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.cases import Trial
+    from rnnbench.night import Measured, NightFolders, Sought
+    from rnnbench.plan import ExpectedFailures
+    from rnnbench.reports import NightSummary
+
+
+@click.command(short_help="Measure the newest versions, and compare them with the last good ones.")
+@selection
+@click.option("--pre", "pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
+@click.option("--no-upgrade", is_flag=True, help="Ask no package index: what is installed here is the newest.")
+@BUDGET
+@THRESHOLD
+@click.option(
+    "--same-trials",
+    default=2,
+    show_default=True,
+    type=click.IntRange(0, 100),
+    help="Number of trials that are compared with themselves (A/A), to count this machine's false alarms.",
+)
+@click.option(
+    "--state",
+    "state_file",
+    default=Path("results/night.yaml"),
+    show_default=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the last good versions.",
+)
+@click.option("--plan", "only_plan", is_flag=True, help="Print as JSON what would be measured, and measure nothing.")
+@click.option("--measure-only", is_flag=True, help="Measure, and leave the rest to --collect.")
+@click.option(
+    "--collect",
+    "collected",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Collect what --measure-only left in this folder: its night.yaml and results. May be given several times.",
+)
+@HISTORY
+@ALERTS
+@RESULTS
+@REPORTS
+@EXPECTATIONS
+@ENVIRONMENT_FOLDER
+def night(
+    selection: Selection,
+    pre: tuple[str, ...],
+    no_upgrade: bool,
+    budget: float,
+    threshold: float | None,
+    same_trials: int,
+    state_file: Path,
+    only_plan: bool,
+    measure_only: bool,
+    collected: tuple[Path, ...],
+    root: Path,
+    file: Path,
+    results: Path,
+    reports: Path,
+    expectations: Path | None,
+    environments: Path,
+) -> None:
+    """Measure CASE… with the newest version of each backend, and compare it with the last good one.
+
+    What became slower is compared once more, and then confirmed as an alert. The history, the alerts, a summary and the
+    site are brought up to date. A night that was interrupted goes on where it ended: give the same command.
+
+    Example: rnnbench night cases/backfill_gru_step.yaml --backend=onnxruntime,openvino
+
+    Exit status: 0 if there is nothing to tell; 1 if an alert was confirmed, or a trial is nonconforming; 3 if a trial
+    or a step failed.
+    """
+    from rnnbench.night import NightFolders, NightPlan, Sought, measure_night, measured_in
+    from rnnbench.pipeline import ProgressBar
+    from rnnbench.results import Store
+    from rnnbench.sampling import PairBudget
+
+    folders = NightFolders(root, file, state_file, reports / "night")
+    if collected:
+        if selection.cases:
+            raise click.UsageError("--collect takes what was measured; do not give CASE…")
+        sys.exit(_collected([measured_in(each / "night.yaml", Store(each / "results")) for each in collected], folders))
+    sought = Sought(not no_upgrade, frozenset(name for text in pre for name in text.split(",")))
+    trials, expected = _selected(selection, expectations)
+    if only_plan:
+        _print_plan(trials, sought, state_file)
+        return
+    plan = NightPlan(
+        tuple(trials),
+        expected,
+        sought,
+        PairBudget(budget, threshold),
+        same_trials,
+        Store(results),
+        state_file,
+        reports,
+        environments,
+    )
+    leaves(lambda: f"What is measured is in {results}; the same command goes on.")
+    with ProgressBar(console(), len(trials)) as progress:
+        measure_night(plan, progress, tell)
+    if measure_only:
+        tell(f"measured {state_file}; collect it with: rnnbench night --collect FOLDER")
+        return
+    sys.exit(_collected([measured_in(state_file, plan.store)], folders))
+
+
+def _selected(selection: Selection, expectations: Path | None) -> tuple[list[Trial], ExpectedFailures]:
+    from rnnbench.plan import expected_failures
+
+    cases = selection.load_cases()
+    trials = selection.select(cases, selection.targets(baseline=True))
+    return trials, expected_failures(cases, trials, expectations)
+
+
+def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
+    from rnnbench.night import jobs_of, newest_of, read_state
+
+    state = read_state(state_file)
+    builds = newest_of(list(dict.fromkeys(trial.target.backend for trial in trials)), sought)
+    content = {
+        "jobs": jobs_of(builds, state),
+        "backends": {
+            backend: {
+                "good": state.good[backend].version if backend in state.good else None,
+                "newest": one.newest.version if one.newest else None,
+                "problem": one.problem,
+            }
+            for backend, one in builds.items()
+        },
+    }
+    click.echo(json.dumps(content))
+
+
+def _collected(nights: list[Measured], folders: NightFolders) -> int:
+    from rnnbench.night import collect_night
+
+    summary, page = collect_night(nights, folders, tell), folders.reports / "night.md"
+    tell(f"\n{page.read_text()}\nsummary  {page}")
+    return _status(summary)
+
+
+def _status(summary: NightSummary) -> int:
+    """1 comes before 3: a wrong number is the worse of the two."""
+    if summary.confirmed or summary.is_wrong:
+        return NONCONFORMING
+    return FAILED if summary.failed or summary.problems else OK

@@ -1,0 +1,120 @@
+"""Comparisons of the history: the verdicts of `rnnbench ab`, of versions, and of one environment with itself (A/A).
+
+A file each, `comparisons/<run_id>.json`, named by the run of side b. They are in the table `verdicts`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from rnnbench.history.entry import run_id
+from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint
+
+VERDICTS = "verdicts.json"
+"""The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
+SCHEMA = 1
+Ratio = Annotated[float, Field(gt=0)]
+
+
+class LatencyVerdict(FrozenModel):
+    """The verdict on one latency of one trial."""
+
+    trial: str
+    path: str
+    ratio: Ratio
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    pairs: int
+
+
+class ComparisonEntry(FrozenModel):
+    """One comparison: the file, and rows of the table `verdicts`."""
+
+    schema_version: int = SCHEMA
+    run_id: str
+    """Of the run of side b."""
+    run: str
+    started: str
+    """UTC, ISO 8601."""
+    machine: str
+    """Fingerprint."""
+    machine_cpu: str | None
+    a: str
+    """The environment of side a, as it was named."""
+    b: str
+    same: bool
+    """Whether both sides are one environment (A/A): every SLOWER and FASTER is then wrong."""
+    verdicts: tuple[LatencyVerdict, ...]
+
+
+VERDICT_TYPES: Mapping[str, str] = {
+    "run_id": "VARCHAR",
+    "run": "VARCHAR",
+    "started": "TIMESTAMP",
+    "machine": "VARCHAR",
+    "machine_cpu": "VARCHAR",
+    "a": "VARCHAR",
+    "b": "VARCHAR",
+    "same": "BOOLEAN",
+    "trial": "VARCHAR",
+    "path": "VARCHAR",
+    "ratio": "DOUBLE",
+    "low": "DOUBLE",
+    "high": "DOUBLE",
+    "verdict": "VARCHAR",
+    "pairs": "BIGINT",
+}
+"""Columns of the table `verdicts` with DuckDB's types. Times are UTC."""
+
+
+def verdict_rows(entry: ComparisonEntry) -> Iterator[dict[str, object]]:
+    """The rows of a comparison in the table `verdicts`."""
+    of_comparison = entry.model_dump(exclude={"schema_version", "verdicts"})
+    for verdict in entry.verdicts:
+        yield {**of_comparison, **verdict.model_dump()}
+
+
+def comparison_of(run: Run) -> ComparisonEntry:
+    """The comparison whose side b is this run. Raises StoreError where it has none, or a damaged one."""
+    file = run.path / VERDICTS
+    try:
+        content = json.loads(file.read_bytes())
+        a, b = (str(content[side]["environment"]) for side in ("a", "b"))
+        verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
+        started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)
+        is_same = a == b and not content["differences"]
+    except FileNotFoundError as error:
+        raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS}") from error
+    except (OSError, ValidationError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{file}: is damaged; compare again") from error
+    cpu = run.info.machine.get("cpu")
+    return ComparisonEntry(
+        run_id=run_id(run),
+        run=run.info.run,
+        started=started.isoformat(timespec="seconds"),
+        machine=fingerprint(run.info.machine),
+        machine_cpu=None if cpu is None else str(cpu),
+        a=a,
+        b=b,
+        same=is_same,
+        verdicts=verdicts,
+    )
+
+
+def _verdict(entry: Mapping[str, Any]) -> LatencyVerdict:
+    low, high = entry["interval"] or (None, None)
+    return LatencyVerdict(
+        trial=entry["trial"],
+        path=entry["path"],
+        ratio=entry["ratio"],
+        low=low,
+        high=high,
+        verdict=entry["verdict"],
+        pairs=entry["observations"],
+    )

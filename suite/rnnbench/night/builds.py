@@ -1,0 +1,66 @@
+"""The newest version of each backend, and whether it has to be compared with the last good one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rnnbench.night.state import BackendNight, Build, State
+from rnnbench.pipeline import Release, SideError, newest_release, released_package
+from rnnbench.plan import probe_or_stand_in
+
+ALL = "all"
+"""In place of names of backends: each of them."""
+UNCHANGED = "unchanged"
+"""The job of all backends without a new version."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Which versions are wanted."""
+
+    upgrade: bool = True
+    """Whether to ask the package index; otherwise what is installed counts as the newest."""
+    pre: frozenset[str] = frozenset()
+    """Backends whose pre-releases count too, or `ALL`."""
+
+
+def newest_of(backends: Sequence[str], sought: Sought) -> dict[str, BackendNight]:
+    """The newest version of each backend. One whose version is not known has a problem instead."""
+    return {backend: _newest(backend, sought) for backend in backends}
+
+
+def has_changed(backend: str, newest: Build | None, state: State) -> bool:
+    """Whether the newest version has to be compared with the last good one."""
+    good, held = state.good.get(backend), state.held.get(backend)
+    if good is None or newest is None or newest.version == good.version:
+        return False
+    return held is None or held.version != newest.version or not held.alerts
+
+
+def jobs_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, str]]:
+    """The jobs of a night on several machines: one for each changed backend, and one for all others."""
+    changed = [backend for backend, one in builds.items() if has_changed(backend, one.newest, state)]
+    others = [backend for backend, one in builds.items() if backend not in changed and one.package]
+    jobs = [{"name": backend, "backends": backend} for backend in changed]
+    return [*jobs, *([{"name": UNCHANGED, "backends": ",".join(others)}] if others else [])]
+
+
+def _newest(backend: str, sought: Sought) -> BackendNight:
+    if probe_or_stand_in(backend).baseline:  # Its trials are anchors: their versions stay.
+        return BackendNight()
+    package = ""
+    try:
+        package = released_package(backend)
+        if sought.upgrade:
+            release = newest_release(package, pre=bool({backend, ALL} & sought.pre))
+        else:
+            release = Release(package, installed_version(backend, package))
+        return BackendNight(package=package, newest=Build(version=release.version, requirements=release.requirements))
+    except SideError as error:
+        return BackendNight(package=package, problem=str(error))
+
+
+def installed_version(backend: str, package: str) -> str:
+    """The version in the running environment; empty where it is not installed there."""
+    return probe_or_stand_in(backend).versions.get(package, "")

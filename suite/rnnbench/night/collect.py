@@ -1,0 +1,239 @@
+"""What a night found, brought together: the history, the alerts, the last good versions, the summary and the site.
+
+One machine collects its own night; a job collects those of several machines. A night that is collected twice changes
+nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rnnbench.history import Alerts, AlertsError, ComparisonEntry, History, News, new_id, update
+from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
+from rnnbench.night.state import Good, Held, Night, Slower, State, read_state, write_state
+from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
+from rnnbench.optional import MissingExtraError
+from rnnbench.reports import (
+    BackendLine,
+    NightSummary,
+    ReportError,
+    alert_issue,
+    count,
+    night_json,
+    night_page,
+    write_page,
+)
+from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerprint
+from rnnbench.site import write_site
+
+MEANS = {
+    "refuted": "refuted, the second comparison found no change",
+    "undecided": "undecided, the next night compares again",
+}
+"""What follows where a slowdown was not confirmed."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The night of one machine."""
+
+    night: Night
+    store: Store
+
+    @property
+    def run(self) -> Run | None:
+        return self.store.read(self.night.run) if self.night.run_ended else None
+
+
+def measured_in(state_file: Path, store: Store) -> Measured:
+    """What was measured with that state file. Raises StoreError where no night was."""
+    night = read_state(state_file).night
+    if night is None:
+        raise StoreError(f"{state_file}: has no night to collect; measure one with: rnnbench night CASE…")
+    return Measured(night, store)
+
+
+def collect_night(nights: Sequence[Measured], folders: NightFolders, tell: Callable[[str], None]) -> NightSummary:
+    """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept."""
+    day = datetime.now(UTC).date().isoformat()
+    state = read_state(folders.state)
+    comparisons, problems = _add_to_history(nights, folders.history)
+    outcomes = [outcome for night in nights for outcome in _outcomes(night, comparisons)]
+    history = History(folders.history)
+    before = Alerts.read(folders.alerts)
+    alerts = _judged(before, history, outcomes, day)
+    alerts.write()
+    after = _next_state(state, outcomes, alerts, day)
+    summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
+    problems += _publish(summary, nights, history, alerts, folders)
+    write_state(folders.state, after)
+    for problem in problems:
+        tell(problem)
+    return summary
+
+
+def _add_to_history(nights: Sequence[Measured], root: Path) -> tuple[dict[str, ComparisonEntry], list[str]]:
+    """Add runs and comparisons. Returns the comparisons by the name of the run of side b, and what went wrong."""
+    history, comparisons, problems = History(root), dict[str, ComparisonEntry](), list[str]()
+    for each in nights:
+        if each.night.run_ended:
+            problems += history.add(each.store.resolve(each.night.run)).warnings
+        names = [one.compared.runs[1] for one in each.night.backends.values() if one.compared]
+        for name in (*names, *([each.night.same[1]] if each.night.same else [])):
+            try:
+                comparisons[name] = history.add_comparison(each.store.resolve(name))
+            except StoreError as error:
+                problems.append(str(error))
+    return comparisons, problems
+
+
+def _outcomes(measured: Measured, comparisons: Mapping[str, ComparisonEntry]) -> Iterator[BackendOutcome]:
+    run = measured.run
+    records = run.records if run else ()
+    for backend, night in measured.night.backends.items():
+        if night.package or night.problem:
+            of_backend = [record for record in records if record.backend == backend]
+            compared = comparisons.get(night.compared.runs[1]) if night.compared else None
+            yield BackendOutcome(backend, night, of_backend, compared)
+
+
+def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], day: str) -> Alerts:
+    """The alerts after this night: by the series of the history first, then by what was compared."""
+    if history.nights:
+        alerts = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
+    for outcome in outcomes:
+        for slower in outcome.night.compared.slower if outcome.night.compared else ():
+            alerts = note_slower(alerts, slower, new_id(slower.found))
+        alerts = mend_returned(alerts, outcome, day)
+    return alerts
+
+
+def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, day: str) -> State:
+    """With the last good versions after this night, and no night in progress."""
+    good, held = dict(state.good), dict(state.held)
+    still_open = {alert.id for alert in alerts.all if alert.is_open}
+    for outcome in outcomes:
+        backend, newest = outcome.backend, outcome.night.newest
+        if newest is None:
+            continue
+        holding = held.get(backend)
+        is_released = (
+            holding is not None
+            and holding.version == newest.version
+            and bool(holding.alerts)
+            and not still_open & set(holding.alerts)
+        )
+        old = good.get(backend)
+        if is_good(outcome, old, is_released=is_released):
+            held.pop(backend, None)
+            if old is None or old.version != newest.version:
+                good[backend] = Good(**newest.model_dump(), since=day)
+        elif ids := _alerts_of(outcome, alerts):
+            held[backend] = Held(version=newest.version, alerts=ids)
+    return State(good=good, held=held)
+
+
+def _alerts_of(outcome: BackendOutcome, alerts: Alerts) -> tuple[str, ...]:
+    """The open alerts that the newest version of a backend was found to cause."""
+    if outcome.night.compared is None:
+        return ()
+    before = outcome.night.compared.versions[0]
+    return tuple(
+        alert.id
+        for alert in alerts.all
+        if alert.is_open and alert.ab and (alert.found.backend, alert.found.versions[0]) == (outcome.backend, before)
+    )
+
+
+def _summary(
+    nights: Sequence[Measured],
+    outcomes: Sequence[BackendOutcome],
+    alerts: Alerts,
+    comparisons: Mapping[str, ComparisonEntry],
+    states: tuple[State, State],
+    day: str,
+) -> NightSummary:
+    runs = [run for each in nights if (run := each.run)]
+    found = [slower for outcome in outcomes if outcome.night.compared for slower in outcome.night.compared.slower]
+    measured = [slower.measured for slower in found if slower.answer == "confirmed"]
+    confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
+    same: dict[str, int] = {}
+    for each in nights:
+        for verdict in comparisons[each.night.same[1]].verdicts if each.night.same else ():
+            same[verdict.verdict] = same.get(verdict.verdict, 0) + 1
+    return NightSummary(
+        day=day,
+        machine=", ".join(sorted({fingerprint(run.info.machine) for run in runs})) or "none",
+        runs=tuple(run.info.run for run in runs),
+        backends=tuple(_line(outcome, *states) for outcome in outcomes),
+        confirmed=confirmed,
+        closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
+        still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
+        not_confirmed=tuple(_not_confirmed(one) for one in found if one.answer != "confirmed"),
+        failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
+        same=same,
+        problems=tuple(dict.fromkeys(_problems(nights, outcomes))),
+    )
+
+
+def _not_confirmed(slower: Slower) -> str:
+    found = slower.found
+    return f"{found.backend}, {found.what} latency, {count(len(found.members), 'trial')}: {MEANS[slower.answer]}"
+
+
+def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
+    night, good = outcome.night, before.good.get(outcome.backend)
+    newest = night.newest.version if night.newest else ""
+    if night.measured is None:
+        said = "not measured"
+    elif night.measured != night.newest:
+        said = f"{night.measured.version} was measured"
+    elif after.good.get(outcome.backend, Good(version="", requirements="", since="")).version == newest:
+        said = "it is the last good version now" if good is None or good.version != newest else "no new version"
+    else:
+        said = "it is not good, and later versions are compared with the one before"
+    return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, said)
+
+
+def _has_failed(record: Record) -> bool:
+    if record.passes_unexpectedly:
+        return True
+    return record.outcome not in ("ok", "unsupported") and not record.fails_as_expected
+
+
+def _problems(nights: Sequence[Measured], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
+    for outcome in outcomes:
+        if outcome.night.problem:
+            yield f"{outcome.backend}: not measured in its newest version: {outcome.night.problem}"
+        if outcome.night.not_compared:
+            yield f"{outcome.backend}: not compared with the last good version: {outcome.night.not_compared}"
+    for each in nights:
+        yield from each.night.problems
+
+
+def _publish(
+    summary: NightSummary, nights: Sequence[Measured], history: History, alerts: Alerts, folders: NightFolders
+) -> list[str]:
+    """Write the page, its data, the texts of the issues and the site. Returns what could not be written."""
+    issues = []
+    for alert in alerts.all:
+        if not alert.told:
+            continue
+        title, text = alert_issue(alert, history.runs)
+        file = Path(ISSUES) / f"{file_name(alert.id)}.md"
+        write_page(text, folders.reports / file)
+        state = "open" if alert.is_certain or alert.state == "reported" else "waits" if alert.is_open else "closed"
+        issues.append({"id": alert.id, "state": state, "title": title, "text": str(file)})
+    write_page(night_page(summary), folders.reports / PAGE)
+    write_page(
+        json.dumps({**night_json(summary), "page": PAGE, "issues": issues}, indent=2) + "\n", folders.reports / DATA
+    )
+    try:
+        write_site([run for each in nights if (run := each.run)], history, folders.reports / SITE, alerts)
+    except (AlertsError, MissingExtraError, ReportError, StoreError) as error:
+        return [f"the site was not made: {error}"]
+    return []

@@ -1,0 +1,159 @@
+"""Telling GitHub of a night through `gh`: an issue for each certain alert, and comments on pull requests.
+
+Texts go to `gh` on its standard input, and titles as arguments of their own: no shell reads a word of them. An issue is
+found again by a mark in its text, among those with the label LABEL, which only people with rights to the repository
+can give.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from rnnbench.night.folders import DATA
+from rnnbench.outside_text import safe_text
+from rnnbench.reports import ReportError
+
+T = TypeVar("T")
+
+LABEL = "rnnbench-alert"
+VERSION_FILES = frozenset({"constraints.txt", "pyproject.toml"})
+"""A pull request that changes one of them is about versions: the newest night is its comment."""
+MOST_ISSUES, MOST_PULL_REQUESTS = 1_000, 100
+LONGEST_TITLE = 250
+LIMIT_S = 120.0
+_MARK = re.compile(r"<!-- rnnbench-alert: ([\w.+-]+) (open|waits|closed) -->")
+IssueState = Literal["open", "waits", "closed"]
+
+
+class _Issue(BaseModel):
+    """The issue that an alert should have."""
+
+    id: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=250)]
+    state: IssueState
+    title: str
+    text: Annotated[str, Field(pattern=r"^issues/[^/]+\.md$")]
+    """File with its text, in the folder of the night."""
+
+
+class _Night(BaseModel):
+    """What is needed of `night.json`."""
+
+    model_config = ConfigDict(extra="ignore")
+    page: str
+    issues: list[_Issue]
+
+
+class _Known(BaseModel):
+    """An issue that is there."""
+
+    number: int
+    state: Literal["OPEN", "CLOSED"]
+    title: str
+    body: str
+
+
+class _File(BaseModel):
+    path: str
+
+
+class _PullRequest(BaseModel):
+    number: int
+    files: list[_File]
+
+
+@dataclass(frozen=True)
+class GitHub:
+    """The repository of the working directory, through `gh`."""
+
+    command: str = "gh"
+
+    def ask(self, *arguments: str, text: str | None = None) -> str:
+        """What `gh` prints. Raises ReportError."""
+        what = " ".join((self.command, *arguments[:2]))
+        try:
+            done = subprocess.run(
+                [self.command, *arguments], input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ReportError(f"{what}: {error}; install gh, and give it a token (GH_TOKEN)") from error
+        if done.returncode:
+            raise ReportError(f"{what}: {safe_text(done.stderr.strip()) or 'failed'}")
+        return done.stdout
+
+
+def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> None:
+    """Bring the issues and comments up to date with the night in a folder. Raises ReportError."""
+    night = _read(folder)
+    github.ask("label", "create", LABEL, "--force", "--description", "Found by rnnbench's night")
+    known = dict(_known_issues(github))
+    for issue in night.issues:
+        for said in _tell_issue(issue, folder, known.get(issue.id), github):
+            tell(said)
+    page = (folder / night.page).read_text(encoding="utf-8")
+    for number in _pull_requests(github):
+        github.ask("pr", "comment", str(number), "--edit-last", "--create-if-none", "--body-file", "-", text=page)
+        tell(f"commented on pull request {number}")
+
+
+def _read(folder: Path) -> _Night:
+    file = folder / DATA
+    try:
+        return _Night.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ReportError(f"{file}: is no summary of a night; make it with: rnnbench night CASE…") from error
+
+
+def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
+    """Open, update, close or open again. One that a person closed stays closed."""
+    text = f"{(folder / issue.text).read_text(encoding='utf-8')}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
+    title = issue.title[:LONGEST_TITLE]
+    if known is None:
+        if issue.state == "open":
+            github.ask("issue", "create", "--title", title, "--label", LABEL, "--body-file", "-", text=text)
+            yield f"{issue.id}: issue opened"
+        return
+    there, was = known
+    number = str(there.number)
+    if there.state == "CLOSED" and was != "closed":
+        return
+    if (there.title, there.body.strip()) != (title, text.strip()):
+        github.ask("issue", "edit", number, "--title", title, "--body-file", "-", text=text)
+        yield f"{issue.id}: issue {number} updated"
+    if there.state == "OPEN" and issue.state == "closed":
+        github.ask("issue", "close", number)
+        yield f"{issue.id}: issue {number} closed"
+    if there.state == "CLOSED" and issue.state == "open":
+        github.ask("issue", "reopen", number)
+        yield f"{issue.id}: issue {number} opened again"
+
+
+def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_Known, str]]]:
+    """By the id of the alert: the issue, and the state of the alert when its text was written."""
+    fields = ("--json", "number,state,title,body")
+    answer = github.ask("issue", "list", "--label", LABEL, "--state", "all", "--limit", str(MOST_ISSUES), *fields)
+    for issue in _parsed(answer, TypeAdapter(list[_Known])):
+        if marks := _MARK.findall(issue.body):  # Ours is the last one: what stands before it comes from outside.
+            identity, state = marks[-1]
+            yield identity, (issue, state)
+
+
+def _pull_requests(github: GitHub) -> list[int]:
+    """The open ones that change versions."""
+    answer = github.ask("pr", "list", "--state", "open", "--limit", str(MOST_PULL_REQUESTS), "--json", "number,files")
+    found = _parsed(answer, TypeAdapter(list[_PullRequest]))
+    return [one.number for one in found if VERSION_FILES & {file.path for file in one.files}]
+
+
+def _parsed(answer: str, adapter: TypeAdapter[T]) -> T:
+    try:
+        return adapter.validate_python(json.loads(answer))
+    except (ValueError, ValidationError) as error:
+        raise ReportError(f"gh: its answer is not as expected: {safe_text(answer[:200])}") from error

@@ -1,0 +1,233 @@
+"""The night's measurements: a run of the newest versions, comparisons with the last good ones, an A/A comparison.
+
+What is done is in the state file at once. A night that was interrupted goes on: a run is resumed, and a comparison
+that has not ended is made again. A step that fails is told, and ends no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rnnbench.cases import Trial
+from rnnbench.night.builds import Sought, has_changed, installed_version, newest_of
+from rnnbench.night.slower import SLOWER, confirmed, slower_of, versions_of
+from rnnbench.night.state import BackendNight, Build, Compared, Night, State, read_state, write_state
+from rnnbench.pipeline import (
+    Observer,
+    Side,
+    SideBySide,
+    SideError,
+    compare_sides,
+    make_environment,
+    note_versions,
+    open_side,
+    run_trials,
+)
+from rnnbench.plan import ExpectedFailures, RunPlan, begin_run, resume_run
+from rnnbench.reports import write_comparison
+from rnnbench.results import Store, StoreError, read_run
+from rnnbench.sampling import PairBudget
+from rnnbench.stages import Examined
+
+CONFIRMATION = 2
+"""Times the budget that a second comparison has. It is of few trials, and an undecided one costs another night."""
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night measures, and where it puts it."""
+
+    trials: tuple[Trial, ...]
+    expected: ExpectedFailures
+    sought: Sought
+    budget: PairBudget
+    """Of each comparison of a trial."""
+    same_trials: int
+    """Trials that are compared with themselves (A/A)."""
+    store: Store
+    state: Path
+    reports: Path
+    environments: Path
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trial.target.backend for trial in self.trials))
+
+    @property
+    def digest(self) -> str:
+        names = "\n".join(sorted(trial.id for trial in self.trials))
+        return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def trials_of(self, backend: str) -> list[Trial]:
+        return [trial for trial in self.trials if trial.target.backend == backend]
+
+
+def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], None]) -> None:
+    """Measure a night, or what is left of it. Raises StoreError where nothing can be kept.
+
+    A KeyboardInterrupt goes through; the same command goes on.
+    """
+    state = read_state(plan.state)
+    night = state.night
+    if night is None or night.trials != plan.digest:
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        night = Night(started=started, trials=plan.digest, backends=newest_of(plan.backends, plan.sought))
+    else:
+        tell(f"Going on with the night that began at {night.started}.")
+    measuring = _Measuring(plan, state, night, observer, tell)
+    measuring.open_sides()
+    measuring.run()
+    for backend in plan.backends:
+        measuring.compare(backend)
+    for backend in plan.backends:
+        measuring.confirm(backend)
+    measuring.compare_with_itself()
+
+
+@dataclass
+class _Measuring:
+    """A night while it is measured."""
+
+    plan: NightPlan
+    state: State
+    night: Night
+    observer: Observer
+    tell: Callable[[str], None]
+    sides: dict[str, Side] = field(default_factory=dict)
+    """What is measured of each backend."""
+
+    def open_sides(self) -> None:
+        """The environments of the newest versions; of the last good ones where those cannot be used."""
+        self._note()
+        for backend in self.plan.backends:
+            known = self.night.backends[backend]
+            if not known.package and not known.problem:
+                self.sides[backend] = open_side(None, self.plan.trials_of(backend), self.plan.environments)
+                continue
+            good = self.state.good.get(backend)
+            for build in filter(None, (known.measured or known.newest, good)):
+                try:
+                    self.sides[backend] = self._open(backend, build)
+                except SideError as error:
+                    known = known.model_copy(update={"problem": str(error)})
+                else:
+                    known = known.model_copy(update={"measured": build.alone()})
+                    break
+            if known.problem:
+                self.tell(f"{backend}: {known.problem}")
+            self._note_backend(backend, known)
+
+    def run(self) -> None:
+        """Build, check and sample every trial of the backends that have an environment."""
+        if self.night.run_ended or not self.sides:
+            return
+        examined = {one.trial.id: one for side in self.sides.values() for one in side.examined()}
+        plan = self._resumed() or self._begun(list(examined.values()))
+        self._note(run=plan.folder.name)
+        run_trials(plan, self.observer, examined=[examined[trial.id] for trial in plan.trials if trial.id in examined])
+        self._note(run_ended=True)
+
+    def compare(self, backend: str) -> None:
+        """The last good version beside the newest, where that has changed."""
+        known, good = self.night.backends[backend], self.state.good.get(backend)
+        if known.compared or good is None or known.measured != known.newest:
+            return
+        if not has_changed(backend, known.newest, self.state):
+            return
+        try:
+            sides = self._open(backend, good), self.sides[backend]
+            both = SideBySide.begin(self.plan.trials_of(backend), sides, self.plan.store)
+            self.tell("\n".join(both.describe()))
+            comparison = compare_sides(both, self.plan.budget, self.observer)
+        except SideError as error:
+            self._note_backend(backend, known.model_copy(update={"not_compared": str(error)}))
+            self.tell(f"{backend}: not compared: {error}")
+            return
+        write_comparison(comparison, self.plan.reports / both.runs[1].name)
+        done = Compared(
+            good=good.alone(),
+            runs=(both.runs[0].name, both.runs[1].name),
+            versions=versions_of(both),
+            worse=any(name in comparison.fail_on and name != SLOWER for name in comparison.found),
+            slower=slower_of(comparison, both, read_run(self.plan.store.resolve(self.night.run))),
+        )
+        self._note_backend(backend, known.model_copy(update={"compared": done, "not_compared": ""}))
+
+    def confirm(self, backend: str) -> None:
+        """Compare what was found SLOWER once more: of many verdicts, some are wrong."""
+        known, good = self.night.backends[backend], self.state.good.get(backend)
+        if known.compared is None or known.compared.confirmed or good is None:
+            return
+        slower = known.compared.slower
+        if slower:
+            self.tell(f"{backend}: found slower; compared once more.")
+            try:
+                sides = self._open(backend, good), self.sides[backend]
+                seconds = CONFIRMATION * self.plan.budget.seconds
+                slower = confirmed(slower, sides, seconds, self.plan.store, self.observer)
+            except SideError as error:
+                self._note(problems=(*self.night.problems, f"{backend}: not confirmed: {error}"))
+        done = known.compared.model_copy(update={"slower": slower, "confirmed": True})
+        self._note_backend(backend, known.model_copy(update={"compared": done}))
+
+    def compare_with_itself(self) -> None:
+        """Some trials of one backend, another one each night, beside themselves: every difference is a false alarm."""
+        if self.night.same or not self.plan.same_trials or not self.night.run_ended:
+            return
+        records = read_run(self.plan.store.resolve(self.night.run)).by_trial
+        ok = [trial for trial in self.plan.trials if trial.id in records and records[trial.id].outcome == "ok"]
+        backends = sorted({trial.target.backend for trial in ok})
+        if not backends:
+            return
+        day = datetime.fromisoformat(self.night.started).toordinal()
+        backend = backends[day % len(backends)]
+        of_backend = [trial for trial in ok if trial.target.backend == backend]
+        chosen = random.Random(self.night.started).sample(of_backend, min(self.plan.same_trials, len(of_backend)))
+        side = self.sides[backend].only(chosen)
+        try:
+            both = SideBySide.begin([one.trial for one in side.facts.trials], (side, side), self.plan.store)
+            compare_sides(both, self.plan.budget, self.observer)
+        except SideError as error:
+            self._note(problems=(*self.night.problems, f"A/A: {error}"))
+            return
+        self._note(same=(both.runs[0].name, both.runs[1].name))
+
+    def _open(self, backend: str, build: Build) -> Side:
+        """The environment of a version: the running one, where that is what is measured. Raises SideError."""
+        trials, known = self.plan.trials_of(backend), self.night.backends[backend]
+        if not self.plan.sought.upgrade and installed_version(backend, known.package) == build.version:
+            return open_side(None, trials, self.plan.environments)
+        made = make_environment(build.requirements, [backend], self.plan.environments)
+        if made.yanked:
+            raise SideError(f"{build.requirements}: was withdrawn by its makers (yanked): {made.yanked}")
+        return open_side(build.requirements, trials, self.plan.environments)
+
+    def _resumed(self) -> RunPlan | None:
+        """The rest of the run that the night began; None where there is none, or it cannot be resumed."""
+        if not self.night.run:
+            return None
+        try:
+            plan = resume_run(self.plan.store.resolve(self.night.run))
+        except StoreError as error:
+            self.tell(f"{self.night.run}: not resumed, and begun again: {error}")
+            return None
+        return plan
+
+    def _begun(self, examined: Sequence[Examined]) -> RunPlan:
+        plan = begin_run([one.trial for one in examined], self.plan.store, self.plan.expected)
+        note_versions(plan, examined)
+        return plan
+
+    def _note_backend(self, backend: str, known: BackendNight) -> None:
+        self._note(backends={**self.night.backends, backend: known})
+
+    def _note(self, **changes: object) -> None:
+        """Put what is done into the state file."""
+        self.night = self.night.model_copy(update=changes)
+        self.state = self.state.model_copy(update={"night": self.night})
+        write_state(self.plan.state, self.state)

@@ -1,0 +1,62 @@
+"""What a comparison found SLOWER, as alerts have it, and the second comparison that confirms it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from rnnbench.history import Found, entry_of
+from rnnbench.night.state import Slower
+from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides
+from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, read_run, versions_text
+
+SLOWER = "slower"
+"""Its name among what makes a comparison fail. All others are facts."""
+
+
+def slower_of(comparison: Comparison, both: SideBySide, night: Run) -> tuple[Slower, ...]:
+    """One for each latency path that has a SLOWER verdict. `night` is the run of the newest versions."""
+    return tuple(_slower(comparison, both, night))
+
+
+def _slower(comparison: Comparison, both: SideBySide, night: Run) -> Iterator[Slower]:
+    entry = entry_of(night, "")
+    versions = versions_of(both)
+    for path in COMPARED_PATHS:
+        of_path = [change for change in comparison.latencies if change.path == path]
+        slower = sorted((change for change in of_path if change.verdict == "SLOWER"), key=lambda change: change.ratio)
+        if not slower:
+            continue
+        yield Slower(
+            found=Found(
+                machine=entry.machine,
+                backend=both.sides[1].facts.trials[0].trial.target.backend,
+                what=path,
+                evidence="compared",
+                whole_backend=1 < len(slower) == len(of_path),
+                night=entry.started,
+                run=entry.run,
+                versions=versions,
+                ratio=round(slower[(len(slower) - 1) // 2].ratio, 4),
+                members=tuple(sorted(change.trial for change in slower)),
+            )
+        )
+
+
+def versions_of(both: SideBySide) -> tuple[str, str]:
+    """The backend's packages of both sides, as rows have them."""
+    before, after = (read_run(run).info.versions for run in both.runs)
+    (a,), (b,) = before.values(), after.values()
+    return versions_text(a), versions_text(b)
+
+
+def confirmed(
+    slower: Sequence[Slower], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+) -> tuple[Slower, ...]:
+    """With what a second comparison of the same versions says, in fresh processes. Raises SideError."""
+    done = confirm_sides([one.found for one in slower], sides, seconds, store, observer)
+    day = datetime.now(UTC).date().isoformat()
+    return tuple(
+        one.model_copy(update={"answer": answer.answer, "measured": answer.measured(day)})
+        for one, answer in zip(slower, done, strict=True)
+    )

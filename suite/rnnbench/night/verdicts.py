@@ -1,0 +1,131 @@
+"""What the verdicts of a night mean for alerts and for the last good versions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rnnbench.history import REST, Alert, Alerts, ComparisonEntry, LatencyVerdict
+from rnnbench.night.state import BackendNight, Build, Slower
+from rnnbench.results import Record, versions_text
+
+HALF = 0.5
+"""Share of a change that an interval excludes where the change has gone."""
+
+
+@dataclass(frozen=True)
+class BackendOutcome:
+    """One backend after its measurements."""
+
+    backend: str
+    night: BackendNight
+    records: Sequence[Record]
+    """Of the run of the night."""
+    comparison: ComparisonEntry | None
+    """The last good version beside the newest."""
+
+    @property
+    def versions(self) -> str:
+        """What was measured, as rows have it."""
+        return versions_text(self.records[0].version) if self.records else ""
+
+    @property
+    def conforms(self) -> bool:
+        return bool(self.records) and all(
+            record.outcome in ("ok", "unsupported") or record.fails_as_expected for record in self.records
+        )
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether a slowdown was found that no second comparison has refuted."""
+        compared = self.night.compared
+        return compared is not None and any(one.answer != "refuted" for one in compared.slower)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each verdict was reached."""
+        counts: dict[str, int] = {}
+        for each in self.comparison.verdicts if self.comparison else ():
+            counts[each.verdict] = counts.get(each.verdict, 0) + 1
+        return counts
+
+
+def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
+    """With what a night found slower. What was refuted or undecided makes no new alert.
+
+    One that is there already, of the same backend, measure and version before, is the same alert.
+    """
+    known = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slower)), None)
+    if slower.measured is None or slower.answer == "undecided":
+        return alerts
+    if known is not None and known.state == "new":
+        transition = alerts.confirm if slower.answer == "confirmed" else alerts.refute
+        return transition(known.id, slower.measured)
+    if known is not None or slower.answer == "refuted":
+        return alerts
+    taken = {alert.id for alert in alerts.all}
+    if identity in taken:  # Of this night, which is collected once more.
+        return alerts
+    return alerts.put(Alert(id=identity, state="new", found=slower.found)).confirm(identity, slower.measured)
+
+
+def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
+    """With the alerts mended that the newest version of a backend does not show any more."""
+    for alert in alerts.all:
+        is_compared = alert.is_open and alert.ab is not None and alert.found.evidence == "compared"
+        if is_compared and alert.found.backend == outcome.backend and (why := _returned(alert, outcome)):
+            alerts = alerts.mend(alert.id, day, why)
+    return alerts
+
+
+def _is_same(alert: Alert, slower: Slower) -> bool:
+    old, new = alert.found, slower.found
+    return (old.backend, old.what, old.versions[0]) == (new.backend, new.what, new.versions[0])
+
+
+def _returned(alert: Alert, outcome: BackendOutcome) -> str:
+    """Why an alert is mended; empty where it is not.
+
+    The version before is back, or beside it the newest is SLOWER in no trial of the alert, and most have returned.
+    """
+    before = alert.found.versions[0]
+    night = outcome.night
+    if night.newest is None or night.measured != night.newest:
+        return ""
+    if outcome.versions == before:
+        return f"{before} is the newest again"
+    if outcome.comparison is None or night.compared is None or night.compared.versions[0] != before:
+        return ""
+    members = set(alert.found.members)
+    of_alert = [v for v in outcome.comparison.verdicts if v.trial in members and v.path == alert.found.what]
+    back = [each for each in of_alert if _is_back(each, alert.found.ratio or 1.0)]
+    if any(each.verdict == "SLOWER" for each in of_alert) or 2 * len(back) <= len(of_alert):
+        return ""
+    middle = sorted(back, key=lambda each: each.ratio)[(len(back) - 1) // 2]
+    return f"{outcome.versions} beside {before}: ratio {middle.ratio:.3f} ({middle.low:.3f} to {middle.high:.3f})"
+
+
+def _is_back(now: LatencyVerdict, ratio: float) -> bool:
+    """Whether a trial is as fast as before a change of this ratio: no verdict of SLOWER, and little of the change left.
+
+    A busy machine does not decide on 3 %, and may well show that a change of 50 % has gone: less than a quarter of it
+    is left, and the interval excludes half of it.
+    """
+    if now.low is None or now.high is None:
+        return False
+    left, most = math.log(now.ratio) / math.log(ratio), math.log(now.high) / math.log(ratio)
+    return now.verdict in ("SAME", "FASTER") or (now.verdict == "UNDECIDED" and left < REST and most < HALF)
+
+
+def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool) -> bool:
+    """Whether later nights compare with the newest version: it conforms, and no slowdown of it is open.
+
+    `is_released` says that alerts held it back, and that none of them is open any more.
+    """
+    newest, compared = outcome.night.newest, outcome.night.compared
+    if newest is None or outcome.night.measured != newest or not outcome.conforms:
+        return False
+    if good is None or newest.version == good.version or is_released:
+        return True
+    return compared is not None and not compared.worse and not outcome.is_slower

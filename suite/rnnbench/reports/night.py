@@ -1,0 +1,177 @@
+"""What a night found: a page in Markdown, the same as JSON for programs, and a text for each alert's issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rnnbench.history import MEASURES, Alert, RunEntry
+from rnnbench.reports.commands import Commands
+from rnnbench.reports.comparison_page import COMMENT_CHARACTERS
+from rnnbench.reports.escape import Markdown, code, paragraph
+from rnnbench.reports.triage import alert_line
+from rnnbench.reports.units import count
+from rnnbench.results import Record, Verdict
+
+SHOWN = 50
+"""Lines of a list; the rest is counted."""
+MEMBERS = 100
+"""Trials that an issue names."""
+VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "SAME", "UNDECIDED")
+LEGEND = (
+    "*SLOWER* and *FASTER*: the verdict on one latency of one trial, the newest version against the last good one, "
+    "sampled in turn. An alert is *confirmed* where a second comparison found it again. *A/A* compares an environment "
+    "with itself: each SLOWER or FASTER there is a false alarm of this machine. docs/night.md says more."
+)
+
+
+@dataclass(frozen=True)
+class BackendLine:
+    """What became of one backend."""
+
+    backend: str
+    good: str
+    """The last good version before this night; empty where there was none."""
+    newest: str
+    """Empty where it is not known."""
+    verdicts: dict[str, int]
+    """How often each verdict was reached; empty where nothing was compared."""
+    said: str
+    """What follows from it."""
+
+
+@dataclass(frozen=True)
+class NightSummary:
+    """One night, for people and programs."""
+
+    day: str
+    machine: str
+    runs: tuple[str, ...]
+    backends: tuple[BackendLine, ...]
+    confirmed: tuple[Alert, ...]
+    """Found and confirmed in this night."""
+    closed: tuple[Alert, ...]
+    """Mended in this night."""
+    still_open: tuple[Alert, ...]
+    """Certain, and of an earlier night."""
+    not_confirmed: tuple[str, ...]
+    """Found SLOWER, and not found again; a sentence each."""
+    failed: tuple[Record, ...]
+    """Nonconforming, or failed, and not expected to."""
+    same: dict[str, int]
+    """Verdicts of the A/A comparisons; empty where there was none."""
+    problems: tuple[str, ...]
+    """Steps that failed, and what could not be installed; a sentence each."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a trial is nonconforming, or passes against the list of expected failures."""
+        return any(record.outcome == "nonconforming" or record.passes_unexpectedly for record in self.failed)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing happened."""
+        return not (self.confirmed or self.closed or self.not_confirmed or self.failed or self.problems)
+
+
+def night_page(night: NightSummary) -> str:
+    """The page as Markdown. No longer than a comment of GitHub may be."""
+    page = "\n\n".join(map(paragraph, _parts(night))) + "\n"
+    return page if len(page) <= COMMENT_CHARACTERS else page[: page.rindex("\n", 0, COMMENT_CHARACTERS)] + "\n"
+
+
+def alert_issue(alert: Alert, runs: Sequence[RunEntry]) -> tuple[str, str]:
+    """Title and text of the issue of an alert. `runs` are those of the history."""
+    found = alert.found
+    what = MEASURES[found.what].title if found.is_level else found.what
+    parts: list[str] = [alert_line(alert)]
+    before, after = found.versions
+    if before != after:
+        parts.append(Markdown("Versions: {} → {}.").format(before or "none", after or "none"))
+    parts.append(Markdown("State: {}. Machine: {}.").format(alert.state, code(found.machine)))
+    if alert.mended:
+        why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
+        parts.append(Markdown("Mended on {}{}.").format(alert.mended, why))
+    parts.append(_list(map(code, found.members), MEMBERS))
+    parts += [Markdown("These commands show it again:"), Commands(runs).block(found)]
+    return f"{found.backend}: {what}, since {found.night[:10]} [{alert.id}]", "\n\n".join(map(paragraph, parts)) + "\n"
+
+
+def night_json(night: NightSummary) -> dict[str, object]:
+    """The summary as plain data."""
+    return {
+        "schema": 1,
+        "day": night.day,
+        "machine": night.machine,
+        "runs": list(night.runs),
+        "backends": [vars(line) for line in night.backends],
+        "confirmed": [alert.id for alert in night.confirmed],
+        "closed": [alert.id for alert in night.closed],
+        "still_open": [alert.id for alert in night.still_open],
+        "not_confirmed": list(night.not_confirmed),
+        "failed": [{"trial": r.trial, "outcome": r.outcome, "reason": r.reason} for r in night.failed],
+        "same": night.same,
+        "problems": list(night.problems),
+    }
+
+
+def _parts(night: NightSummary) -> Iterator[str]:
+    yield Markdown("# Night of {}").format(night.day)
+    yield _summary(night)
+    yield from _section("Confirmed tonight", map(alert_line, night.confirmed))
+    yield from _section("Closed tonight", map(_closed, night.closed))
+    yield from _section("Nonconforming or failed", map(_failed, night.failed))
+    yield from _section("Problems", map(Markdown("- {}.").format, night.problems))
+    yield from _section("Backends", map(_backend, night.backends))
+    yield from _section("Found slower, and not confirmed", map(Markdown("- {}.").format, night.not_confirmed))
+    yield from _section("Still open", map(alert_line, night.still_open))
+    yield Markdown("## Machine")
+    yield Markdown("{}. A/A: {}.").format(code(night.machine), _counts(night.same) or "not measured tonight")
+    yield Markdown(LEGEND)
+
+
+def _summary(night: NightSummary) -> Markdown:
+    if night.is_quiet:
+        return Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.")
+    text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
+    return Markdown(text).format(
+        count(len(night.confirmed), "alert"),
+        len(night.closed),
+        len(night.not_confirmed),
+        count(len(night.failed), "trial"),
+        count(len(night.problems), "problem"),
+    )
+
+
+def _backend(line: BackendLine) -> Markdown:
+    moved = line.newest if line.good in ("", line.newest) else f"{line.good} → {line.newest or 'not known'}"
+    verdicts = Markdown(": {}").format(_counts(line.verdicts)) if line.verdicts else Markdown("")
+    return Markdown("- **{}** {}{}; {}.").format(line.backend, moved or "no version", verdicts, line.said)
+
+
+def _counts(verdicts: dict[str, int]) -> str:
+    return ", ".join(f"{verdicts[name]} {name}" for name in VERDICTS if verdicts.get(name))
+
+
+def _closed(alert: Alert) -> Markdown:
+    why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
+    return Markdown("{}; mended{}").format(alert_line(alert), why)
+
+
+def _failed(record: Record) -> Markdown:
+    return Markdown("- {}: {}: {}").format(code(record.trial), record.outcome, record.reason or "no reason given")
+
+
+def _section(title: str, lines: Iterator[Markdown]) -> Iterator[Markdown]:
+    listed = list(lines)
+    if listed:
+        yield Markdown("## {}").format(title)
+        yield _list(listed, SHOWN, mark="")
+
+
+def _list(lines: Iterator[Markdown] | list[Markdown], most: int, mark: str = "- ") -> Markdown:
+    listed = list(lines)
+    shown = [Markdown(mark + line) for line in listed[:most]]
+    if len(listed) > most:
+        shown.append(Markdown("- and {} more").format(len(listed) - most))
+    return Markdown("\n").join(shown)

@@ -1,0 +1,102 @@
+"""Verdicts of comparisons are kept; those of one environment with itself count this machine's false alarms."""
+
+from __future__ import annotations
+
+import json
+
+import fake_records as fake
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rnnbench.history import History, false_alarm_lines, false_alarms
+from rnnbench.results import StoreError
+
+
+def verdict(name, ratio=1.0, path="bound"):
+    interval = None if name == "UNDECIDED" else [ratio * 0.99, ratio * 1.01]
+    return {
+        "trial": "case/trial",
+        "path": path,
+        "ratio": ratio,
+        "interval": interval,
+        "verdict": name,
+        "observations": 5,
+        "ratios": [ratio],
+        "seconds": 1.0,
+    }
+
+
+@pytest.fixture
+def compare(tmp_path):
+    """Makes the run of side b of a comparison, and adds it to the history."""
+    made = []
+
+    def add(*verdicts, a="x==1", b="x==1", differences=(), cpu="Fake CPU"):
+        number = len(made)
+        started = f"2026-01-{1 + number:02d}T02:00:00+00:00"
+        machine = {"cpu": cpu, "cores": 2}
+        run = fake.write_run(tmp_path / f"b{number}", [], started=started, seed=number, machine=machine)
+        sides = {"a": {"environment": a}, "b": {"environment": b}}
+        (run / "verdicts.json").write_text(
+            json.dumps({**sides, "differences": list(differences), "verdicts": list(verdicts)})
+        )
+        made.append(History(tmp_path / "history").add_comparison(run))
+        return made[-1]
+
+    return add
+
+
+def test_verdicts_are_a_table_of_their_own_and_no_night(compare, tmp_path):
+    compare(verdict("SLOWER", 1.1), verdict("SAME", path="public"), b="x==2", differences=["x 1 → 2"])
+    history = History(tmp_path / "history")
+    assert history.nights == ()
+    table = history.sql("SELECT a, b, same, trial, path, ratio, verdict, pairs FROM verdicts ORDER BY path")
+    assert table.rows[0] == ("x==1", "x==2", False, "case/trial", "bound", 1.1, "SLOWER", 5)
+    assert len(table.rows) == 2
+
+
+def test_only_one_environment_with_itself_is_a_and_a(compare):
+    assert compare(verdict("SAME")).same
+    assert not compare(verdict("SAME"), b="x==2").same
+    assert not compare(verdict("SAME"), differences=["numpy 1 → 2"]).same
+
+
+def test_false_alarms_are_counted_by_machine_with_an_exact_interval(compare, tmp_path):
+    for _ in range(9):
+        compare(verdict("SAME"), verdict("UNDECIDED", path="public"))
+    compare(verdict("SLOWER", 1.1), verdict("FASTER", 0.9, "public"))
+    compare(verdict("SLOWER", 1.1), b="x==2")
+    compare(verdict("SAME"), cpu="Other CPU")
+    alarms = {each.cpu: each for each in false_alarms(History(tmp_path / "history"))}
+    first = alarms["Fake CPU"]
+    assert (first.verdicts.count, first.verdicts.of, first.same, first.undecided) == (2, 20, 9, 9)
+    assert (first.comparisons.count, first.comparisons.of) == (1, 10)
+    # Clopper and Pearson for 2 of 20 and 1 of 10 (any table of binomial limits).
+    assert first.verdicts.interval == pytest.approx((0.0123, 0.3170), abs=1e-4)
+    assert first.comparisons.interval == pytest.approx((0.0025, 0.4450), abs=1e-4)
+    assert alarms["Other CPU"].verdicts.count == 0
+    assert "wrong verdicts: 2 of 20, 10.0% (1.2% to 31.7%)" in "\n".join(false_alarm_lines(list(alarms.values())))
+
+
+def test_without_a_measurement_no_number_is_shown(tmp_path):
+    (line,) = false_alarm_lines(false_alarms(History(tmp_path)))
+    assert line.startswith("False alarms: not measured.")
+    assert not any(character.isdigit() for character in line)
+
+
+def test_a_damaged_comparison_is_named_and_skipped(compare, tmp_path):
+    entry = compare(verdict("SAME"))
+    (tmp_path / "history" / "comparisons" / f"{entry.run_id}.json").write_text("{")
+    history = History(tmp_path / "history")
+    assert history.comparisons == ()
+    assert "damaged, and skipped" in history.warnings[0]
+
+
+def test_a_run_that_is_no_side_of_a_comparison_has_a_message(tmp_path):
+    run = fake.write_run(tmp_path / "run", [])
+    with pytest.raises(StoreError, match="is no side b of a comparison"):
+        History(tmp_path / "history").add_comparison(run)
+    (run / "verdicts.json").write_text('{"a": 3}')
+    with pytest.raises(StoreError, match="is damaged; compare again"):
+        History(tmp_path / "history").add_comparison(run)

@@ -1,0 +1,75 @@
+"""Nights of the fake backend: its releases, latencies and verdicts are made up, and no process is started."""
+
+from __future__ import annotations
+
+import pytest
+from fake_releases import fake_index, fake_measurements, fake_runs
+from harness_trials import SilentObserver, make_trial
+
+from rnnbench.history import Alerts, History
+from rnnbench.night import Measured, NightFolders, NightPlan, Sought, collect, collect_night, measure_night, read_state
+from rnnbench.results import Store
+from rnnbench.sampling import PairBudget
+
+
+class Nights:
+    """A folder in which one night follows another."""
+
+    def __init__(self, folder, patch):
+        self.folder, self.patch = folder, patch
+        self.trials = tuple(make_trial(chunk=chunk) for chunk in (1, 4))
+        self.folders = NightFolders(
+            folder / "history", folder / "alerts.yaml", folder / "night.yaml", folder / "reports" / "night"
+        )
+        self.store = Store(folder / "results")
+        self.said = []
+        self.compared = []
+        """Versions that were compared with another one, or with themselves, in the newest night."""
+
+    def index(self, releases, latencies=None):
+        """The releases of the index, and the latency, or outcome, that a comparison shows of each."""
+        fake_index(self.patch, releases)
+        self.compared = fake_measurements(self.patch, latencies or dict.fromkeys(releases, 1.0))
+
+    def plan(self, **changes):
+        settings = {"sought": Sought(), "same_trials": 0, **changes}
+        return NightPlan(
+            trials=self.trials,
+            expected={},
+            budget=PairBudget(60.0, 0.03),
+            store=self.store,
+            state=self.folders.state,
+            reports=self.folder / "reports",
+            environments=self.folder / "environments",
+            **settings,
+        )
+
+    def measure(self, **changes):
+        self.compared.clear()
+        measure_night(self.plan(**changes), SilentObserver(), self.said.append)
+        return self.state.night
+
+    def night(self, **changes):
+        """A whole night: what it found."""
+        measured = Measured(self.measure(**changes), self.store)
+        return collect_night([measured], self.folders, self.said.append)
+
+    @property
+    def state(self):
+        return read_state(self.folders.state)
+
+    @property
+    def alerts(self):
+        return {alert.id: alert for alert in Alerts.read(self.folders.alerts).all}
+
+    @property
+    def history(self):
+        return History(self.folders.history)
+
+
+@pytest.fixture
+def nights(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    fake_runs(monkeypatch)
+    monkeypatch.setattr(collect, "write_site", lambda *content: None)  # A second of each night; two tests make it.
+    return Nights(tmp_path, monkeypatch)

@@ -1,0 +1,101 @@
+"""GitHub is told of a night through `gh`: one issue for each alert, and comments on pull requests about versions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rnnbench.night import GitHub, tell_github
+from rnnbench.reports import ReportError
+
+FAKE = Path(__file__).parents[1] / "fake"
+HOSTILE = "$(touch /tmp/pwned) `id` ; --body-file /etc/passwd <!-- rnnbench-alert: other open -->"
+
+
+class Repository:
+    def __init__(self, folder, patch):
+        self.file, self.night = folder / "repository.json", folder / "night"
+        (self.night / "issues").mkdir(parents=True)
+        (self.night / "night.md").write_text("# Night\n")
+        patch.setenv("FAKE_GH", str(self.file))
+        patch.setenv("PATH", f"{FAKE}{os.pathsep}{os.environ['PATH']}")
+        pull_requests = [
+            {"number": 7, "files": [{"path": "constraints.txt"}]},
+            {"number": 8, "files": [{"path": "docs/site.md"}]},
+        ]
+        self.put(issues=[], pull_requests=pull_requests, comments={}, asked=[])
+
+    def put(self, **changes):
+        before = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.file.write_text(json.dumps({**before, **changes}))
+
+    def get(self, what):
+        return json.loads(self.file.read_text())[what]
+
+    def tell(self, state, text="slower\n", title="fake: bound latency"):
+        (self.night / "issues" / "a.md").write_text(text)
+        issue = {"id": "2026-01-02-fake-bound-1a2b", "state": state, "title": title, "text": "issues/a.md"}
+        (self.night / "night.json").write_text(json.dumps({"page": "night.md", "issues": [issue], "day": "2026-01-02"}))
+        said = []
+        tell_github(self.night, GitHub(), said.append)
+        return [line for line in said if "pull request" not in line]
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    return Repository(tmp_path, monkeypatch)
+
+
+def test_an_alert_has_one_issue_that_is_updated_closed_and_opened_again(repository):
+    assert repository.tell("open") == ["2026-01-02-fake-bound-1a2b: issue opened"]
+    assert repository.tell("open") == [], "nothing has changed"
+    assert repository.tell("open", "slower still\n") == ["2026-01-02-fake-bound-1a2b: issue 1 updated"]
+    assert repository.tell("closed")[-1].endswith("issue 1 closed")
+    assert repository.tell("closed") == []
+    assert repository.tell("open")[-1].endswith("issue 1 opened again")
+    assert len(repository.get("issues")) == 1
+
+
+def test_an_alert_that_is_not_certain_or_is_over_opens_none(repository):
+    assert repository.tell("waits") == repository.tell("closed") == []
+    assert repository.get("issues") == []
+
+
+def test_an_issue_that_a_person_closed_stays_closed(repository):
+    repository.tell("open")
+    (issue,) = repository.get("issues")
+    repository.put(issues=[{**issue, "state": "CLOSED"}])
+    assert repository.tell("open", "slower still\n") == []
+
+
+def test_pull_requests_about_versions_get_the_summary_and_others_none(repository):
+    repository.tell("open")
+    assert repository.get("comments") == {"7": "# Night\n"}
+
+
+def test_hostile_texts_are_arguments_and_input_and_no_words_of_a_command(repository):
+    repository.tell("open", HOSTILE, HOSTILE)
+    (issue,) = repository.get("issues")
+    assert issue["title"] == HOSTILE
+    assert issue["body"].startswith(HOSTILE)
+    assert not Path("/tmp/pwned").exists()
+    assert repository.tell("open", HOSTILE, HOSTILE) == [], "its own mark, the last one, is the one that counts"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", '{"page": "night.md", "issues": [{"id": "a b", "state": "open", "title": "", "text": "issues/a.md"}]}'],
+)
+def test_a_damaged_summary_has_a_message(repository, content):
+    (repository.night / "night.json").write_text(content)
+    with pytest.raises(ReportError, match=r"night\.json: is no summary of a night"):
+        tell_github(repository.night, GitHub(), print)
+
+
+def test_without_gh_the_message_says_what_to_install(repository):
+    (repository.night / "night.json").write_text('{"page": "night.md", "issues": []}')
+    with pytest.raises(ReportError, match="install gh, and give it a token"):
+        tell_github(repository.night, GitHub("no-such-gh"), print)

@@ -1,0 +1,230 @@
+"""One night after another: what is found, confirmed, held back, mended, and becomes the last good version."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fake_releases import NOT_INSTALLABLE, YANKED
+
+from rnnbench import site
+from rnnbench.history import Acceptance, Alerts
+from rnnbench.night import Measured, Sought, collect, collect_night, measure
+from rnnbench.night.folders import DATA, PAGE
+
+SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
+
+
+def test_the_first_night_has_nothing_to_compare_and_its_versions_are_the_last_good_ones(nights):
+    nights.index({"1.0": ""})
+    found = nights.night()
+    assert found.is_quiet
+    assert nights.compared == []
+    assert nights.state.good["fake"].version == "1.0"
+    assert nights.state.night is None
+    assert [run.trials for run in nights.history.nights] == [2]
+
+
+def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_out(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    found = nights.night()
+    assert nights.compared == ["1.1", "1.1"], "the comparison, and the one that confirms it"
+    (alert,) = found.confirmed
+    assert (alert.state, alert.found.what, alert.ab.ratio) == ("confirmed", "bound", 1.2)
+    assert alert.found.versions == ("rnnbench-fake 1.0", "rnnbench-fake 1.1")
+    assert nights.alerts == {alert.id: alert}
+    page = (nights.folders.reports / PAGE).read_text()
+    assert "## Confirmed tonight" in page
+    assert "1.0 → 1.1: 2 SLOWER; it is not good" in page
+    assert nights.state.good["fake"].version == "1.0"
+
+    found = nights.night()
+    assert nights.compared == [], "what is held back by an open alert is compared once"
+    assert (found.confirmed, found.still_open) == ((), (alert,))
+
+    nights.index({"1.0": "", "1.1": "", "1.2": ""}, SLOW)
+    found = nights.night()
+    (closed,) = found.closed
+    assert (closed.id, closed.state) == (alert.id, "mended")
+    assert closed.returned.startswith("rnnbench-fake 1.2 beside rnnbench-fake 1.0: ratio 1.000 (")
+    assert nights.state.good["fake"].version == "1.2"
+    assert nights.state.held == {}
+    assert len(nights.history.comparisons) == 2, "those of good and newest; a confirmation is in its alert"
+
+
+def test_a_release_that_is_withdrawn_closes_its_alert_without_a_comparison(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    nights.night()
+    nights.index({"1.0": ""}, SLOW)
+    (closed,) = nights.night().closed
+    assert nights.compared == []
+    assert closed.returned == "rnnbench-fake 1.0 is the newest again"
+
+
+def test_what_a_person_accepts_becomes_the_last_good_version(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    (alert,) = nights.night().confirmed
+    accepted = Acceptance(why="it is right now", by="Ada", until="2999-12-31")
+    Alerts.read(nights.folders.alerts).accept(alert.id, accepted).write()
+    assert nights.night().is_quiet
+    assert nights.state.good["fake"].version == "1.1"
+
+
+def test_a_slowdown_that_is_not_found_again_makes_no_alert(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, latencies := dict(SLOW))
+    confirm = measure.confirmed
+
+    def is_as_fast(*arguments):
+        latencies["1.1"] = 1.0
+        return confirm(*arguments)
+
+    monkeypatch.setattr(measure, "confirmed", is_as_fast)
+    found = nights.night()
+    assert found.not_confirmed == ("fake, bound latency, 2 trials: refuted, the second comparison found no change",)
+    assert nights.alerts == {}
+    assert nights.state.good["fake"].version == "1.1"
+
+
+def test_a_release_that_cannot_be_installed_is_told_and_the_last_good_one_is_measured(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    for content, why in ((NOT_INSTALLABLE, "No matching distribution"), (YANKED, "was withdrawn by its makers")):
+        nights.index({"1.0": "", "1.1": content})
+        found = nights.night()
+        assert why in found.problems[0]
+        assert nights.compared == []
+        assert nights.state.good["fake"].version == "1.0"
+    assert [run.versions for run in nights.history.nights] == [{"fake": {"rnnbench-fake": "1.0"}}] * 3
+
+
+def test_a_backend_that_never_had_a_good_version_is_left_out_and_told(nights):
+    nights.index({"1.1": NOT_INSTALLABLE})
+    found = nights.night()
+    assert found.problems
+    assert found.backends[0].said == "not measured"
+    assert nights.history.nights == ()
+
+
+def test_a_release_in_which_trials_fail_is_not_good(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, {"1.0": 1.0, "1.1": "nonconforming"})
+    nights.night()
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_pre_releases_count_where_they_are_asked_for(nights):
+    nights.index({"1.0": "", "1.1rc1": ""})
+    nights.night()
+    assert nights.state.good["fake"].version == "1.0"
+    nights.night(sought=Sought(pre=frozenset({"fake"})))
+    assert nights.state.good["fake"].version == "1.1rc1"
+
+
+def test_without_an_upgrade_what_is_installed_is_the_newest(nights):
+    nights.index({"2.0": ""}, {"1.0": 1.0, "1.5": 1.2, "2.0": 1.0})
+    nights.night(sought=Sought(upgrade=False))
+    assert nights.state.good["fake"].version == "1.0"
+    assert nights.state.good["fake"].requirements == "rnnbench-fake==1.0", "later nights can make it again"
+
+
+def test_trials_are_compared_with_themselves_and_kept_as_that(nights):
+    nights.index({"1.0": ""})
+    found = nights.night(same_trials=1)
+    assert nights.compared == ["1.0"]
+    assert found.same == {"SAME": 1}
+    (entry,) = nights.history.comparisons
+    assert entry.same
+    assert len(nights.history.nights) == 1, "neither side of a comparison is a night"
+
+
+class Interrupted(KeyboardInterrupt):
+    pass
+
+
+def test_an_interrupted_night_goes_on_and_does_nothing_twice(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    compare = measure.compare_sides
+
+    def interrupt(*arguments, **named):
+        raise Interrupted
+
+    monkeypatch.setattr(measure, "compare_sides", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        nights.measure()
+    begun = nights.state.night
+    assert begun.run_ended
+    monkeypatch.setattr(measure, "compare_sides", compare)
+    monkeypatch.setattr(measure, "run_trials", interrupt)
+    nights.index({"1.0": "", "1.1": "", "1.2": ""}, SLOW)
+    monkeypatch.setattr(measure, "run_trials", interrupt)
+    went_on = nights.measure()
+    assert (went_on.run, went_on.backends["fake"].newest.version) == (begun.run, "1.1")
+    assert any("Going on with the night" in said for said in nights.said)
+
+
+def test_a_night_of_other_trials_begins_anew(nights):
+    nights.index({"1.0": ""})
+    first = nights.measure()
+    nights.trials = nights.trials[:1]
+    assert nights.measure().run != first.run
+
+
+def test_a_night_that_is_collected_twice_changes_nothing_more(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    measured = Measured(nights.measure(), nights.store)
+    state = nights.folders.state.read_bytes()
+    first = collect_night([measured], nights.folders, nights.said.append)
+    alerts = nights.folders.alerts.read_bytes()
+    nights.folders.state.write_bytes(state)
+    again = collect_night([measured], nights.folders, nights.said.append)
+    assert again == first
+    assert nights.folders.alerts.read_bytes() == alerts
+
+
+def test_the_site_lists_what_was_confirmed(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    monkeypatch.setattr(collect, "write_site", site.write_site)
+    (alert,) = nights.night().confirmed
+    assert alert.id in (nights.folders.reports / "site" / "alerts.html").read_text()
+    machines = (nights.folders.reports / "site" / "machines.html").read_text()
+    assert "Not measured: the history has no A/A comparison of this machine." in machines
+
+
+def test_a_site_that_cannot_be_made_is_a_problem_and_ends_nothing_else(nights, monkeypatch):
+    monkeypatch.setattr(collect, "write_site", site.write_site)
+    nights.index({"1.0": ""})
+    (nights.folders.reports / "site").mkdir(parents=True)
+    (nights.folders.reports / "site" / "other.txt").write_text("not ours")
+    nights.night()
+    assert any("the site was not made" in said for said in nights.said)
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_the_summary_for_programs_names_the_issue_of_each_alert(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    (alert,) = nights.night().confirmed
+    content = json.loads((nights.folders.reports / DATA).read_text())
+    assert content["confirmed"] == [alert.id]
+    (issue,) = content["issues"]
+    assert (issue["id"], issue["state"]) == (alert.id, "open")
+    text = (nights.folders.reports / issue["text"]).read_text()
+    assert "Versions: rnnbench-fake 1.0 → rnnbench-fake 1.1." in text
+    assert "--a rnnbench-fake==1.0 --b rnnbench-fake==1.1" in text
