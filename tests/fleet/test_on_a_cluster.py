@@ -131,7 +131,7 @@ def test_resources_that_no_node_offers_are_named(command, cluster):
     assert '--resources=\'{"measure": 1, "nosuch": 1}\'' in printed
 
 
-def test_a_node_with_another_source_is_refused(command, cluster, monkeypatch):
+def test_a_node_with_other_versions_is_refused(command, cluster, monkeypatch):
     """The driver's environment names another version of the fake backend than the nodes have."""
     monkeypatch.setitem(cluster.environment, "RNNBENCH_FAKE_VERSION", "2.0")
     printed = command("run", "tiny.yaml", *HONEST, status=2)
