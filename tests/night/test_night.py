@@ -206,6 +206,15 @@ def test_the_site_lists_what_was_confirmed(nights, monkeypatch):
     assert "Not measured: the history has no A/A comparison of this machine." in machines
 
 
+def test_the_site_shows_what_a_machine_did_to_verdicts(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    monkeypatch.setattr(collect, "write_site", site.write_site)
+    nights.night(same_trials=2)
+    machines = (nights.folders.reports / "site" / "machines.html").read_text()
+    assert "0 of 2, 0.0% (0.0% to 84.2%); 2 SAME, 0 UNDECIDED" in machines
+    assert "Not measured" not in machines
+
+
 def test_a_site_that_cannot_be_made_is_a_problem_and_ends_nothing_else(nights, monkeypatch):
     monkeypatch.setattr(collect, "write_site", site.write_site)
     nights.index({"1.0": ""})

@@ -107,7 +107,7 @@ def night(
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
         sys.exit(_collected([measured_in(each / "night.yaml", Store(each / "results")) for each in collected], folders))
-    sought = Sought(not no_upgrade, frozenset(name for text in pre for name in text.split(",")))
+    sought = Sought(not no_upgrade, _names(pre))
     trials, expected = _selected(selection, expectations)
     if only_plan:
         _print_plan(trials, sought, state_file)
@@ -130,6 +130,17 @@ def night(
         tell(f"measured {state_file}; collect it with: rnnbench night --collect FOLDER")
         return
     sys.exit(_collected([measured_in(state_file, plan.store)], folders))
+
+
+def _names(texts: tuple[str, ...]) -> frozenset[str]:
+    """The backends of `--pre`. Raises BackendError."""
+    from rnnbench.backends import entry_of
+    from rnnbench.night import ALL
+
+    names = frozenset(name for text in texts for name in text.split(","))
+    for name in names - {ALL}:
+        entry_of(name)
+    return names
 
 
 def _selected(selection: Selection, expectations: Path | None) -> tuple[list[Trial], ExpectedFailures]:

@@ -16,6 +16,7 @@ DOCUMENTS: Mapping[str, str] = {
     "measurement": "How latency, build time and memory are measured; warm-up, sampling, the floor, verdicts",
     "conformance": "What is checked before anything is timed, and by which tolerances",
     "history": "How nights become series, and when a change becomes an alarm",
+    "night": "How new versions are compared every night, and how often a machine raises a false alarm",
     "reports": "How rankings, pictures and tables are made",
     "results": "Every file, field and column",
     "site": "What each page of this site shows, and its size",
@@ -28,6 +29,7 @@ FIGURES: tuple[tuple[str, str, str], ...] = (
     ("build time, artifact size, memory", "measurement", ""),
     ("✓, ✗, expected failures, multiples of rounding", "conformance", ""),
     ("changes, events, environment", "history", ""),
+    ("false alarms", "night", "false-alarms-of-a-machine"),
     ("places in rankings, strategy pairs", "reports", ""),
 )
 CHECKOUT = Path(__file__).parents[3] / "docs"
