@@ -11,7 +11,7 @@ from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
-from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
+from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
@@ -67,6 +67,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     for workload, entries in view.workloads.items():
         yield Markdown("### {}").format(workload)
         yield from _ranking(entries)
+    yield from _titled(software_device_table(view), "###")
     yield from _titled(failed_check_table(view), "###")
     yield Markdown("## Pictures")
     if not pictures:

@@ -11,6 +11,7 @@ from rich.text import Text
 from rnnbench.reports import findings, units
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
+from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.tables import NOT_BELIEVED, SHARED, Table, legend, per_call_and_step, program, strategy
@@ -41,6 +42,9 @@ def print_summary(run: Run, console: Console) -> None:
             show(console, plain_path_answer(entries))
     if any(entry.ranked for entry in shown.entries):
         show(console, f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim")
+    if (software := software_device_table(shown)).rows:
+        console.print(_grid(software))
+        show(console, software.note, style="dim")
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
         show(console, sentence)
