@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("cases", "conformance", "history", "measure", "rnn", "site")
+PACKAGES = ("cases", "conformance", "devices", "history", "measure", "rnn", "site")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -72,6 +72,8 @@ def _unsupported(request: Request) -> str:
         return "Programs are written in float32 here, and in no other precision."
     if request.threads != 1 and request.device != "cpu":
         return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
+    if request.device != "cpu" and request.route not in WRITTEN_HERE:
+        return f"Imported modules are compiled for the processor here; on {request.device} use {AUTHORED} or {DIRECT}."
     if request.route == DIRECT and request.device == "cpu":
         return "Reused command buffers are right on the processor (iree:linalg). This route is for other devices."
     if request.strategy.time == "fused" and request.route in WRITTEN_HERE:
