@@ -200,3 +200,11 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ModuleNotFoundError, match="no _internal") as caught:
         require("scipy.stats", "report", "comparing runs")
     assert not isinstance(caught.value, MissingExtraError)
+
+
+def test_a_software_device_gets_no_verdict_and_keeps_its_facts() -> None:
+    base = run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE)])
+    slower = compare_runs(base, run([fake.record(bound=2e-3, device=fake.SOFTWARE_DEVICE)]))
+    assert (slower.latencies, slower.costs, slower.regressed) == ((), (), False)
+    crashed = compare_runs(base, run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
+    assert crashed.regressed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import fake_records as fake
@@ -123,3 +124,11 @@ def test_a_strategy_pair_with_itself_is_called_that() -> None:
     shared = fake.record(time="unrolled", chunk=1, bound=None, same_as=own.trial)
     (pair,) = strategy_pairs(entries(own, shared))
     assert pair.ratios[1] is None
+
+
+def test_a_software_device_is_in_no_ranking_and_no_pair() -> None:
+    played = [fake.record(time=time, device=fake.SOFTWARE_DEVICE) for time in ("looped", "unrolled")]
+    assert rank(entries(*played)) == []
+    assert strategy_pairs(entries(*played)) == []
+    real = fake.record(device=replace(fake.SOFTWARE_DEVICE, software=False))
+    assert [place.number for place in rank(entries(real))[0].places] == [1]

@@ -11,6 +11,6 @@ KIND = DeviceKind(
     unmeasured={
         "latency_floor": "The suite measures the roof of the processor, and not that of a Vulkan device.",
         "cold": "The suite can empty the caches of the processor, and not those of a Vulkan device.",
-        "device_memory": "Vulkan does not tell what one program has allocated.",
+        "device_memory": "The suite reads no account of what a program has allocated on a Vulkan device.",
     },
 )

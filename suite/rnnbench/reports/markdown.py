@@ -67,7 +67,6 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     for workload, entries in view.workloads.items():
         yield Markdown("### {}").format(workload)
         yield from _ranking(entries)
-    yield from _titled(software_device_table(view), "###")
     yield from _titled(failed_check_table(view), "###")
     yield Markdown("## Pictures")
     if not pictures:
@@ -101,7 +100,7 @@ def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
     yield Markdown("**{}**").format(workload)
     rankings = rank(entries)
     if not rankings:
-        yield Markdown("Nothing was measured; see *Findings*.")
+        yield Markdown("Nothing was ranked; see *Ranking* and *Findings*.")
         return
     lines: list[str] = []
     for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
@@ -145,8 +144,8 @@ def _median(entry: Entry) -> float:
 
 
 def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
-    contents = list(ranking_tables(entries))
-    if not contents:
+    contents = [*ranking_tables(entries), software_device_table(entries)]
+    if not any(content.rows for content in contents):
         yield "Nothing was measured."
     for content in contents:
         yield from _titled(content, "####")

@@ -37,14 +37,14 @@ def print_summary(run: Run, console: Console) -> None:
     for workload, entries in shown.workloads.items():
         if latencies := _latencies(workload, entries, wide):
             console.print(latencies)
+        if (software := software_device_table(entries)).rows:
+            console.print(_grid(software))
+            show(console, software.note, style="dim")
         if (further_paths := narrow_path_table(entries)).rows:
             console.print(_grid(further_paths))
             show(console, plain_path_answer(entries))
     if any(entry.ranked for entry in shown.entries):
         show(console, f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim")
-    if (software := software_device_table(shown)).rows:
-        console.print(_grid(software))
-        show(console, software.note, style="dim")
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
         show(console, sentence)
