@@ -82,10 +82,12 @@ def _smallest(checked: Checked, cases: list[Case]) -> str:
 
 
 def _trials(selection: Selection, cases: list[Case], endurance: float | None) -> list[Trial]:
-    from rnnbench.plan import covering_trials, installed_backends, targets_of
+    from rnnbench.plan import covering_trials, installed_backends, require_devices, targets_of
 
     if selection.backends:
-        return selection.select(cases, selection.targets(), endurance)
+        trials = selection.select(cases, selection.targets(), endurance)
+        require_devices(trials)
+        return trials
     targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
     covering = covering_trials(selection.select(cases, targets, endurance))
     for sentence in covering.sentences():

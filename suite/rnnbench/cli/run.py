@@ -58,10 +58,12 @@ def run(
 def _new_run(
     selection: Selection, store: Store, expectations: Path | None, processes: int | None, *, baseline: bool
 ) -> RunPlan:
-    from rnnbench.plan import begin_run, expected_failures
+    from rnnbench.plan import begin_run, expected_failures, require_devices
 
     cases = selection.load_cases()
     trials = selection.select(cases, selection.targets(baseline=baseline))
+    if selection.backends:
+        require_devices(trials)
     if processes is not None:
         trials = [replace(trial, measure=replace(trial.measure, processes=processes)) for trial in trials]
     return begin_run(trials, store, expected_failures(cases, trials, expectations))

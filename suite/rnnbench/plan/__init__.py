@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import RunPlan, begin_run, end_run, resume_run
     from rnnbench.plan.support_matrix import build_support_matrix
-    from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
+    from rnnbench.plan.trials import (
+        check_case_names,
+        expected_failures,
+        installed_backends,
+        require_devices,
+        targets_of,
+    )
 
 _NAMES = {
     "adapters": (
@@ -58,6 +64,7 @@ _NAMES = {
         "check_case_names",
         "expected_failures",
         "installed_backends",
+        "require_devices",
         "targets_of",
     ),
 }
@@ -78,6 +85,7 @@ __all__ = [
     "installed_backends",
     "probe",
     "probe_or_stand_in",
+    "require_devices",
     "resume_run",
     "support",
     "supports",
