@@ -114,7 +114,7 @@ def test_each_kind_takes_two_files_at_most() -> None:
     sections: dict[str, set[str]] = {}
     for edit in edits():
         sections.setdefault(edit.section, set()).add(edit.file)
-    assert set(sections) == {"A metric", "A latency path", "A check", "An export"}
+    assert set(sections) == {"A metric", "A latency path", "A check", "An export", "A device"}
     assert max(map(len, sections.values())) == 1
 
 
@@ -146,6 +146,11 @@ def test_rows_and_an_export_have_what_is_new(extended: Path, run) -> None:
     assert float(row["metric_cpu_seconds"]) > 0
     assert float(row["rested_median_s"]) > 0
     assert rnnbench(extended, "export", "latest", "--format=lines").startswith(f"{run['trial']} ")
+
+
+def test_a_case_may_name_the_new_device(extended: Path) -> None:
+    listed = rnnbench(extended, "list", "case.yaml", "--backend=toy", "--set", "target.device=metal")
+    assert "float32-metal-t1" in listed
 
 
 def test_a_mistake_in_the_new_key_is_told_with_its_place(extended: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rnnbench.cases import Case, Trial
 from rnnbench.pipeline import NoProgress, Observer, check_trials, run_trials
-from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failures, targets_of
+from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failures, require_devices, targets_of
 from rnnbench.results import Run, Store, read_run
 
 Cases = Case | Sequence[Case]
@@ -70,4 +70,6 @@ def _plan(
     trials: list[Trial] = [
         trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
     ]
+    if backends:
+        require_devices(trials)
     return begin_run(trials, Store(Path(results)), expected_failures(chosen, trials))

@@ -38,6 +38,12 @@ class Examined:
     support: Support
     failure: Failure | None = None
 
+    @property
+    def on_software_device(self) -> bool:
+        """Whether the processor plays the device: its times are in no ranking, verdict or floor."""
+        device = self.probe.device(self.trial.device)
+        return device is not None and device.software
+
 
 @dataclass(frozen=True)
 class ImportFigures:

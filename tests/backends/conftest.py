@@ -63,10 +63,11 @@ class Plan:
     batch: int
     tails: bool = True
     ragged: bool = False
+    device: str = "cpu"
 
     def request(self, route: str, weights: Weights) -> Request:
         float32 = Precision.of("float32")
-        return Request(route, self.model, weights, self.strategy, self.batch, float32, ragged=self.ragged)
+        return Request(route, self.model, weights, self.strategy, self.batch, float32, self.device, ragged=self.ragged)
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
@@ -144,7 +145,16 @@ RAGGED = [
 ]
 """Of programs whose rows end before their call does. For every target: few take any of them."""
 
+ON_VULKAN = [
+    Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False, device="vulkan"),
+    Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, device="vulkan"),
+    Plan(GRU_BEFORE, Strategy("looped", "stateful", 4), batch=1, tails=False, device="vulkan"),
+]
+"""For a software device: a call takes 10 ms of the processor's time."""
+
 PLANS = {
+    Target("iree", "linalg-direct"): ON_VULKAN,
     Target("torch", "compile"): INDUCTOR,
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }
@@ -205,8 +215,10 @@ class Workshop:
         key = target, replace(plan, tails=True)
         if key not in self.built:
             backend = registry.find(target.backend)
-            backend.load()
             request = plan.request(target.route, draw_weights(plan.model, seed=1))
+            if plan.device != "cpu":
+                os.environ.update(backend.support(request).environment)
+            backend.load()
             store = ProgramStore(self.folder / str(len(self.built)))
             self.built[key] = Subject(backend, plan, request, backend.build(request, store.programs), store)
         return self.built[key]
@@ -326,7 +338,8 @@ def _targets() -> Iterator[tuple[Target, str]]:
             continue
         probe = registry.find(name).probe()
         for route in probe.routes:
-            lack = probe.lack(route)
+            (device, *_) = {plan.device for plan in PLANS.get(Target(name, route), COVERING)}
+            lack = probe.lack(route) or probe.device_lack(device)
             yield Target(name, route), f"{lack.reason}; {lack.install}" if lack else ""
 
 

@@ -38,7 +38,7 @@ def questions(route: str) -> list[Request]:
     return [
         Request(route, model, Weights(()), strategy, batch, precision, device, threads)
         for model, strategy, batch, precision, device, threads in itertools.product(
-            MODELS, STRATEGIES, (1, 16), PRECISIONS, ("cpu", "cuda"), (1, 2)
+            MODELS, STRATEGIES, (1, 16), PRECISIONS, ("cpu", "cuda", "vulkan"), (1, 2)
         )
     ]
 

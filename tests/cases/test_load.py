@@ -370,3 +370,9 @@ def test_thresholds_of_a_comparison_go_to_every_trial_and_change_no_id(load):
     target = [Target("numpy", "eager")]
     assert [trial.id for trial in plain.trials(target)] == [trial.id for trial in loose.trials(target)]
     assert {trial.thresholds["latency"] for trial in loose.trials(target)} == {loose.thresholds["latency"]}
+
+
+def test_a_path_that_a_device_does_not_have_is_left_out_there(load):
+    case = load("", "target: {device: [cpu, vulkan]}\nmeasure: {cold: true, period: 10ms}")
+    settings = {trial.device: set(trial.measure.settings) for trial in case.trials([Target("iree", "linalg")])}
+    assert settings == {"cpu": {"cold", "period"}, "vulkan": {"period"}}

@@ -65,7 +65,11 @@ def test_the_model_section_has_the_keys_of_a_model_and_describes_each():
         ),
         ("stitched", "statefull", "got the text 'statefull'; did you mean 'stateful'?"),
         ("", "target: {threads: 0}", "case.yaml:6:19: target.threads: expected a whole number from 1 to 1,024, or a"),
-        ("", "target: {device: tpu}", "case.yaml:6:18: target.device: expected one of cpu, cuda, or a list of such,"),
+        (
+            "",
+            "target: {device: tpu}",
+            "case.yaml:6:18: target.device: expected one of cpu, cuda, vulkan, or a list of such,",
+        ),
         ("", "limits: {build: 120 sec}", "case.yaml:6:17: limits.build: expected a duration from 100ms to 24h, such"),
         (
             "",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 from harness_trials import make_trial
 
-from rnnbench.backends import request_of
+from rnnbench.backends import Probe, Support, request_of
+from rnnbench.backends.base import Lack
 from rnnbench.cases import Precision
-from rnnbench.plan import examine
+from rnnbench.devices import Device
+from rnnbench.plan import examination, examine
+from rnnbench.plan.examination import examine_all
 from rnnbench.rnn.weights import Weights
 
 
@@ -38,6 +42,23 @@ def test_a_request_has_what_the_trial_asks_for():
     assert (request.batch, request.device, request.threads) == (1, "cpu", 1)
     assert request.precision == Precision.of("float32")
     assert not request.ragged
+
+
+def test_a_missing_device_is_unavailable_and_says_how_to_install_it(monkeypatch):
+    lack = Lack("the driver lists none", "apt-get install a-driver")
+    installed = Probe(("honest",), devices={"cpu": Device("a processor"), "vulkan": lack})
+    monkeypatch.setattr(examination, "probe", lambda backend: installed)
+    monkeypatch.setattr(examination, "supports", lambda backend, requests: [Support("native") for _ in requests])
+    (missing,) = examine_all([replace(make_trial(), device="vulkan")])
+    assert (missing.failure.stage, missing.failure.outcome) == ("probe", "unavailable")
+    assert missing.failure.reason == "the driver lists none; install it with: apt-get install a-driver"
+    assert examine_all([make_trial()])[0].failure is None
+
+
+def test_a_device_that_a_backend_does_not_name_is_unsupported():
+    failure = examine(replace(make_trial(), device="vulkan")).failure
+    assert (failure.stage, failure.outcome) == ("support", "unsupported")
+    assert "has programs for cpu and none for vulkan" in failure.reason
 
 
 def test_no_framework_is_imported():

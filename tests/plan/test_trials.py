@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from harness_trials import make_trial
 
+from rnnbench.backends import Probe
+from rnnbench.backends.base import Lack
 from rnnbench.backends.registry import BackendError
 from rnnbench.cases import CaseError, Target, make_case
-from rnnbench.plan import check_case_names, installed_backends, targets_of
+from rnnbench.plan import check_case_names, installed_backends, targets_of, trials
 
 SECTIONS = {"workload": {"steps": 8, "chunk": 4}, "strategy": {"time": "looped", "state": "stitched"}}
 LSTM, GRU = ({"cell": cell, "input": 3, "hidden": 4} for cell in ("lstm", "gru"))
@@ -62,3 +65,11 @@ def test_two_cases_of_one_name_are_refused():
     check_case_names([tiny, make_case("other", model=LSTM, **SECTIONS)])
     with pytest.raises(CaseError, match="same name, 'tiny'"):
         check_case_names([replace(tiny, path="a.yaml"), replace(tiny, path="b.yaml")])
+
+
+def test_a_named_backend_without_the_device_says_what_is_missing(monkeypatch):
+    lack = Lack("the driver lists none", "apt-get install a-driver")
+    monkeypatch.setattr(trials, "probe_or_stand_in", lambda backend: Probe(("r",), devices={"vulkan": lack}))
+    trials.require_devices([make_trial()])
+    with pytest.raises(BackendError, match=r"fake is not available on vulkan: the driver lists none; .* a-driver"):
+        trials.require_devices([replace(make_trial(), device="vulkan")])

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rnnbench.backends.base import Lack, Probe, Support
 from rnnbench.cases.trial import Target
+from rnnbench.devices import Device
 from rnnbench.plan.support_matrix import MODELS, STATES, TIMES, SupportMatrix, build_support_matrix
 from rnnbench.reports.support_matrix import print_support_matrix
 from rnnbench.results import visible
@@ -81,3 +82,20 @@ def test_what_an_adapter_says_is_shown_as_it_is_and_nothing_of_it_is_obeyed(text
 def test_no_backend_is_asked_for_a_stream_that_runs_backwards():
     asked = {strategy for _, kind, strategy in build_support_matrix().support if MODELS[kind].direction != "forward"}
     assert asked == {f"{time}-none" for time in TIMES}
+
+
+def test_devices_beside_the_processor_are_told_with_what_is_missing():
+    found = {
+        "cpu": Device("a processor"),
+        "cuda": Lack("the driver lists none", "apt-get install a-driver"),
+        "vulkan": Device("fakepipe", "a fake driver", "Fake 1.0", software=True),
+    }
+    out = io.StringIO()
+    matrix = SupportMatrix(
+        {"some": Probe(("r",), devices=found)}, {(Target("some", "r"), "lstm", "looped-none"): NATIVE}
+    )
+    print_support_matrix(matrix, Console(file=out, width=140))
+    assert "some on vulkan: fakepipe, a fake driver, Fake 1.0; a software device" in out.getvalue()
+    assert "some on cuda: the driver lists none" in out.getvalue()
+    assert "apt-get install a-driver" in out.getvalue()
+    assert "a processor" not in out.getvalue()

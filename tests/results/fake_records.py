@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from rnnbench.devices import Device
 from rnnbench.results.journal import append_record, write_info
 from rnnbench.results.record import (
     Artifact,
@@ -73,6 +74,9 @@ def latency(seconds: float, chunk: int = 1, processes: int = 3, spread: float = 
         per_step=median / chunk,
         process_medians=tuple(float(m) for m in medians),
     )
+
+
+SOFTWARE_DEVICE = Device("fakepipe", driver="a fake driver", capability="Fake 1.0", software=True)
 
 
 def record(

@@ -207,3 +207,11 @@ def test_a_trial_that_was_measured_on_another_node_is_warned_of():
     (warning,) = [text for text in compare_runs(base, new).warnings if "node" in text]
     assert warning.startswith("1 trials were measured on other nodes, the first of them on a in a, on b in b")
     assert not any("node" in text for text in compare_runs(base, base).warnings)
+
+
+def test_a_software_device_gets_no_verdict_and_keeps_its_facts() -> None:
+    base = run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE)])
+    slower = compare_runs(base, run([fake.record(bound=2e-3, device=fake.SOFTWARE_DEVICE)]))
+    assert (slower.latencies, slower.costs, slower.regressed) == ((), (), False)
+    crashed = compare_runs(base, run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
+    assert crashed.regressed

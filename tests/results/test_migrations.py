@@ -74,7 +74,7 @@ def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
             expected[new_path(path)] = "kernel" if kernel else value
         assert {path: new.get(path) for path in expected} == expected, record.trial
         added = {path for path in new if path not in expected and path[:2] != ("artifact", "operations")}
-        assert added <= {("schema",), ("baseline",), ("findings",)}, record.trial
+        assert added <= {("schema",), ("baseline",), ("findings",), ("device",), ("unmeasured",)}, record.trial
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -131,3 +131,8 @@ def test_a_record_that_no_step_can_read_names_its_place(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text(json.dumps({"schema": 1, "timing": [1, 2]}) + "\n")
     (warning,) = read_run(tmp_path).warnings
     assert re.search(r"records\.jsonl:1: not a Record of schema 1: .*restore the file", warning)
+
+
+def test_a_record_of_schema_2_names_no_device() -> None:
+    (_, record), *_ = committed(RUNS[0])
+    assert (record.device, record.unmeasured, record.on_software_device) == (None, {}, False)

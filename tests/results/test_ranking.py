@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import fake_records as fake
@@ -133,3 +134,11 @@ def test_trials_of_two_nodes_are_in_two_rankings_and_in_one_picture():
     assert "on node b" in str(list(view.workloads)[1])
     ((of_family,),) = (family.values() for family in view.families.values())
     assert len(of_family) == 3
+
+
+def test_a_software_device_is_in_no_ranking_and_no_pair() -> None:
+    played = [fake.record(time=time, device=fake.SOFTWARE_DEVICE) for time in ("looped", "unrolled")]
+    assert rank(entries(*played)) == []
+    assert strategy_pairs(entries(*played)) == []
+    real = fake.record(device=replace(fake.SOFTWARE_DEVICE, software=False))
+    assert [place.number for place in rank(entries(real))[0].places] == [1]

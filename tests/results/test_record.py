@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rnnbench.results.record import CheckResult, Record
+from rnnbench.results.record import SCHEMA, CheckResult, Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import Timing
 
@@ -56,9 +56,9 @@ def test_a_record_survives_json_on_one_line(entry: Record) -> None:
 
 def test_the_keys_on_disk_are_the_documented_ones() -> None:
     content = json.loads(fake.record().model_dump_json())
-    assert content["schema"] == 2
+    assert content["schema"] == SCHEMA
     assert "schema_" not in content
-    assert json.loads(fake.info().model_dump_json())["schema"] == 2
+    assert json.loads(fake.info().model_dump_json())["schema"] == SCHEMA
 
 
 def test_an_error_that_is_not_a_number_is_kept_as_such() -> None:

@@ -113,3 +113,10 @@ def test_the_page_on_results_has_the_columns_and_the_schema_s_history() -> None:
     for schema in range(1, SCHEMA + 1):
         assert f"\n| {schema} | " in page
     assert all(migration.changes in page for migration in MIGRATIONS.values())
+
+
+def test_a_row_says_which_device_it_was() -> None:
+    played = row(fake.record(device=fake.SOFTWARE_DEVICE), fake.info())
+    assert (played["device_name"], played["device_driver"]) == ("fakepipe", "a fake driver")
+    assert (played["device_capability"], played["device_memory"], played["device_software"]) == ("Fake 1.0", None, True)
+    assert row(fake.record(), fake.info())["device_name"] is None

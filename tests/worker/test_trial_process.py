@@ -14,6 +14,7 @@ def test_trials_share_a_worker_where_backend_threads_and_environment_are_the_sam
     honest, other = examine(make_trial()), examine(make_trial(chunk=2))
     assert worker_key(honest) == worker_key(other)
     assert worker_key(honest) != worker_key(examine(make_trial("numpy:eager")))
+    assert worker_key(honest) != worker_key(replace(honest, trial=replace(honest.trial, device="vulkan")))
     assert worker_key(honest) != worker_key(examine(make_trial("fake:wrong-bound"))), "its environment differs"
     assert worker_key(honest) != worker_key(replace(honest, trial=replace(honest.trial, threads=2)))
     elsewhere = replace(honest, support=replace(honest.support, interpreter="/other/python"))

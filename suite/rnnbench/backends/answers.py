@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends.base import Artifact, Backend, Probe, Program, ProgramFiles, Request, Signature, Support
+from rnnbench.backends.base import Artifact, Backend, Lack, Probe, Program, ProgramFiles, Request, Signature, Support
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.results import Outcome, is_lowered_form
 
@@ -120,11 +120,14 @@ def _checked_probe(answer: object) -> Probe:
         if not route or not route.isprintable() or set(route) & set(" :,*/"):
             raise ValueError(f"{route!r} is no name of a route")
     versions = {safe_text(name): safe_text(version) for name, version in probe.versions.items()}
-    lacking = {
-        route: type(lack)(safe_text(lack.reason), safe_text(lack.install)) for route, lack in probe.lacking.items()
-    }
+    lacking = {route: _safe_lack(lack) for route, lack in probe.lacking.items()}
+    devices = {name: _safe_lack(one) if isinstance(one, Lack) else one for name, one in probe.devices.items()}
     texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install)}
-    return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking})
+    return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking, "devices": devices})
+
+
+def _safe_lack(lack: Lack) -> Lack:
+    return Lack(safe_text(lack.reason), safe_text(lack.install))
 
 
 def _checked_support(answer: object) -> Support:

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from rnnbench.cases import Precision, Strategy, Trial
+from rnnbench.devices import KINDS, Device
 from rnnbench.results import Artifact, Math, OperationStage, Origin
 from rnnbench.rnn import Model, Weights
 
@@ -108,6 +109,11 @@ class Lack:
     install: str
 
 
+def processor() -> dict[str, Device | Lack]:
+    """The devices of a backend whose programs run on the processor alone."""
+    return {name: kind.describe() for name, kind in KINDS.items() if kind.describe}
+
+
 @dataclass(frozen=True)
 class Probe:
     """What is installed. Where the backend is unavailable, `reason` says why and `install` is the command to run."""
@@ -124,8 +130,9 @@ class Probe:
     """Routes whose builds take tens of seconds. A check that names no backend runs them on a few trials only."""
     shared: tuple[str, ...] = ()
     """Routes into one compiler whose builds take seconds. Such a check shares its pairs of values out among them."""
-    devices: tuple[str, ...] = ("cpu",)
-    """Devices that the backend's programs run on. The registry refuses a request for any other."""
+    devices: Mapping[str, Device | Lack] = field(default_factory=processor)
+    """Devices that the backend's programs run on, by the name of their kind: the device that is here, or what is
+    missing for one. A request for any other is unsupported. A driver is asked in a process of its own."""
     baseline: bool = False
     """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 
@@ -136,6 +143,16 @@ class Probe:
     def lack(self, route: str) -> Lack | None:
         """What a route lacks; None where it can be used."""
         return self.lacking.get(route) if self.available else Lack(self.reason, self.install)
+
+    def device(self, name: str) -> Device | None:
+        """The device of this kind; None where there is none."""
+        found = self.devices.get(name)
+        return found if isinstance(found, Device) else None
+
+    def device_lack(self, name: str) -> Lack | None:
+        """What is missing for a device of this kind; None where it is here, and for a kind that is unsupported."""
+        found = self.devices.get(name)
+        return found if isinstance(found, Lack) else None
 
 
 @dataclass(frozen=True)

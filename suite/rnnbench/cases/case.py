@@ -9,6 +9,8 @@ from pathlib import Path
 from rnnbench.cases.errors import CaseError, Place
 from rnnbench.cases.matrix import MAX_TRIALS
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy, Target, Trial
+from rnnbench.devices import KINDS
+from rnnbench.measure import PATHS
 from rnnbench.rnn import Model
 
 
@@ -72,9 +74,16 @@ class Case:
                 seed=point.seed,
                 lengths=point.lengths,
                 limits=limits,
-                measure=self.measure,
+                measure=_measure_on(point.device, self.measure),
                 thresholds=self.thresholds,
             )
             for point in self.points
             for target in targets
         ]
+
+
+def _measure_on(device: str, measure: Measure) -> Measure:
+    """Without the latency paths that cannot be measured on such a device. The record of a trial says why."""
+    unmeasured = {path.setting.key for name, path in PATHS.items() if name in KINDS[device].unmeasured and path.setting}
+    settings = {key: value for key, value in measure.settings.items() if key not in unmeasured}
+    return replace(measure, settings=settings)

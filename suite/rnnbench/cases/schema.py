@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, core_schema
 from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
+from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS, Setting
 from rnnbench.results import THRESHOLDS
 from rnnbench.rnn import DTYPES, Model, Size
@@ -83,7 +84,7 @@ Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 """Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
-Device = Literal["cpu", "cuda"]
+DeviceName: Any = Literal[tuple(KINDS)]
 BuildTime = Annotated[float, Quantity("duration", SECONDS, "100ms", "24h", "120s or 5min", "seconds")]
 Endurance = Annotated[float, Quantity("duration", SECONDS, "1ms", "1h", "50ms or 10s", "seconds")]
 Budget = Annotated[float, Quantity("duration", SECONDS, "10ms", "1h", "500ms or 2s", "seconds")]
@@ -126,7 +127,7 @@ class StrategySection(Section):
 
 
 class TargetSection(Section):
-    device: Axis[Device] = Field(default=("cpu",), description="Where the program runs.")
+    device: Axis[DeviceName] = Field(default=("cpu",), description="Where the program runs.")
     threads: Axis[Annotated[int, Field(ge=1, le=1024)]] = Field(
         default=(1,), description="Threads the runtime may use."
     )

@@ -74,7 +74,7 @@ def check(
 
     place = place_of(address, machine_class)
     cases = selection.load_cases()
-    trials = _trials(selection, cases, endurance)
+    trials = _trials(selection, cases, endurance, elsewhere=place is not None)
     plan = begin_run(trials, Store(results), expected_failures(cases, trials, expectations))
     terminal = console()
     run_leaves(plan.folder, ".")
@@ -111,11 +111,14 @@ def _smallest(checked: Checked, cases: list[Case]) -> str:
     return f"\nsmallest trial found that fails the same check: {reason}\nreproduce it with:\n  {command}"
 
 
-def _trials(selection: Selection, cases: list[Case], endurance: float | None) -> list[Trial]:
-    from rnnbench.plan import covering_trials, installed_backends, targets_of
+def _trials(selection: Selection, cases: list[Case], endurance: float | None, *, elsewhere: bool) -> list[Trial]:
+    from rnnbench.plan import covering_trials, installed_backends, require_devices, targets_of
 
     if selection.backends:
-        return selection.select(cases, selection.targets(), endurance)
+        trials = selection.select(cases, selection.targets(), endurance)
+        if not elsewhere:
+            require_devices(trials)
+        return trials
     targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
     covering = covering_trials(selection.select(cases, targets, endurance))
     for sentence in covering.sentences():

@@ -77,7 +77,7 @@ def run(
             raise click.UsageError("--resume continues the shard that the run is; do not give --shard")
         plan = resume_run(store.resolve(resume), elsewhere=place is not None)
     else:
-        plan = _new_run(selection, store, expectations, processes, shard, baseline=not no_baseline)
+        plan = _new_run(selection, store, expectations, processes, shard, place, baseline=not no_baseline)
     sys.exit(_carry_out(plan, reports, keep_artifacts, place))
 
 
@@ -87,13 +87,16 @@ def _new_run(
     expectations: Path | None,
     processes: int | None,
     shard: Shard | None,
+    place: Place | None,
     *,
     baseline: bool,
 ) -> RunPlan:
-    from rnnbench.plan import baseline_trials, begin_run, expected_failures, shard_of
+    from rnnbench.plan import baseline_trials, begin_run, expected_failures, require_devices, shard_of
 
     cases = selection.load_cases()
     trials = selection.select(cases, selection.targets(baseline=baseline, everywhere=shard is not None))
+    if selection.backends and shard is None and place is None:
+        require_devices(trials)
     if processes is not None:
         trials = [replace(trial, measure=replace(trial.measure, processes=processes)) for trial in trials]
     part = None if shard is None else shard_of(trials, shard, baseline_trials(trials))

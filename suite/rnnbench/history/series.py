@@ -143,7 +143,7 @@ def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
 
 
 def _select(machine: str) -> str:
-    """The rows of a machine. A row that shares the measurement of another has no values of its own."""
+    """The rows of a machine on real devices. A row that shares the measurement of another has no values of its own."""
     values = ", ".join(
         f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
         for measure in MEASURES.values()
@@ -152,7 +152,8 @@ def _select(machine: str) -> str:
         f"SELECT run_id, trial, backend, backend || ':' || route AS target, baseline, "
         f"coalesce(versions, '') AS versions, "
         f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
-        f"FROM {NIGHT_ROWS} WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming')"
+        f"FROM {NIGHT_ROWS} WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "
+        "AND device_software IS NOT TRUE"
     )
 
 

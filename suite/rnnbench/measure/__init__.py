@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.imports import ImportClock
     from rnnbench.measure.impossible import exceeds_wait, impossible_block, outside_wall_clock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
-    from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine
+    from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
     from rnnbench.measure.memory import resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
     from rnnbench.measure.metrics import METRICS, Metric, read_metrics
@@ -92,6 +92,7 @@ _NAMES = {
         "MachineConditions",
         "MachineWatch",
         "describe_machine",
+        "processor_model",
     ),
     "memory": ("resident_in_use",),
     "memory_growth": (
@@ -175,6 +176,7 @@ __all__ = [
     "outside_wall_clock",
     "overall_median",
     "process_medians",
+    "processor_model",
     "read_holdings",
     "read_metrics",
     "remembered_work",

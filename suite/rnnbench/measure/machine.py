@@ -22,7 +22,7 @@ def describe_machine() -> dict[str, object]:
     """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. What cannot be read is left out."""
     clock = measure_clock()
     facts: dict[str, object] = {
-        "cpu": _cpu_model(),
+        "cpu": processor_model(),
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
         "caches": cache_sizes(),
@@ -78,7 +78,8 @@ def temperature() -> float | None:
     return max((sensor.current for name in _SENSORS for sensor in sensors.get(name, ())), default=None)
 
 
-def _cpu_model() -> str | None:
+def processor_model() -> str | None:
+    """The processor's name, as the kernel tells it."""
     match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
     return match[1] if match else platform.processor() or None
 

@@ -21,20 +21,26 @@ of a kernel, and the smallest upper end of an interval 1.12: the probe would hav
 
 
 def latency_floor(
-    cost: Cost, hoisted: int | None, medians: Sequence[float], roofs: Sequence[Sequence[Roof]], unmeasured: str
+    cost: Cost,
+    hoisted: int | None,
+    medians: Sequence[float],
+    roofs: Sequence[Sequence[Roof]],
+    unmeasured: str,
+    caches: Mapping[str, int] | None = None,
 ) -> LatencyFloor:
     """The floor of a call in seconds, and the ratio of the `medians` of processes to it.
 
     `hoisted` is how many steps share one reading of the input's weights, None where that is not known. `roofs` has, for
     each process, the measurements of the machine taken during it: a drift of the machine is then in both. `unmeasured`
-    says why there are none. The cost is recorded without them, too.
+    says why there are none. The cost is recorded without them, too. `caches` are the device's, in bytes by level: the
+    processor's where they are not given.
     """
     cost_alone = LatencyFloor(
         nbytes=cost.nbytes,
         operations=cost.operations,
         weights=cost.weights,
         hoisted=hoisted,
-        level=cache_level(cost.weights, cache_sizes()),
+        level=cache_level(cost.weights, cache_sizes() if caches is None else caches),
         unmeasured=unmeasured,
     )
     pairs = [(median, measured) for median, measured in zip(medians, roofs, strict=False) if measured]

@@ -11,6 +11,7 @@ from rnnbench import __version__
 from rnnbench.backends import Support
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
+from rnnbench.devices import KINDS
 from rnnbench.disk import error_of_disk
 from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
@@ -105,6 +106,8 @@ def record_of(
         version=dict(examined.probe.versions),
         rnnbench=__version__,
         params=Params.model_validate(trial.params),
+        device=examined.probe.device(trial.device),
+        unmeasured=dict(KINDS[trial.device].unmeasured.items()),
         support=_support(examined.support),
         outcome=outcome,
         stage="" if failure is None else failure.stage,
@@ -163,9 +166,10 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
     artifact = sampled.checked.artifact
     if artifact is None:
         return None
-    medians = bound.process_medians if bound else ()
-    roof = measured.roof
-    return latency_floor(cost_of(sampled.checked), artifact.hoisted, medians, roof.processes, roof.unmeasured)
+    cost, medians, roof = cost_of(sampled.checked), bound.process_medians if bound else (), measured.roof
+    if reason := KINDS[sampled.trial.device].unmeasured.get("latency_floor"):
+        return latency_floor(cost, artifact.hoisted, (), (), reason, caches={})
+    return latency_floor(cost, artifact.hoisted, medians, roof.processes, roof.unmeasured)
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, end_run, resume_run
     from rnnbench.plan.shards import Shard, ShardedPlan, baseline_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
-    from rnnbench.plan.trials import check_case_names, expected_failures, installed_backends, targets_of
+    from rnnbench.plan.trials import (
+        check_case_names,
+        expected_failures,
+        installed_backends,
+        require_devices,
+        targets_of,
+    )
     from rnnbench.plan.workload_groups import group_by_workload
 
 _NAMES = {
@@ -69,6 +75,7 @@ _NAMES = {
         "check_case_names",
         "expected_failures",
         "installed_backends",
+        "require_devices",
         "targets_of",
     ),
     "workload_groups": ("group_by_workload",),
@@ -95,6 +102,7 @@ __all__ = [
     "installed_backends",
     "probe",
     "probe_or_stand_in",
+    "require_devices",
     "resume_run",
     "shard_of",
     "support",

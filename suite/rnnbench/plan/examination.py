@@ -46,7 +46,7 @@ def _examined(backend: str, trials: Sequence[Trial]) -> Iterator[Examined]:
 def _failure(trial: Trial, installed: Probe, answer: Support) -> Failure | None:
     if answer.level == "unsupported":
         return Failure("support", "unsupported", answer.reason)
-    if lack := installed.lack(trial.target.route):
+    if lack := installed.lack(trial.target.route) or installed.device_lack(trial.device):
         return Failure("probe", "unavailable", f"{lack.reason}; install it with: {lack.install}")
     return None
 

@@ -30,6 +30,14 @@ def targets_of(
     return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
 
 
+def require_devices(trials: Iterable[Trial]) -> None:
+    """Raises BackendError where a device that trials of a named backend run on is not here. It says what is missing."""
+    for backend, device in dict.fromkeys((trial.target.backend, trial.device) for trial in trials):
+        if lack := probe_or_stand_in(backend).device_lack(device):
+            reason = f"{backend} is not available on {device}: {lack.reason}; install it with: {lack.install}"
+            raise BackendError(reason)
+
+
 def installed_backends() -> list[str]:
     begin(names())
     return [name for name in names() if probe_or_stand_in(name).available]

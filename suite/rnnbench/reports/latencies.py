@@ -119,6 +119,30 @@ def failed_check_table(view: View) -> Table:
     )
 
 
+def software_device_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload: latencies on software devices, of programs that passed their checks."""
+    timed = [entry for entry in entries if entry.on_software_device and entry.conforming and entry.bound is not None]
+    rows = [
+        (
+            program(entry),
+            strategy(entry),
+            entry.chunk_label,
+            *per_call_and_step(entry.bound, entry.chunk),
+            *per_call_and_step(entry.public, entry.chunk),
+        )
+        for entry in timed
+    ]
+    names = ", ".join(dict.fromkeys(entry.record.device.name for entry in timed if entry.record.device))
+    return Table(
+        f"Not ranked: software device {names}",
+        ("program", "strategy", "chunk", "bound/call", "bound/step", "public/call", "public/step"),
+        tuple(rows),
+        text=2,
+        note="The processor plays this device. It shows that a program is right on such a driver. Its times say "
+        "nothing of a real device, and get no place, verdict or floor.",
+    )
+
+
 def _struck(text: str) -> str:
     return text if text == units.MISSING else Markdown("~~{}~~").format(text)
 

@@ -11,7 +11,7 @@ from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
-from rnnbench.reports.latencies import failed_check_table, ranking_tables, strategy_pair_table
+from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
@@ -100,7 +100,7 @@ def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
     yield Markdown("**{}**").format(workload)
     rankings = rank(entries)
     if not rankings:
-        yield Markdown("Nothing was measured; see *Findings*.")
+        yield Markdown("Nothing was ranked; see *Ranking* and *Findings*.")
         return
     lines: list[str] = []
     for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
@@ -144,8 +144,8 @@ def _median(entry: Entry) -> float:
 
 
 def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
-    contents = list(ranking_tables(entries))
-    if not contents:
+    contents = [*ranking_tables(entries), software_device_table(entries)]
+    if not any(content.rows for content in contents):
         yield "Nothing was measured."
     for content in contents:
         yield from _titled(content, "####")

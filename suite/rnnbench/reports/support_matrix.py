@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from rnnbench.devices import Device
 from rnnbench.reports.escape import line
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
@@ -29,6 +30,10 @@ class Probe(Protocol):
     def install(self) -> str: ...
     @property
     def lacking(self) -> Mapping[str, Lack]: ...
+    @property
+    def devices(self) -> Mapping[str, Device | Any]:
+        """By kind: the device that is here, or a Lack."""
+        ...
 
 
 class Lack(Protocol):
@@ -92,10 +97,23 @@ def _backends(matrix: SupportMatrix[Target]) -> Table:
         told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
             told += [line(f"{name}:{route}: {lack.reason}", style="yellow"), line(lack.install)]
+        told += _devices(name, probe)
         if not probe.available:
             told = [line(probe.reason, style="yellow"), line(probe.install)]
         table.add_row(line(name), line(" ".join(probe.routes)), _lines(*told))
     return table
+
+
+def _devices(name: str, probe: Probe) -> list[Text]:
+    """A line for each device beside the processor, or what is missing for one."""
+    told = []
+    for kind, found in probe.devices.items():
+        if isinstance(found, Device) and kind != "cpu":
+            software = "; a software device: the processor plays it" if found.software else ""
+            told.append(line(f"{name} on {kind}: {found.name}, {found.driver}, {found.capability}{software}"))
+        elif not isinstance(found, Device):
+            told += [line(f"{name} on {kind}: {found.reason}", style="yellow"), line(found.install)]
+    return told
 
 
 def _strategies(matrix: SupportMatrix[Target], reasons: dict[str, int]) -> Table:

@@ -13,6 +13,7 @@ APPROXIMATE = "≈"
 EMULATED = "†"
 KERNEL = "‡"
 SHARED = "same"
+SOFTWARE = "§"
 IMPOSSIBLE = "⚠"
 NOT_BELIEVED = "not believed"
 """Says of a trial that it is in no ranking, because the suite contradicts its figures."""
@@ -20,6 +21,10 @@ SIGNS = {
     APPROXIMATE: (APPROXIMATE, "approximate activations"),
     EMULATED: (EMULATED, "emulated: something stands in for what the runtime lacks"),
     KERNEL: (KERNEL, "a kernel written by hand in this suite; it measures its authors' skill, not a compiler's"),
+    SOFTWARE: (
+        SOFTWARE,
+        "a software device: the processor plays it; its times are not ranked",
+    ),
     "1=": (r"^\d+=$", "a shared place: the process medians overlap"),
     SHARED: (f"^{SHARED}$", "the same program, called the same way; measured once"),
     IMPOSSIBLE: (IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
@@ -54,7 +59,8 @@ def legend(cells: Iterable[str]) -> str:
 def program(entry: Entry) -> str:
     """`backend:route` with its signs."""
     kernel = f" {KERNEL}" if entry.origin == "kernel" else ""
-    return f"{entry.target}{kernel}{' ' + APPROXIMATE if entry.approximate else ''}"
+    software = f" {SOFTWARE}" if entry.on_software_device else ""
+    return f"{entry.target}{kernel}{software}{' ' + APPROXIMATE if entry.approximate else ''}"
 
 
 def strategy(entry: Entry) -> str:

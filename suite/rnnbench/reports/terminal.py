@@ -11,6 +11,7 @@ from rich.text import Text
 from rnnbench.reports import findings, units
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
+from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.tables import NOT_BELIEVED, SHARED, Table, legend, per_call_and_step, program, strategy
@@ -36,6 +37,9 @@ def print_summary(run: Run, console: Console) -> None:
     for workload, entries in shown.workloads.items():
         if latencies := _latencies(workload, entries, wide):
             console.print(latencies)
+        if (software := software_device_table(entries)).rows:
+            console.print(_grid(software))
+            show(console, software.note, style="dim")
         if (further_paths := narrow_path_table(entries)).rows:
             console.print(_grid(further_paths))
             show(console, plain_path_answer(entries))

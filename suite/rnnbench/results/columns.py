@@ -114,6 +114,17 @@ def trial_columns() -> Iterator[Column]:
         yield Column(name, unit, meaning, partial(_parameter, name))
 
 
+def device_columns() -> Iterator[Column]:
+    for name, unit, meaning in (
+        ("name", "text", "Name of the device, as its driver tells it; empty in records of schema 1 and 2."),
+        ("driver", "text", "Driver of the device, with its version; empty for the processor."),
+        ("capability", "text", "What programs are compiled for: an instruction set, a version, a compute capability."),
+        ("memory", "bytes", "Memory of the device, where the driver tells it."),
+        ("software", "flag", "Whether the processor played the device. Its times are never ranked."),
+    ):
+        yield Column(f"device_{name}", unit, meaning, partial(_device, name))
+
+
 def outcome_columns() -> Iterator[Column]:
     yield Column("support", "text", "native, emulated or unsupported.", lambda r, i: r.support.level)
     yield Column("upstream", "text", "The backend's issue.", lambda r, i: r.support.upstream or None)
@@ -177,6 +188,11 @@ def _model(name: str, record: Record, info: RunInfo) -> Value:
 
 def _parameter(name: str, record: Record, info: RunInfo) -> Value:
     return plain(getattr(record.params, name))
+
+
+def _device(name: str, record: Record, info: RunInfo) -> Value:
+    value = plain(getattr(record.device, name)) if record.device else None
+    return None if value == "" else value
 
 
 def _anchor(name: str, record: Record, info: RunInfo) -> Value:

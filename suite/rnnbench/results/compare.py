@@ -155,10 +155,12 @@ class _Measured:
 
 
 def _measured(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[_Measured]:
-    """Trials whose measures are compared: those that are ok and believed in both runs."""
+    """Trials whose measures are compared: those that are ok and believed in both runs, on a real device."""
     for old_record, new_record in pairs:
         old, young = base.measured(old_record), new.measured(new_record)
         if old is None or young is None or old.outcome != "ok" or young.outcome != "ok":
+            continue
+        if old.on_software_device or young.on_software_device:
             continue
         if not (not_believed_of(base, old_record) or not_believed_of(new, new_record)):
             yield _Measured(new_record.trial, new_record.case, old, young)

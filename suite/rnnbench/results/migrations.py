@@ -95,7 +95,12 @@ MIGRATIONS: Mapping[int, Migration] = {
         "and `affinity_requested`. `baseline` and `metrics` are new.",
         record=_record_to_2,
         info=dict,
-    )
+    ),
+    2: Migration(
+        "`device` and `unmeasured` are new. Older records have none: all were made on the processor of `run.json`.",
+        record=dict,
+        info=dict,
+    ),
 }
 """By the schema that a step starts from."""
 

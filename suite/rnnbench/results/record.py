@@ -6,18 +6,20 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from rnnbench.devices import Device
 from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
 from rnnbench.results.finding import Finding, not_believed
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the record and of `run.json`. `results/migrations.py` upgrades older ones, and tells what changed.
 
 1. The first, up to rnnbench 0.1.0.
 2. Latencies by path; how each was sampled stands apart; an origin `kernel`; two stages of operation counts; one name
    for each idea (`expected_failures`, `threads_requested`, `dispatch_floor`); metrics; the declared baseline.
+3. The device that the program ran on, and why figures are not measured there.
 """
 
 Outcome = Literal[
@@ -180,6 +182,11 @@ class Record(FrozenModel):
     version: dict[str, str]
     rnnbench: str
     params: Params
+    device: Device | None = None
+    """The device of the kind `params.device` that is here, as its driver describes it. None where there is none, and in
+    records of schema 1 and 2, which were all made on the processor that `run.json` names."""
+    unmeasured: dict[str, str] = Field(default_factory=dict)
+    """Why the suite cannot measure a figure on this kind of device: `latency_floor`, `cold`, `device_memory`."""
     support: SupportResult
     baseline: bool = False
     """Whether the backend declares itself the baseline that others are compared with."""
@@ -224,6 +231,11 @@ class Record(FrozenModel):
     def not_believed(self) -> str:
         """Why its figures are not believed; empty where they are."""
         return not_believed(self.findings)
+
+    @property
+    def on_software_device(self) -> bool:
+        """Whether the processor played the device: its times are in no ranking, verdict or floor."""
+        return self.device is not None and self.device.software
 
     @property
     def fails_as_expected(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rnnbench.results.columns import (
     Column,
     Value,
+    device_columns,
     environment_columns,
     outcome_columns,
     run_columns,
@@ -23,6 +24,7 @@ Row = dict[str, Value]
 COLUMNS: tuple[Column, ...] = (
     *run_columns(),
     *trial_columns(),
+    *device_columns(),
     *outcome_columns(),
     *build_columns(),
     *latency_columns(),

@@ -85,8 +85,14 @@ class Entry:
 
     @property
     def ranked(self) -> bool:
-        """Whether its latency may be ranked: it was measured and is believed, and the program passed its checks."""
-        return self.conforming and self.bound is not None and not self.not_believed
+        """Whether its latency may be ranked: it is believed, and the program passed its checks on a real device."""
+        measured = self.conforming and self.bound is not None
+        return measured and not self.on_software_device and not self.not_believed
+
+    @property
+    def on_software_device(self) -> bool:
+        """Whether the processor played the device that it ran on."""
+        return self.record.on_software_device
 
     @property
     def not_believed(self) -> str:

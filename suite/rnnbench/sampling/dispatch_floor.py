@@ -91,6 +91,8 @@ def _smallest_program(examined: Examined) -> TrialSampling:
         if smallest.failure is None and worker_key(smallest.examined) != worker_key(examined):
             reason = "a counter needs another environment than this trial"
             smallest.failure = Failure("support", "unsupported", reason)
+        if smallest.failure is None and examined.on_software_device:
+            smallest.failure = Failure("support", "unsupported", "a floor of a software device would say nothing")
         if smallest.failure is None:
             break
     return smallest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rnnbench.devices import KINDS
 from rnnbench.measure import Roof
 from rnnbench.rnn import DTYPES, Cost, call_cost
 from rnnbench.sampling.context import Context
@@ -62,7 +63,10 @@ class RoofLog:
 
 
 class RoofWorker:
-    """The probe's process beside one process of each trial. Its readings go to the trials' logs."""
+    """The probe's process beside one process of each trial. Its readings go to the trials' logs.
+
+    The trials run on one kind of device. Where the roof of that kind cannot be measured, there is no process.
+    """
 
     def __init__(self, trials: Sequence[Checked], logs: Sequence[RoofLog], context: Context, log: str) -> None:
         self._context = context
@@ -72,12 +76,18 @@ class RoofWorker:
         for roof_log in logs:
             roof_log.processes.append(self._readings)
         trial = trials[0].trial
+        self._process: WorkerProcess[Done] | None = None
+        if reason := KINDS[trial.device].unmeasured.get("latency_floor"):
+            self._note(reason)
+            return
         sizes = {reading.working_set for checked in trials for reading in cost_of(checked).readings}
         start = StartRoof(tuple(sorted(sizes)), trial.dtype, trial.threads, tuple(cores_for(trial.threads)))
         self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, Host(context.folders.logs / log, {}))
 
     def ready(self) -> None:
         """Wait until the probe is compiled, or is known to lack something."""
+        if self._process is None:
+            return
         try:
             self._process.ready(ANSWER_S)
         except WorkerError as error:
@@ -85,7 +95,7 @@ class RoofWorker:
 
     def read(self) -> None:
         """One reading, unless there have been enough."""
-        if self._is_missing or len(self._readings) >= READINGS:
+        if self._process is None or self._is_missing or len(self._readings) >= READINGS:
             return
         with self._context.wall_time.spent_on("sample"):
             try:
@@ -96,9 +106,13 @@ class RoofWorker:
         self._readings.append(Roof(dict(reading.bandwidth), reading.rate))
 
     def close(self) -> None:
-        self._process.close()
+        if self._process is not None:
+            self._process.close()
 
     def _note_missing(self, error: WorkerError) -> None:
         self._is_missing = True
+        self._note(error.reason if error.outcome != "crashed" else ENDED)
+
+    def _note(self, unmeasured: str) -> None:
         for roof_log in self._logs:
-            roof_log.unmeasured = error.reason if error.outcome != "crashed" else ENDED
+            roof_log.unmeasured = unmeasured

@@ -33,6 +33,10 @@ class PreparedProgram:
     def timed_call(self, path: LatencyPath) -> TimedCall:
         return self._calls[path.entry]
 
+    def sync(self) -> None:
+        """Returns once the device has done what the bound calls have queued. A stopped process does not stop it."""
+        self.timed.bound.sync()
+
     def copy_state(self) -> None:
         """The state's round trip through NumPy, there and back again."""
         session = self.public.session

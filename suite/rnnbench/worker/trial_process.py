@@ -40,10 +40,10 @@ def variables(examined: Examined) -> dict[str, str]:
 
 
 def worker_key(examined: Examined) -> Hashable:
-    """What trials must have in common to share a worker: backend, interpreter, threads, environment."""
+    """What trials must have in common to share a worker: backend, interpreter, device, threads, environment."""
     environment = tuple(sorted(variables(examined).items()))
     trial = examined.trial
-    return (trial.target.backend, examined.support.interpreter, trial.threads, environment)
+    return (trial.target.backend, examined.support.interpreter, trial.device, trial.threads, environment)
 
 
 def by_worker(trials: Iterable[tuple[Examined, Holder]]) -> list[list[Holder]]:

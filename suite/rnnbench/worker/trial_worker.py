@@ -220,7 +220,9 @@ class TrialWorker:
         with self._programs.watched(trial, PREPARING):
             prepared = PreparedProgram(self._program(trial), reference, self._evict)
             self._prepared[trial.id] = prepared
-            return prepared.verify()
+            verified = prepared.verify()
+            prepared.sync()
+            return verified
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
@@ -243,6 +245,7 @@ class TrialWorker:
             block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
             prepared.timed.called(block.calls)
         self._surroundings[trial.id, path.name].append(around)
+        prepared.sync()
         # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
         if path.watch_memory and block.warm_calls:
             self._growth.called((trial.id, path.name), block.calls)
@@ -261,6 +264,7 @@ class TrialWorker:
         }
         timed = self._prepared[trial.id].verify()
         self._find_moved_work(trial)
+        self._prepared[trial.id].sync()
         return commands.Verified(
             timed=timed,
             state=_worker_state(),

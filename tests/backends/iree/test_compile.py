@@ -16,15 +16,18 @@ from waiting import PATIENCE_S, ended, wait_until
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.iree import IreeBackend, compile
 from rnnbench.backends.iree.compile import compile_module
+from rnnbench.backends.iree.hal_devices import HAL_DEVICES
 from rnnbench.backends.iree.program import module
 from rnnbench.backends.program_store import described
 
 pytest.importorskip("iree.compiler")
 
+FLAGS = HAL_DEVICES["cpu"].flags
+
 
 def test_an_error_ends_with_what_the_compiler_said(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"exit status 1\n(.*\n)*.*tensor<not-a-type>") as caught:
-        compile_module("module @rnn {\n  func.func @step(%x: tensor<not-a-type>) { return }\n}\n", tmp_path)
+        compile_module("module @rnn {\n  func.func @step(%x: tensor<not-a-type>) { return }\n}\n", FLAGS, tmp_path)
     assert "rnn.mlir:2:" in str(caught.value)
 
 
@@ -36,7 +39,7 @@ def test_a_compiler_that_dies_is_an_error_that_names_the_signal(
     script.chmod(0o755)
     monkeypatch.setattr(compile, "compiler", lambda: script)
     with pytest.raises(BuildError, match="SIGSEGV"):
-        compile_module("module @rnn {}", tmp_path / "cache")
+        compile_module("module @rnn {}", FLAGS, tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -47,7 +50,7 @@ def test_the_compiler_dies_with_its_caller(tmp_path: Path) -> None:
     code = (
         "import pathlib, rnnbench.backends.iree.compile as c\n"
         f"c.compiler = lambda: pathlib.Path({str(script)!r})\n"
-        f"c.compile_module('module {{}}', pathlib.Path({str(tmp_path / 'cache')!r}))\n"
+        f"c.compile_module('module {{}}', {FLAGS!r}, pathlib.Path({str(tmp_path / 'cache')!r}))\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", code])
     written = tmp_path / "pid"

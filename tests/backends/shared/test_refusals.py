@@ -10,6 +10,7 @@ import pytest
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
 from rnnbench.backends.shared import require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.devices import Device
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
 
@@ -24,7 +25,7 @@ class Answering:
         self.answer = answer
 
     def probe(self) -> Probe:
-        return Probe(routes=("r",), devices=("cpu", "tpu"))
+        return Probe(routes=("r",), devices={"cpu": Device("a processor"), "tpu": Device("a TPU")})
 
     def support(self, request: Request) -> Support:
         return self.answer

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Lack, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
-from rnnbench.backends.iree.compile import FLAGS, compile_module
+from rnnbench.backends.iree.compile import compile_module, flags_of
+from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
-ROUTES = (AUTHORED, *imported.PACKAGES)
+DIRECT = "linalg-direct"
+"""The same modules without reused command buffers, which are wrong on Vulkan (docs/upstream/iree-vulkan-replay.md)."""
+WRITTEN_HERE = (AUTHORED, DIRECT)
+ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 
 
@@ -24,13 +29,15 @@ class IreeBackend:
 
     def probe(self) -> Probe:
         install = f"pip install {' '.join(PACKAGES)}"
-        return probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
+        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
+        nothing = Lack(probe.reason, probe.install)
+        return replace(probe, devices=devices() if probe.available else dict.fromkeys(HAL_DEVICES, nothing))
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
             return Support("unsupported", reason)
-        variables = environment(request.threads)
-        if request.route != AUTHORED and (reason := imported.stand_ins(request)):
+        variables = environment(request)
+        if request.route not in WRITTEN_HERE and (reason := imported.stand_ins(request)):
             return Support("emulated", reason, environment=variables, covers=COVERS)
         return Support("native", environment=variables, covers=COVERS)
 
@@ -38,18 +45,19 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
-        if request.route != AUTHORED:
+        require_support(self, request, HAL_DEVICES)
+        if request.route not in WRITTEN_HERE:
             return build_imported(request, cache)
         source = program.module(request)
-        compiled = compile_module(source, cache)
+        flags = flags_of(request)
+        compiled = compile_module(source, flags, cache)
         artifact = Artifact(
             source_digest=hashlib.sha256(source.encode()).hexdigest(),
             operations=compiled.operations,
             lowered=compiled.lowered,
             origin="authored",
             math="exact",
-            flags=FLAGS,
+            flags=flags,
             notes=_notes(request),
         )
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
@@ -62,16 +70,25 @@ def _unsupported(request: Request) -> str:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.precision.uniform != "float32":
         return "Programs are written in float32 here, and in no other precision."
-    if request.strategy.time == "fused" and request.route == AUTHORED:
+    if request.threads != 1 and request.device != "cpu":
+        return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
+    if request.device != "cpu" and request.route not in WRITTEN_HERE:
+        return f"Imported modules are compiled for the processor here; on {request.device} use {AUTHORED} or {DIRECT}."
+    if request.route == DIRECT and request.device == "cpu":
+        return "Reused command buffers are right on the processor (iree:linalg). This route is for other devices."
+    if request.strategy.time == "fused" and request.route in WRITTEN_HERE:
         return "IREE has no RNN operator: no input dialect (linalg, tensor, scf, StableHLO, TOSA, torch) has one."
-    return "" if request.route == AUTHORED else imported.unsupported(request)
+    return "" if request.route in WRITTEN_HERE else imported.unsupported(request)
 
 
 def _notes(request: Request) -> tuple[str, ...]:
     notes = ["The gate math of a step is one elementwise operation."]
     if request.model.cell != "counter":
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
+    if request.model.cell != "counter" and request.device == "cpu":
         notes.append("Weights are packed for the kernel of the product when a session is opened (data tiling).")
-    if request.strategy.state != "none":
+    if request.route == DIRECT:
+        notes.append("Command buffers are recorded in each call (--iree-hal-indirect-command-buffers=false).")
+    elif request.strategy.state != "none":
         notes.append("The state of all layers is one flat array, so command buffers are recorded once and used again.")
     return (*notes, "Functions name their device; otherwise each pass of a loop copies all of y.")

@@ -19,20 +19,15 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import BuildError, OperationStage
+from rnnbench.backends.base import BuildError, OperationStage, Request
+from rnnbench.backends.iree.hal_devices import HOST, hal_device
 from rnnbench.backends.iree.lowered import lowered
-from rnnbench.backends.iree.program import DEVICE
 from rnnbench.disk import read_cached
 
-FLAGS = (
-    f"--iree-hal-target-device={DEVICE}=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host",
-    "--iree-opt-data-tiling",
-    "--iree-llvmcpu-debug-symbols=false",
-    "--iree-vm-bytecode-module-strip-source-map",
-)
-"""The flags that decide the program. The last two keep source positions out of it: equal programs are equal bytes."""
+STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
+"""For every device. Source positions would make the bytes of equal programs differ."""
+DIRECT = "--iree-hal-indirect-command-buffers=false"
+"""For the route `linalg-direct`: command buffers are recorded in each call, with the buffers of that call."""
 
 OBSERVE = (
     "--dump-compilation-phases-to=phases",
@@ -57,9 +52,15 @@ class Compiled:
     lowered: str
 
 
-def compile_module(text: str, cache: Path) -> Compiled:
-    """The module `text`, compiled for this machine or loaded from `cache`. Raises BuildError."""
-    key = hashlib.sha256("\n".join([version("iree-base-compiler"), _processor(), *FLAGS, text]).encode()).hexdigest()
+def flags_of(request: Request) -> tuple[str, ...]:
+    """The flags that decide a request's program."""
+    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if request.route == "linalg-direct" else []))
+
+
+def compile_module(text: str, flags: tuple[str, ...], cache: Path) -> Compiled:
+    """The module `text`, compiled with `flags` for this machine or loaded from `cache`. Raises BuildError."""
+    host = _processor() if HOST in flags else ""
+    key = hashlib.sha256("\n".join([version("iree-base-compiler"), host, *flags, text]).encode()).hexdigest()
     path, facts = cache / f"iree-{key[:32]}.vmfb", cache / f"iree-{key[:32]}.json"
     cached = path.exists() and read_cached(facts, _read_facts) is not None
     if not cached:
@@ -67,7 +68,7 @@ def compile_module(text: str, cache: Path) -> Compiled:
         with tempfile.TemporaryDirectory(dir=cache, prefix="iree-") as name:
             folder = Path(name)
             (folder / "rnn.mlir").write_text(text)
-            _run(folder)
+            _run(folder, flags)
             (folder / "facts.json").write_text(json.dumps(_facts(text, folder)))
             (folder / "facts.json").replace(facts)
             (folder / "rnn.vmfb").replace(path)
@@ -91,8 +92,8 @@ def operations(text: str) -> dict[str, int]:
     return dict(Counter(name or {"module": "builtin.module", "return": "func.return"}[bare] for name, bare in names))
 
 
-def _run(folder: Path) -> None:
-    command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *FLAGS, *OBSERVE]
+def _run(folder: Path, flags: tuple[str, ...]) -> None:
+    command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *flags, *OBSERVE]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, preexec_fn=_die_with_caller
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
-from rnnbench.backends.iree.compile import FLAGS, compile_module
+from rnnbench.backends.iree.compile import compile_module, flags_of
 from rnnbench.backends.iree.imported import Imported, Shape, imported
 from rnnbench.backends.iree.runtime import IreeProgram, StitchedBound, StitchedSession
 from rnnbench.backends.shared import of_one_step
@@ -20,14 +20,15 @@ from rnnbench.backends.shared import of_one_step
 def build_imported(request: Request, cache: Path) -> Program:
     """Raises BuildError."""
     program = imported(request, cache)
-    compiled = compile_module(program.text, cache)
+    flags = flags_of(request)
+    compiled = compile_module(program.text, flags, cache)
     artifact = Artifact(
         source_digest=hashlib.sha256(program.text.encode()).hexdigest(),
         operations=compiled.operations,
         lowered=compiled.lowered,
         origin="imported",
         math="exact",
-        flags=FLAGS,
+        flags=flags,
         notes=("The module is the importer's; only its function is renamed, and copies of the cell are marked.",),
     )
     tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731

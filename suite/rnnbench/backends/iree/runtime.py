@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, ProgramFiles, Request, Session
+from rnnbench.backends.iree.hal_devices import hal_device
+from rnnbench.backends.iree.transfers import StagedReads, read_mapped
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
 
 
-def environment(threads: int) -> dict[str, str]:
-    """The variables that so many threads need. One thread is the caller's and needs none."""
-    return {} if threads == 1 else {VARIABLE: f"--task_topology_group_count={threads}"}
+def environment(request: Request) -> dict[str, str]:
+    """The variables that a request's device and threads need. One thread is the caller's and needs none."""
+    threads = {} if request.threads == 1 else {VARIABLE: f"--task_topology_group_count={request.threads}"}
+    return {**threads, **hal_device(request).environment}
 
 
 class IreeProgram(ChunkedProgram):
@@ -38,7 +41,7 @@ class IreeProgram(ChunkedProgram):
 
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles((path,))
-        self.device = _device(request.threads)
+        self.device = _device(request)
         self.module = rt.VmModule.mmap(_instance(), str(path))
 
     def open(self) -> Session:
@@ -58,6 +61,7 @@ class _IreeSession(ChunkedSession):
         super().__init__(program)
         self.rt = rt
         self._module = program.module
+        self._read = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
         self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
         self._function = program.module.lookup_function("step")
         self._upload = partial(
@@ -85,10 +89,8 @@ class _IreeSession(ChunkedSession):
         return self._upload(buffer=array)
 
     def to_host(self, outputs: Any, index: int) -> np.ndarray:
-        """A copy of one result. The mapped memory is freed with its buffer, so it is copied before."""
-        view = outputs.get_as_object(index, self.rt.HalBufferView)
-        mapped = view.map()
-        return np.array(mapped.asarray(view.shape, _FLOAT32))
+        """A copy of one result."""
+        return self._read(outputs.get_as_object(index, self.rt.HalBufferView))
 
     def close(self) -> None:
         super().close()
@@ -184,9 +186,6 @@ class StitchedBound(_IreeBound):
         session.state = self._outputs.get_as_ref(1)
 
 
-_FLOAT32 = np.dtype("float32")
-
-
 @cache
 def _instance() -> Any:
     import iree.runtime as rt
@@ -194,13 +193,14 @@ def _instance() -> Any:
     return rt.VmInstance()
 
 
-def _device(threads: int) -> Any:
+def _device(request: Request) -> Any:
     """`local-sync` runs everything on the calling thread; `local-task` has as many workers as the environment says."""
     import iree.runtime as rt
 
-    for name, value in environment(threads).items():
+    for name, value in environment(request).items():
         if value not in os.environ.get(name, "").split():
             raise BuildError(
-                f"threads={threads} needs {name}={value} in the environment before the runtime is imported"
+                f"{request.device} with threads={request.threads} needs {name}={value} in the environment before the "
+                f"runtime is imported"
             )
-    return rt.get_device("local-sync" if threads == 1 else "local-task")
+    return rt.get_device(hal_device(request).driver or ("local-sync" if request.threads == 1 else "local-task"))

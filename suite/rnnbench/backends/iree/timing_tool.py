@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
 
 from rnnbench.backends import Artifact, Bound, Program, Request
-from rnnbench.backends.iree.compile import compile_module
+from rnnbench.backends.iree.compile import compile_module, flags_of
+from rnnbench.backends.iree.hal_devices import runtime_tool
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram
 from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.rnn import draw_inputs
@@ -28,8 +28,8 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     if request.route != "linalg" or not isinstance(program, IreeProgram):
         raise NoToolError("called through the same runtime in the same way as iree:linalg, which is timed")
-    if request.threads != 1:
-        raise NoToolError("the tool is run on one thread alone")
+    if request.threads != 1 or request.device != "cpu":
+        raise NoToolError("the tool is run on the processor alone, on one thread")
     (module,) = cache.glob("*.vmfb")
     folder = Path(tempfile.mkdtemp(prefix="inputs-", dir=cache))
     strategy = request.strategy
@@ -40,7 +40,7 @@ def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     for name, array in inputs.items():
         np.save(folder / f"{name}.npy", array)
     command = [
-        str(distribution("iree-base-runtime").locate_file("iree/_runtime_libs/iree-benchmark-module")),
+        str(runtime_tool("iree-benchmark-module")),
         *(f"--module={module}", "--device=local-sync", "--function=step", "--benchmark_format=json"),
         *(f"--input=@{folder / name}.npy" for name in inputs),
     ]
@@ -57,7 +57,7 @@ def _run(command: list[str], seconds: float) -> float:
 
 def _empty(request: Request, cache: Path) -> Bound:
     """A call of the same kind as `bound`'s, its argument list packed beforehand."""
-    compiled = compile_module(EMPTY, cache / "empty")
+    compiled = compile_module(EMPTY, flags_of(request), cache / "empty")
     artifact = Artifact(
         source_digest="",
         operations={},

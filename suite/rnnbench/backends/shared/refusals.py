@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
-from rnnbench.backends.base import Backend, BuildError, Request, Support
+from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
 
-DEVICES = ("cpu",)
-"""The devices of a backend that declares no others (`Probe.devices`)."""
+DEVICES = tuple(processor())
+"""The kinds of devices of a backend that declares no others (`Probe.devices`)."""
 
 
-def support_of(backend: Backend, request: Request, devices: Sequence[str] = DEVICES) -> Support:
+def support_of(backend: Backend, request: Request, devices: Collection[str] = DEVICES) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
     An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
@@ -18,7 +18,7 @@ def support_of(backend: Backend, request: Request, devices: Sequence[str] = DEVI
     return refusal(backend.name, request, devices) or covered(backend.name, request, backend.support(request))
 
 
-def refusal(backend: str, request: Request, devices: Sequence[str]) -> Support | None:
+def refusal(backend: str, request: Request, devices: Collection[str]) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
         named = ", ".join(devices)
@@ -37,7 +37,7 @@ def covered(backend: str, request: Request, answer: Support) -> Support:
     return answer
 
 
-def require_support(backend: Backend, request: Request, devices: Sequence[str] = DEVICES) -> None:
+def require_support(backend: Backend, request: Request, devices: Collection[str] = DEVICES) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
     `devices` are those that the adapter's probe declares. They are passed, and not read from a probe, because a probe

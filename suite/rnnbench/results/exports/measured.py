@@ -1,7 +1,8 @@
 """What exports for other tools show of a run: its trials, their names, and the figures of those that have any.
 
-A trial has figures only if its program passed its checks and its figures are believed, as in a ranking. Other tools
-draw what they read as a measurement, and some read a missing value as 0. So a trial without figures is left out.
+A trial has figures only where a ranking would have it: its program passed its checks, its device is a real one, and the
+figures are believed. Other tools draw what they read as a measurement, and some read a missing value as 0. So a trial
+without figures is left out.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ class ExportedTrial:
 
     @property
     def has_figures(self) -> bool:
-        return self.entry.conforming and not self.entry.not_believed
+        return self.entry.conforming and not self.entry.on_software_device and not self.entry.not_believed
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Nothing where the program failed a check or ended early, or where its figures are not believed."""
+        """Nothing where the program failed a check or ended early, on a software device, and where not believed."""
         return tuple(self._figures()) if self.has_figures else ()
 
     @property

@@ -1,0 +1,106 @@
+"""The devices that IREE's programs run on: what the compiler and the runtime are told for each, and which are here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+
+from rnnbench.backends.base import Lack, Request, processor
+from rnnbench.backends.iree.program import DEVICE
+from rnnbench.devices import KINDS, Device
+
+HOST = "--iree-llvmcpu-target-cpu=host"
+"""Programs are then for the processor of this machine."""
+ANSWER_S = 30.0
+"""Longest that a driver may take to list its devices."""
+DEVICE_LOCAL = 1
+"""The flag of a heap in the device's own memory (VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)."""
+
+
+@dataclass(frozen=True)
+class HalDevice:
+    """A kind of device as IREE knows it."""
+
+    flags: tuple[str, ...]
+    """The compiler's flags, beside those of every device."""
+    driver: str = ""
+    """The driver in the runtime, which picks its default device. Empty for the processor: `runtime` picks one."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the worker's environment must have."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the host can read the memory of results where it is."""
+        return not self.driver
+
+
+HAL_DEVICES: Mapping[str, HalDevice] = {
+    "cpu": HalDevice(
+        (
+            f"--iree-hal-target-device={DEVICE}=local",
+            "--iree-hal-local-target-device-backends=llvm-cpu",
+            HOST,
+            "--iree-opt-data-tiling",
+            "--iree-llvmcpu-debug-symbols=false",
+        )
+    ),
+    # Mesa's software device runs on as many threads as the machine has cores, unless it is told a number.
+    "vulkan": HalDevice((f"--iree-hal-target-device={DEVICE}=vulkan",), "vulkan", {"LP_NUM_THREADS": "1"}),
+}
+"""By the name of the kind."""
+
+
+def hal_device(request: Request) -> HalDevice:
+    return HAL_DEVICES[request.device]
+
+
+def devices() -> dict[str, Device | Lack]:
+    """The processor, and of each other kind the device that its driver picks, or what is missing for one."""
+    driven = {name: device.driver for name, device in HAL_DEVICES.items() if device.driver}
+    return processor() | {name: _device(name, driver) for name, driver in driven.items()}
+
+
+def runtime_tool(name: str) -> Path:
+    """A binary in the runtime's wheel. The command of that name on the path is a Python script that starts it."""
+    return Path(str(distribution("iree-base-runtime").locate_file(f"iree/_runtime_libs/{name}")))
+
+
+@cache
+def _device(kind: str, driver: str) -> Device | Lack:
+    """What the driver says, in a process of its own: drivers of GPUs start threads, and some do not outlive a fork."""
+    command = [str(runtime_tool("iree-run-module")), f"--dump_devices={driver}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=ANSWER_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Lack(f"IREE's {driver} driver cannot be asked for its devices: {error}", KINDS[kind].install)
+    if found := described(done.stdout):
+        return found
+    said = [line for line in done.stderr.splitlines() if "; " in line]
+    why = said[0].partition("; ")[2] if said else "it lists none"
+    return Lack(f"IREE's {driver} driver finds no device here: {why}", KINDS[kind].install)
+
+
+def described(listing: str) -> Device | None:
+    """The first device in what `iree-run-module --dump_devices=vulkan` printed; None where it lists none.
+
+    The runtime's default device is the first one.
+    """
+    first = re.split(r"^# --device=", listing, flags=re.MULTILINE)[1:2]
+    fields = dict(re.findall(r"^(\w+): *(.+)$", first[0], re.MULTILINE)) if first else {}
+    if "name" not in fields:
+        return None
+    heaps = re.findall(r"^ +\[\d+\] size=(\d+) flags=(0x[0-9a-f]+)", first[0], re.MULTILINE)
+    local = [int(size) for size, flags in heaps if int(flags, 16) & DEVICE_LOCAL]
+    driver = (fields.get("driver", ""), fields.get("driver_info", ""))
+    return Device(
+        name=fields["name"],
+        driver=" ".join(part for part in driver if part),
+        capability=f"Vulkan {fields['api']}" if "api" in fields else "",
+        memory=max(local, default=None),
+        software=fields.get("type") == "cpu",
+    )

@@ -1,0 +1,16 @@
+"""Vulkan: GPUs of many makers, and Mesa's software device (lavapipe), which tests use where there is no GPU."""
+
+from __future__ import annotations
+
+from rnnbench.devices.device import DeviceKind
+
+KIND = DeviceKind(
+    name="vulkan",
+    meaning="A GPU through its Vulkan driver, or Mesa's software device.",
+    install="apt-get install --no-install-recommends libvulkan1 mesa-vulkan-drivers",
+    unmeasured={
+        "latency_floor": "The suite measures the roof of the processor, and not that of a Vulkan device.",
+        "cold": "The suite can empty the caches of the processor, and not those of a Vulkan device.",
+        "device_memory": "The suite reads no account of what a program has allocated on a Vulkan device.",
+    },
+)

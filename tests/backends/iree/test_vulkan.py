@@ -1,0 +1,150 @@
+"""IREE on Vulkan: which device is here, what a program of the default route gets wrong, and what is right.
+
+The last part needs a Vulkan device. On Debian: apt-get install libvulkan1 mesa-vulkan-drivers
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from waiting import PATIENCE_S
+
+from rnnbench.backends.base import Lack, Probe
+from rnnbench.backends.iree import IreeBackend, hal_devices
+from rnnbench.backends.iree.compile import DIRECT, flags_of
+from rnnbench.devices import KINDS, Device
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.weights import draw_inputs, draw_state
+
+UPSTREAM = Path(__file__).parents[3] / "docs" / "upstream"
+LISTING = """# ============================================================================
+# Enumerated devices for driver 'vulkan'
+# ============================================================================
+
+# ===----------------------------------------------------------------------===
+# --device=vulkan://GPU-1
+#   A GPU (driver 1.2)
+# ===----------------------------------------------------------------------===
+name: A GPU
+api: 1.3.230
+type: discrete
+driver: maker
+driver_info: 1.2
+memory_heaps: 2
+  [0] size=8589934592 flags=0x00000001
+  [1] size=34359738368 flags=0x00000000
+# ===----------------------------------------------------------------------===
+# --device=vulkan://GPU-2
+# ===----------------------------------------------------------------------===
+name: llvmpipe
+type: cpu
+"""
+
+
+def test_the_first_device_of_a_listing_is_described() -> None:
+    expected = Device("A GPU", "maker 1.2", "Vulkan 1.3.230", 8 << 30, software=False)
+    assert hal_devices.described(LISTING) == expected
+
+
+def test_a_device_that_the_processor_plays_is_a_software_device() -> None:
+    device = hal_devices.described(LISTING.replace("type: discrete", "type: cpu"))
+    assert device is not None
+    assert device.software
+
+
+def test_a_listing_without_a_device_describes_none() -> None:
+    assert hal_devices.described(LISTING.partition("# --device")[0]) is None
+
+
+def test_a_driver_that_finds_none_says_why_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("iree.runtime")
+    monkeypatch.setenv("VK_DRIVER_FILES", "/nowhere.json")
+    missing = hal_devices._device.__wrapped__("vulkan", "vulkan")
+    assert isinstance(missing, Lack)
+    assert "finds no device" in missing.reason
+    assert missing.install == KINDS["vulkan"].install
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"device": "vulkan", "threads": 2}, "one thread"),
+        ({"device": "vulkan", "route": "onnx"}, "linalg-direct"),
+        ({"device": "cpu", "route": "linalg-direct"}, "right on the processor"),
+    ],
+)
+def test_what_a_device_cannot_do_has_a_reason(request_of: Any, change: dict[str, Any], reason: str) -> None:
+    support = IreeBackend().support(replace(request_of(), **change))
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+def test_flags_are_those_of_the_device_and_route(request_of: Any) -> None:
+    on_vulkan = replace(request_of(), device="vulkan")
+    assert not any("llvmcpu" in flag for flag in flags_of(on_vulkan))
+    assert set(flags_of(replace(on_vulkan, route="linalg-direct"))) - set(flags_of(on_vulkan)) == {DIRECT}
+
+
+@pytest.fixture
+def vulkan(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """The device; skips with what is missing where there is none."""
+    probe: Probe = IreeBackend().probe()
+    if lack := probe.lack("linalg") or probe.device_lack("vulkan"):
+        pytest.skip(f"{lack.reason}; {lack.install}")
+    monkeypatch.setenv("LP_NUM_THREADS", "1")
+    device = probe.device("vulkan")
+    assert device is not None
+    return device
+
+
+def reproduce(*flags: str, runtime: str = "") -> int:
+    """The exit status of the program of the report: 1 where a call is wrong."""
+    done = subprocess.run(
+        [sys.executable, str(UPSTREAM / "iree_vulkan_replay.py"), *flags],
+        env={**os.environ, "IREE_PY_RUNTIME_FLAGS": runtime},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert "largest error of each call:" in done.stdout, done.stderr
+    return done.returncode
+
+
+def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
+    """Where this fails the fault is mended: remove the report, the entries in expectations.yaml, and this test."""
+    assert vulkan.name
+    assert reproduce() == 1
+    assert reproduce(DIRECT) == 0
+    assert reproduce(runtime="--vulkan_cached_bda_replay_instances=0") == 0
+
+
+def test_the_default_route_is_right_where_one_array_is_carried(vulkan: Device, request_of: Any, folder: Path) -> None:
+    """Bound calls in turn with public ones: the state stays on the device, and results come back through staging."""
+    assert vulkan.name
+    request = replace(request_of(cell="gru"), device="vulkan")
+    with_program = IreeBackend().build(request, folder)
+    x, start = draw_inputs(request.model, 16, 1, 2), draw_state(request.model, 1, 3)
+    session = with_program.open()
+    session.set_state(start)
+    bound = session.bind([{"x": x[4 * call : 4 * call + 4]} for call in (0, 2)])
+    found = []
+    for call in range(4):
+        if call % 2:
+            found.append(session.step({"x": x[4 * call : 4 * call + 4]})["y"])
+        else:
+            bound()
+            bound.sync()
+            found.append(bound.output()["y"])
+    expected = run_reference(request.model, request.weights, x, start)
+    np.testing.assert_allclose(np.concatenate(found), expected.y, atol=2e-5)
+    np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=2e-5)
+    session.close()
+    with_program.close()
