@@ -71,5 +71,5 @@ def test_a_named_backend_without_the_device_says_what_is_missing(monkeypatch):
     lack = Lack("the driver lists none", "apt-get install a-driver")
     monkeypatch.setattr(trials, "probe_or_stand_in", lambda backend: Probe(("r",), devices={"vulkan": lack}))
     trials.require_devices([make_trial()])
-    with pytest.raises(BackendError, match="fake is not available on vulkan: the driver lists none; .* a-driver"):
+    with pytest.raises(BackendError, match=r"fake is not available on vulkan: the driver lists none; .* a-driver"):
         trials.require_devices([replace(make_trial(), device="vulkan")])
