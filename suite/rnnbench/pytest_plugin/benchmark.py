@@ -107,7 +107,7 @@ def time_trial(
                 worker.verify()
         sampled = sampling.sampled(checked, RoofReadings())
     record = record_of(sampled, expected_failures=item.expected_failures)
-    if sampled.failure is not None or record.not_believed:
+    if sampled.failure is not None or record.not_believed or record.on_software_device:
         _leave_out(benchmark)
     benchmark.extra_info.update(_extra_info(record))
     conclude(item, sampled, context.folders.logs / log_name(item.trial))
@@ -121,7 +121,7 @@ def _time(benchmark: BenchmarkFixture, call: RemoteCall, record: Record, name: s
 
 
 def _leave_out(benchmark: BenchmarkFixture) -> None:
-    """Show no figure of a trial that failed, whose program may compute something else, or that is not believed."""
+    """Show no figure of a trial that failed, that is not believed, or of a software device."""
     benchmark.has_error = True
     if benchmark.stats is not None:
         benchmark.stats.stats.data.clear()

@@ -89,7 +89,8 @@ def _stored(history: History) -> Iterator[Night]:
     entries = {entry.run_id: entry for entry in history.nights}
     if not entries:
         return
-    paths = ", ".join(f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
+    columns = (f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
+    paths = ", ".join(f"CASE WHEN device_software IS NOT TRUE THEN {column} END" for column in columns)
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
         f"coalesce(same_as, ''), coalesce(versions, ''), {', '.join(FIGURES)}, {paths} FROM rows ORDER BY run_id, trial"
@@ -127,7 +128,7 @@ def _row(record: Record, run: Run) -> NightRow:
     flat = row(record, run.info)
     latencies = []
     for path in COMPARED_PATHS:
-        latency = record.latency(path)
+        latency = None if record.on_software_device else record.latency(path)
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
     facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
