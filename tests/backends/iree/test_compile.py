@@ -87,6 +87,6 @@ def test_the_artifact_describes_the_file(build: Any, folder: Path) -> None:
 
 def test_looking_at_the_program_does_not_change_it(build: Any, request_of: Any, tmp_path: Path) -> None:
     (tmp_path / "rnn.mlir").write_text(module(request_of()))
-    command = [str(compile.compiler()), "rnn.mlir", "-o", "rnn.vmfb", *compile.FLAGS]
+    command = [str(compile.compiler()), "rnn.mlir", "-o", "rnn.vmfb", *compile.flags_of(request_of())]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=PATIENCE_S)
     assert (tmp_path / "rnn.vmfb").read_bytes() == build().files.program[0].read_bytes()

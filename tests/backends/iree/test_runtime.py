@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,7 @@ print(psutil.Process().num_threads() - before)
     assert done.stdout.strip() == "0"
 
 
-def test_more_threads_are_asked_for_through_the_environment() -> None:
-    assert environment(1) == {}
-    assert environment(2) == {VARIABLE: "--task_topology_group_count=2"}
+def test_more_threads_are_asked_for_through_the_environment(request_of: Any) -> None:
+    assert environment(request_of()) == {}
+    assert environment(replace(request_of(), threads=2)) == {VARIABLE: "--task_topology_group_count=2"}
+    assert environment(replace(request_of(), device="vulkan")) == {"LP_NUM_THREADS": "1"}
