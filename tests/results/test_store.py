@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.results import Store, StoreError, append_record, read_run, write_info
+from rnnbench.results import SCHEMA, Store, StoreError, append_record, read_run, write_info
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 
@@ -118,20 +118,21 @@ def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("version", "advice"), [(3, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")]
+    ("version", "advice"),
+    [(SCHEMA + 1, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")],
 )
 @pytest.mark.parametrize("name", [INFO, RECORDS])
 def test_another_schema_says_what_to_do(run: Path, name: str, version: int | None, advice: str) -> None:
     file = run / name
     content = json.loads(file.read_text().splitlines()[0] if name == RECORDS else file.read_text())
     file.write_text(json.dumps({**content, "schema": version}) + "\n")
-    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads schemas .*2.*{advice}"):
+    with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads schemas .*{SCHEMA}.*{advice}"):
         read_run(run)
 
 
 def test_a_record_of_a_newer_schema_says_which_version_reads_it(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
-    (run / RECORDS).write_text(json.dumps({**content, "schema": 3, "rnnbench": "7.1.0"}) + "\n")
+    (run / RECORDS).write_text(json.dumps({**content, "schema": SCHEMA + 1, "rnnbench": "7.1.0"}) + "\n")
     with pytest.raises(StoreError, match=r"rnnbench 7\.1\.0 or later can"):
         read_run(run)
 
@@ -156,14 +157,14 @@ def test_a_field_that_does_not_fit_is_named_beside_unknown_ones(run: Path) -> No
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"
     (run / RECORDS).write_text(json.dumps({**content, "moon": 1}) + "\n")
-    assert re.search(rf"{RECORDS}:1: not a Record of schema 2: params\.chunk: ", read_run(run).warnings[-1])
+    assert re.search(rf"{RECORDS}:1: not a Record of schema {SCHEMA}: params\.chunk: ", read_run(run).warnings[-1])
 
 
 def test_a_field_that_does_not_fit_is_named(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"
     (run / RECORDS).write_text(json.dumps(content) + "\n")
-    assert re.search(rf"{RECORDS}:1: not a Record of schema 2: params\.chunk: ", read_run(run).warnings[-1])
+    assert re.search(rf"{RECORDS}:1: not a Record of schema {SCHEMA}: params\.chunk: ", read_run(run).warnings[-1])
 
 
 def test_a_run_without_records_is_read_with_a_warning(tmp_path: Path) -> None:
