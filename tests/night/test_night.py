@@ -9,8 +9,9 @@ from fake_releases import NOT_INSTALLABLE, YANKED
 
 from rnnbench import site
 from rnnbench.history import Acceptance, Alerts
-from rnnbench.night import Measured, Sought, collect, collect_night, measure
+from rnnbench.night import Measured, Sought, collect, collect_night, hold_state, measure
 from rnnbench.night.folders import DATA, PAGE
+from rnnbench.results import StoreError
 
 SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
 
@@ -172,6 +173,15 @@ def test_an_interrupted_night_goes_on_and_does_nothing_twice(nights, monkeypatch
     went_on = nights.measure()
     assert (went_on.run, went_on.backends["fake"].newest.version) == (begun.run, "1.1")
     assert any("Going on with the night" in said for said in nights.said)
+
+
+def test_two_nights_at_once_are_refused(nights):
+    again = hold_state(nights.folders.state)
+    refused = pytest.raises(StoreError, match=r"night\.yaml is in use: another night")
+    with hold_state(nights.folders.state), refused, again:
+        pass
+    with hold_state(nights.folders.state):
+        assert nights.state.night is None, "the first one has let it go"
 
 
 def test_a_night_of_other_trials_begins_anew(nights):

@@ -97,7 +97,7 @@ def night(
     Exit status: 0 if there is nothing to tell; 1 if an alert was confirmed, or a trial is nonconforming; 3 if a trial
     or a step failed.
     """
-    from rnnbench.night import NightFolders, NightPlan, Sought, measure_night, measured_in
+    from rnnbench.night import NightFolders, NightPlan, Sought, hold_state, measure_night, measured_in
     from rnnbench.pipeline import ProgressBar
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
@@ -106,7 +106,10 @@ def night(
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
-        sys.exit(_collected([measured_in(each / "night.yaml", Store(each / "results")) for each in collected], folders))
+        parts = [measured_in(each / "night.yaml", Store(each / "results")) for each in collected]
+        with hold_state(state_file):
+            status = _collected(parts, folders)
+        sys.exit(status)
     sought = Sought(not no_upgrade, _names(pre))
     trials, expected = _selected(selection, expectations)
     if only_plan:
@@ -124,12 +127,13 @@ def night(
         environments,
     )
     leaves(lambda: f"What is measured is in {results}; the same command goes on.")
-    with ProgressBar(console(), len(trials)) as progress:
-        measure_night(plan, progress, tell)
+    with hold_state(state_file):
+        with ProgressBar(console(), len(trials)) as progress:
+            measure_night(plan, progress, tell)
+        status = OK if measure_only else _collected([measured_in(state_file, plan.store)], folders)
     if measure_only:
         tell(f"measured {state_file}; collect it with: rnnbench night --collect FOLDER")
-        return
-    sys.exit(_collected([measured_in(state_file, plan.store)], folders))
+    sys.exit(status)
 
 
 def _names(texts: tuple[str, ...]) -> frozenset[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rnnbench.night.folders import NightFolders
     from rnnbench.night.github import GitHub, tell_github
     from rnnbench.night.measure import NightPlan, measure_night
-    from rnnbench.night.state import State, read_state
+    from rnnbench.night.state import State, hold_state, read_state
 
 _NAMES = {
     "builds": (
@@ -47,6 +47,7 @@ _NAMES = {
     ),
     "state": (
         "State",
+        "hold_state",
         "read_state",
     ),
 }
@@ -59,6 +60,7 @@ __all__ = [
     "Sought",
     "State",
     "collect_night",
+    "hold_state",
     "jobs_of",
     "measure_night",
     "measured_in",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -108,6 +111,25 @@ class State(FrozenModel):
     held: dict[str, Held] = Field(default_factory=dict)
     """By backend."""
     night: Night | None = None
+
+
+@contextmanager
+def hold_state(file: Path) -> Iterator[None]:
+    """Keeps other nights away from a state while one works on it. Raises StoreError where another one does."""
+    path = file.with_name(f"{file.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        raise unwritable(path, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(
+                f"{file} is in use: another night works on it; wait until it has ended, or give another --state"
+            ) from error
+        yield
 
 
 def read_state(file: Path) -> State:
