@@ -43,7 +43,7 @@ def commands(script):
 
 
 def every_command():
-    units = list((ROOT / "contrib" / "systemd").glob("*.service"))
+    units = list((ROOT / "docs" / "systemd").glob("*.service"))
     texts = [(file.name, script) for file in WORKFLOWS for _, script in scripts(file)]
     texts += [(file.name, file.read_text()) for file in units]
     texts.append(("Makefile", (ROOT / "Makefile").read_text()))
