@@ -94,7 +94,7 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(results: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     assert run("latest", "-o", str(pipe), "--results", str(results)).exit_code == 0
-    assert os.read(reader, 100).startswith(b"run,started,")
+    assert os.read(reader, 100).startswith(b"run,shard,started,")
     os.close(reader)
     assert pipe.is_fifo()
 
@@ -104,7 +104,7 @@ def test_a_link_stays_a_link(results: Path) -> None:
     link.symlink_to(results / "rows.csv")
     assert run("latest", "-o", str(link), "--results", str(results)).exit_code == 0
     assert link.is_symlink()
-    assert (results / "rows.csv").read_text().startswith("run,started,")
+    assert (results / "rows.csv").read_text().startswith("run,shard,started,")
 
 
 def test_a_binary_format_is_not_written_to_a_terminal(results: Path) -> None:
