@@ -77,7 +77,7 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
     ("arguments", "message"),
     [
         (("night",), "give at least one case file"),
-        (("night", "tiny.yaml", "--budget=soon"), "--budget: expected a duration"),
+        (("night", "tiny.yaml", "--budget=soon"), "'--budget': expected a duration"),
         (("night", "tiny.yaml", "--collect", "."), "--collect takes what was measured; do not give CASE…"),
         (("night", "tiny.yaml", "--pre=fakee"), "unknown backend 'fakee'; did you mean 'fake'?"),
         (("night", "--collect", "."), "night.yaml: has no night to collect"),

@@ -11,9 +11,9 @@ import pytest
 from ray_nodes import CASE, NODES, Command, LocalCluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """A cluster with the nodes NODES."""
+    """A cluster with the nodes NODES. It ends with its module: other tests count the children of their process."""
     pytest.importorskip("ray", reason="the extra `fleet` is not installed")
     cluster = LocalCluster()
     try:

@@ -8,8 +8,9 @@ import fake_records as fake
 import pytest
 from harness_trials import SilentObserver, make_trial
 
+from rnnbench.fleet import dispatch as dispatch_module
 from rnnbench.fleet.cluster import FleetError, Node
-from rnnbench.fleet.dispatch import Dispatch, Group
+from rnnbench.fleet.dispatch import ATTEMPTS, PLACEMENTS, Dispatch, Group
 from rnnbench.fleet.journal import FleetJournal
 from rnnbench.fleet.messages import GroupDone, GroupFailed, NodeFacts, StageBegun, TrialDone, encode
 from rnnbench.fleet.same_suite import SuiteFacts
@@ -154,11 +155,29 @@ def test_a_group_of_which_something_was_measured_is_left(dispatch, plan, trials)
 
 
 def test_a_group_is_tried_no_more_than_twice(dispatch, plan, trials):
-    cluster = ScriptedCluster([Lost()], [begun(GroupFailed("the disk is full"))])
+    cluster = ScriptedCluster([begun(), Lost()], [begun(GroupFailed("the disk is full"))])
     (left,), _ = dispatch(cluster)
     assert left.trials == tuple(trials)
     assert left.reason == "on node node-a: the disk is full"
     assert len(cluster.tasks) == 2
+
+
+def test_a_task_that_is_lost_before_it_begins_is_no_try(dispatch, plan, trials, monkeypatch):
+    """Ray places tasks on a node that has just died."""
+    monkeypatch.setattr(dispatch_module, "LOOK_S", 0.0)
+    scripts = [[Lost()] for _ in range(3)]
+    left, told = dispatch(ScriptedCluster(*scripts, [begun(), lines(*map(done, trials), DONE)]))
+    assert not left
+    assert told == [f"{trials[0].id} and 1 more: the task was killed before it began, so it is begun again"] * 3
+    assert recorded(plan) == [(trial.id, "node-a") for trial in trials]
+
+
+def test_a_group_whose_tasks_never_begin_is_left(dispatch, trials, monkeypatch):
+    monkeypatch.setattr(dispatch_module, "LOOK_S", 0.0)
+    cluster = ScriptedCluster(*([Lost()] for _ in range(ATTEMPTS * PLACEMENTS)))
+    (left,), _ = dispatch(cluster)
+    assert left.trials == tuple(trials)
+    assert len(cluster.tasks) == ATTEMPTS * PLACEMENTS
 
 
 @pytest.mark.parametrize(

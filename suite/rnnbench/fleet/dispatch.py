@@ -29,6 +29,8 @@ from rnnbench.pipeline import Observer
 
 ATTEMPTS = 2
 """How often a group of which nothing was measured is begun at most."""
+PLACEMENTS = 10
+"""How often a task of a group may be lost before it begins: Ray places tasks on a dead node until it has noticed."""
 PATIENCE_S = 20.0
 """How long a run waits for a node with the resources that it needs."""
 LOOK_S = 1.0
@@ -42,6 +44,8 @@ class Group:
 
     trials: tuple[Trial, ...]
     attempt: int = 1
+    placement: int = 1
+    """How many tasks it has had in this attempt. All but the last were lost before they began."""
 
     def __str__(self) -> str:
         more = f" and {len(self.trials) - 1} more" if len(self.trials) > 1 else ""
@@ -208,7 +212,12 @@ class Dispatch:
         trials = tuple(trial for trial in running.group.trials if trial.id not in self._journal.recorded)
         if not trials:
             return
-        rest = replace(running.group, trials=trials, attempt=running.group.attempt + 1)
+        if running.node is None and running.group.placement < PLACEMENTS:
+            self._tell(f"{running.group}: {reason} before it began, so it is begun again")
+            self._waiting.appendleft(replace(running.group, placement=running.group.placement + 1))
+            time.sleep(LOOK_S)
+            return
+        rest = replace(running.group, trials=trials, attempt=running.group.attempt + 1, placement=1)
         is_measured = any(trial.id in self._journal.measured for trial in running.group.trials)
         if is_measured or rest.attempt > ATTEMPTS:
             self._left.append(Left(trials, reason))
