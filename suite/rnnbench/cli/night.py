@@ -106,10 +106,7 @@ def night(
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
-        parts = [measured_in(each / "night.yaml", Store(each / "results")) for each in collected]
-        with hold_state(state_file):
-            status = _collected(parts, folders)
-        sys.exit(status)
+        sys.exit(_parts_collected(collected, folders))
     sought = Sought(not no_upgrade, _names(pre))
     trials, expected = _selected(selection, expectations)
     if only_plan:
@@ -172,6 +169,16 @@ def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
         },
     }
     click.echo(json.dumps(content))
+
+
+def _parts_collected(parts: tuple[Path, ...], folders: NightFolders) -> int:
+    """Collect what other jobs measured, and give the exit status."""
+    from rnnbench.night import hold_state, measured_in
+    from rnnbench.results import Store
+
+    nights = [measured_in(part / "night.yaml", Store(part / "results")) for part in parts]
+    with hold_state(folders.state):
+        return _collected(nights, folders)
 
 
 def _collected(nights: list[Measured], folders: NightFolders) -> int:

@@ -94,7 +94,8 @@ def test_flags_are_those_of_the_device_and_route(request_of: Any) -> None:
 
 @pytest.fixture
 def vulkan(monkeypatch: pytest.MonkeyPatch) -> Device:
-    """The device; skips with what is missing where there is none."""
+    """The device. A machine need not have one, and pip installs none (`.ci/run` does): there the test says what is
+    missing, and skips."""
     probe: Probe = IreeBackend().probe()
     if lack := probe.lack("linalg") or probe.device_lack("vulkan"):
         pytest.skip(f"{lack.reason}; {lack.install}")
