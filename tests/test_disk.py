@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from rnnbench.disk import error_of_disk, is_disk_error, read_cached, write_bytes, write_text, write_whole
+from rnnbench.disk import error_of_disk, is_disk_error, locked, read_cached, write_bytes, write_text, write_whole
 
 
 def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(tmp_path):
@@ -91,3 +91,12 @@ def test_only_errors_of_the_disk_are_of_the_disk():
     assert is_disk_error(OSError(errno.ENOSPC, ""))
     assert not is_disk_error(PermissionError(errno.EACCES, ""))
     assert not is_disk_error(ValueError())
+
+
+def test_a_lock_is_held_by_one_at_a_time_and_free_afterwards(tmp_path):
+    file = tmp_path / "folder" / "a.lock"
+    again = locked(file, wait=False)
+    with locked(file), pytest.raises(BlockingIOError), again:
+        pass
+    with locked(file, wait=False):
+        assert file.exists()

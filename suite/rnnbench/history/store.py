@@ -9,10 +9,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from rnnbench.disk import read_cached, write_bytes, write_text
+from rnnbench.disk import locked, read_cached, write_bytes, write_text
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
@@ -171,10 +169,6 @@ class History:
         entry = read_cached(file, lambda path: RunEntry.model_validate_json(path.read_bytes()))
         return entry if entry is not None and entry.run_id == file.stem else None
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _held(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return locked(self.root / ".lock")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
 import yaml
 from pydantic import Field, ValidationError
 
-from rnnbench.disk import write_text
+from rnnbench.disk import locked, write_text
 from rnnbench.history import Found, Measured
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
@@ -117,18 +116,15 @@ class State(FrozenModel):
 def hold_state(file: Path) -> Iterator[None]:
     """Keeps other nights away from a state while one works on it. Raises StoreError where another one does."""
     path = file.with_name(f"{file.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w")
-    except OSError as error:
-        raise unwritable(path, error) from error
-    with lock:
+    with ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.enter_context(locked(path, wait=False))
         except BlockingIOError as error:
             raise StoreError(
                 f"{file} is in use: another night works on it; wait until it has ended, or give another --state"
             ) from error
+        except OSError as error:
+            raise unwritable(path, error) from error
         yield
 
 

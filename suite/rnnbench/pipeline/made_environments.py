@@ -6,7 +6,6 @@ The upper one has what the requirements name. Python finds a package in the uppe
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,8 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from pathlib import Path
@@ -26,7 +24,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rnnbench import __version__
-from rnnbench.disk import read_cached, write_text
+from rnnbench.disk import locked, read_cached, write_text
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
 
@@ -138,7 +136,7 @@ def _make(
     content = [list(wanted), list(pins), below, list(source), sys.version]
     folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     python = folder / "bin" / "python"
-    with _held(cache / f"{folder.name}.lock"):
+    with locked(cache / f"{folder.name}.lock"):
         if (made := _intact(folder)) is not None:
             return made
         shutil.rmtree(folder, ignore_errors=True)
@@ -192,15 +190,6 @@ def _packages(folder: Path) -> list[str]:
 def _name(requirement: str) -> str:
     found = _NAME.match(requirement)
     return canonicalize_name(found[0]) if found else requirement
-
-
-@contextmanager
-def _held(file: Path) -> Iterator[None]:
-    """While no other process makes the same environment."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _run(command: list[str], requirements: str) -> str:
