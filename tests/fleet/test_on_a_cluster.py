@@ -123,6 +123,20 @@ def test_a_check_goes_through_the_client_too(command, cluster):
     assert not any(record.timing.latency for record in run.records)
 
 
+def test_joining_is_tried_again_where_the_cluster_fails_to_start_its_side(command, cluster):
+    """A cluster starts a process of its own for each client. Here the first one dies as it starts."""
+    own = {process.pid for process in cluster.processes("specific-server")}
+    process = command.start("check", "tiny.yaml", "--backend=fake:honest", on=["--on", cluster.client_address])
+
+    def started():
+        return [found for found in cluster.processes("specific-server") if found.pid not in own]
+
+    wait_until(started, "the cluster starts a process for the client", process)
+    started()[0].kill()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
+
+
 def test_resources_that_no_node_offers_are_named(command, cluster):
     on = ["--on", cluster.address, "--machine-class", "nosuch"]
     printed = command("run", "tiny.yaml", *HONEST, on=on, status=2)

@@ -50,18 +50,6 @@ def test_a_plan_says_how_many_calls_are_timed_as_one_and_whether_the_first_are_l
     assert sample(worker, "public").warm_calls > 0
 
 
-def test_the_first_block_of_cold_calls_has_as_many_as_the_next(tmp_path):
-    """The buffer that evicts the caches is filled before the block begins."""
-    worker = start_trial_worker(examine(TRIAL), RunFolders.of_run(tmp_path), "worker.log")
-    worker.ready()
-    worker.ask(Build(TRIAL), LIMIT_S)
-    worker.ask(Prepare(TRIAL), LIMIT_S)
-    first, second = (sample(worker, "cold") for _ in range(2))
-    worker.close()
-    least = min(second.elapsed / len(second.seconds), first.elapsed / len(first.seconds))
-    assert first.elapsed < 0.01 + 3 * least
-
-
 def test_the_state_s_round_trip_is_sampled_too(worker):
     block = worker.ask(SampleStateCopy(TRIAL, 0.004), LIMIT_S)
     assert len(block.seconds) > 0

@@ -22,6 +22,8 @@ MEASURE = "measure"
 """The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
 CONNECT_LIMIT_S = 5.0
 LOST_LOOK_S = 3.0
+JOIN_TRIES = 3
+"""A cluster starts a process for each client, and the start may fail by chance: joining is tried again."""
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _CLASS = re.compile(r"[A-Za-z_][\w.-]*")
 _NOT_A_CLASS = (MEASURE, "CPU", "GPU", "memory", "object_store_memory")
@@ -164,7 +166,7 @@ def join(place: Place) -> Iterator[Cluster]:
     before = {number: signal.getsignal(number) for number in numbers}
     address = "auto" if place.address == "ray" else place.address
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        _initialise(ray, address)
         for number, handler in before.items():  # Ray takes SIGTERM for itself.
             signal.signal(number, handler)
         yield Cluster(ray, place)
@@ -175,6 +177,19 @@ def join(place: Place) -> Iterator[Cluster]:
         ray.shutdown()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _initialise(ray: Any, address: str) -> None:
+    """Raises what Ray raises, a ConnectionAbortedError only where the cluster failed each time to start its side."""
+    for tries_left in reversed(range(JOIN_TRIES)):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except ConnectionAbortedError:
+            ray.shutdown()
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def _refusals(ray: Any) -> tuple[type[Exception], ...]:
