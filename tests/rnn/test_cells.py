@@ -1,13 +1,28 @@
-"""The shared cell, over NumPy primitives, computes what the oracle computes, for every variant of the model."""
+"""The bodies of layers, over NumPy primitives, compute what the references compute, for every variant and network."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import Problem, models, problem, with_other_activations
+from random_models import models, problem, with_other_activations
 
-from rnnbench.rnn import Model, cell_body, run_reference
+from rnnbench.rnn import (
+    Model,
+    Network,
+    Weights,
+    draw_inputs,
+    draw_state,
+    draw_weights,
+    families,
+    primitives_of,
+    run_graph,
+    run_reference,
+    state_by_layer,
+)
 
 
 class Plain:
@@ -48,23 +63,30 @@ class Plain:
     def split(self, x: np.ndarray, parts: int) -> list[np.ndarray]:
         return np.split(x, parts, axis=1)
 
+    def concat(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        return np.concatenate(parts, axis=1)
 
-def run_cells(model: Model, data: Problem) -> np.ndarray:
-    layer_x = data.x
-    for number in range(model.layers):
-        outputs = []
-        for direction in range(model.directions):
-            row = number * model.directions + direction
-            backward = direction == 1 or model.direction == "reverse"
-            body = cell_body(Plain(), model, data.weights.row(row))
-            state = tuple(array[row] for array in data.state.values())
-            history = []
-            for step in layer_x[::-1] if backward else layer_x:
-                state = body.advance(body.project(step), state)
-                history.append(state[0])
-            outputs.append(np.stack(history[::-1] if backward else history))
-        layer_x = np.concatenate(outputs, axis=2)
-    return layer_x
+    def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
+        assert 0 <= start < stop <= x.shape[1]
+        return x[:, start:stop]
+
+
+def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+    """y by the bodies of all layers, step by step."""
+    states = state_by_layer(network, {name: list(array) for name, array in state.items()})
+
+    def run(index: int, x: np.ndarray) -> np.ndarray:
+        layer, body = network.graph[index], network.body(Plain(), weights, index)
+        projected = np.stack([body.project(step) for step in x])
+        if not layer.states:
+            return projected
+        kept, outputs = states[index], []
+        for step in projected[::-1] if layer.backward else projected:
+            y, kept = body.advance(step, kept)
+            outputs.append(y)
+        return np.stack(outputs[::-1] if layer.backward else outputs)
+
+    return run_graph(network, x, run, lambda parts: np.concatenate(parts, axis=2))
 
 
 @settings(max_examples=200)
@@ -78,4 +100,24 @@ def run_cells(model: Model, data: Problem) -> np.ndarray:
 def test_agrees_with_the_oracle(model: Model, steps: int, batch: int, seed: int, scale: float) -> None:
     data = problem(model, steps, batch, seed, scale)
     expected = run_reference(model, data.weights, data.x, data.state).y
-    np.testing.assert_allclose(run_cells(model, data), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(run_bodies(model, data.weights, data.x, data.state), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in families() if name != Model.network])
+def test_the_bodies_of_a_network_compute_what_its_reference_computes(name: str) -> None:
+    network = families()[name]()
+    weights = draw_weights(network, 0, "float64")
+    x, state = draw_inputs(network, 5, 2, 1, "float64"), draw_state(network, 2, 2, "float64")
+    expected = run_reference(network, weights, x, state)
+    np.testing.assert_allclose(run_bodies(network, weights, x, state), expected.y, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", families())
+def test_a_network_says_its_shapes_and_primitives(name: str) -> None:
+    """`primitives_of` raises where a layer's spec and its body disagree."""
+    network = Model(cell="lstm", input=3, hidden=4) if name == Model.network else families()[name]()
+    assert primitives_of(network) <= {"concat", "columns"}
+    for smaller in network.smaller():
+        assert type(smaller) is type(network)
+        assert smaller.weight_count < network.weight_count
+        primitives_of(smaller)

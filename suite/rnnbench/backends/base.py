@@ -16,7 +16,7 @@ import numpy as np
 from rnnbench.cases import Precision, Strategy, Trial
 from rnnbench.devices import KINDS, Device
 from rnnbench.results import Artifact, Math, OperationStage, Origin
-from rnnbench.rnn import Model, Weights
+from rnnbench.rnn import Model, Network, Weights
 
 __all__ = [
     "ACTIVATIONS",
@@ -64,7 +64,7 @@ class Request:
     """What to build. `weights` may be empty in a request to `support`, which reads none."""
 
     route: str
-    model: Model
+    model: Network
     weights: Weights
     strategy: Strategy
     batch: int
@@ -76,11 +76,17 @@ class Request:
     Beyond its length y is zero and x may be anything. A direction that runs backwards starts at the end of the row."""
 
     @property
+    def stack(self) -> Model:
+        """The stack of cells that is requested. Only for a route that `Probe.authors` does not name."""
+        assert isinstance(self.model, Model), "other networks are refused of this route"
+        return self.model
+
+    @property
     def extras(self) -> dict[str, str]:
         """What is requested beyond what every adapter is written for: a description by the name of the extra."""
-        model, extras = self.model, dict[str, str]()
-        if model.other_activations:
-            extras[ACTIVATIONS] = f"{model.cell} with {model.recurrent_activation} and {model.activation}"
+        extras = dict[str, str]()
+        if self.model.other_activations:
+            extras[ACTIVATIONS] = self.model.other_activations
         if self.ragged:
             extras[LENGTHS] = "sequence lengths by row"
         return extras
@@ -133,6 +139,9 @@ class Probe:
     devices: Mapping[str, Device | Lack] = field(default_factory=processor)
     """Devices that the backend's programs run on, by the name of their kind: the device that is here, or what is
     missing for one. A request for any other is unsupported. A driver is asked in a process of its own."""
+    authors: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Routes whose programs are written over the primitives of `rnn.Primitives`, so that they have any network, each
+    with the further primitives (`rnn.MorePrimitives`) that it has. Other routes have stacks of cells."""
     baseline: bool = False
     """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 

@@ -11,14 +11,14 @@ from rnnbench.cases.matrix import MAX_TRIALS
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy, Target, Trial
 from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS
-from rnnbench.rnn import Model
+from rnnbench.rnn import Network
 
 
 @dataclass(frozen=True)
 class Point:
     """One point of the matrix: all of a trial that does not depend on its backend."""
 
-    model: Model
+    model: Network
     strategy: Strategy
     steps: int
     batch: int

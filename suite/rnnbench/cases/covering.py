@@ -76,7 +76,7 @@ def _cells(trial: Trial) -> int:
     """Copies of the cell in its program. The time of a build grows with them."""
     time = trial.strategy.time
     copies = trial.strategy.chunk if time == "unrolled" else int(time.partition(":")[2] or 1)
-    return copies * trial.model.layers * trial.model.directions
+    return copies * len(trial.model.graph)
 
 
 def _text(trial: Trial, leaf: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rnnbench.cases.matrix import Value, Values
 from rnnbench.cases.schema import ITEMSIZE, LEAVES
-from rnnbench.rnn import GATES, Model
+from rnnbench.rnn import Model, Network, families
 
 MAX_BYTES = 2 << 30
 """Largest size of the weights, and of one stream's x or y: the limit of a protobuf message, and so of an ONNX model."""
@@ -30,24 +30,40 @@ class Fault:
     message: str
 
 
-def model_of(values: Values) -> Model | Fault:
-    """The model of a point, or what is wrong with it."""
+def missing_keys(model: object) -> list[str]:
+    """The keys that the section `model:` of a file lacks, by the families that it names."""
+    if not isinstance(model, dict):
+        return []
+    named = model.get("network", [Model.network])
+    chosen = [families().get(name) for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]
+    required = [key for family in chosen if family for key, field in family.model_fields.items() if field.is_required()]
+    return [key for key in dict.fromkeys(required) if key not in model]
+
+
+def model_of(values: Values) -> Network | Fault:
+    """The network of a point, or what is wrong with it."""
+    family = families()[str(values["network"])]
+    given = {leaf: values[leaf] for leaf in _MODEL_LEAVES if leaf != "network" and values[leaf] is not None}
+    if unknown := next((leaf for leaf in given if leaf not in family.model_fields), None):
+        keys = ", ".join(family.model_fields) or "none"
+        return Fault((unknown, "network"), f"the network {family.network} has no {unknown}; its keys are {keys}")
     try:
-        return Model.model_validate({leaf: values[leaf] for leaf in _MODEL_LEAVES})
+        return family.model_validate(given)
     except ValidationError as error:
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        named = [leaf for leaf in re.findall(r"\w+", message) if leaf in _MODEL_LEAVES and leaf != "cell"]
-        return Fault((*dict.fromkeys(named), "cell"), message)
+        subject = "cell" if family is Model else "network"
+        named = [leaf for leaf in re.findall(r"\w+", message) if leaf in given and leaf != subject]
+        return Fault((*dict.fromkeys(named), subject), message)
 
 
-def faults(values: Values, model: Model) -> Iterator[Fault]:
-    """All that is wrong with a point whose model has no fault."""
+def faults(values: Values, model: Network) -> Iterator[Fault]:
+    """All that is wrong with a point whose network has no fault."""
     yield from _call_faults(values)
     yield from _size_faults(values, model)
-    if model.direction != "forward" and values["state"] != "none":
+    if not model.can_stream and values["state"] != "none":
         yield Fault(
             ("state", "direction"),
-            f"a {model.direction} model needs whole sequences, so its state is none, not {values['state']}",
+            f"a {values['direction']} model needs whole sequences, so its state is none, not {values['state']}",
         )
 
 
@@ -70,9 +86,9 @@ def _call_faults(values: Values) -> Iterator[Fault]:
         yield Fault(("time", "chunk"), f"{time} needs calls of a multiple of {copies} steps, and the chunk is {chunk}")
 
 
-def _size_faults(values: Values, model: Model) -> Iterator[Fault]:
+def _size_faults(values: Values, model: Network) -> Iterator[Fault]:
     itemsize = ITEMSIZE[str(values["dtype"])]
-    weights = _weights(model) * itemsize
+    weights = model.weight_count * itemsize
     if weights > MAX_BYTES:
         yield Fault(
             ("hidden", "input", "layers"),
@@ -84,16 +100,6 @@ def _size_faults(values: Values, model: Model) -> Iterator[Fault]:
             ("steps", "batch", "input", "hidden"),
             f"the stream would take {_gib(stream)} (steps × batch × width), and at most {_gib(MAX_BYTES)} are allowed",
         )
-
-
-def _weights(model: Model) -> int:
-    """Elements of all weight matrices and biases."""
-    rows = GATES[model.cell] * model.hidden
-    total = 0
-    for layer in range(model.layers):
-        columns = model.layer_input(layer) + model.output + (2 if model.bias else 0)
-        total += model.directions * (rows * columns + model.projection * model.hidden)
-    return total
 
 
 def _integer(values: Mapping[str, Value], leaf: str) -> int:

@@ -10,15 +10,15 @@ from pydantic import ValidationError
 from rnnbench.cases.case import Case, Point
 from rnnbench.cases.errors import CASE, CaseError, Place, Problem
 from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
-from rnnbench.cases.feasibility import Fault, faults, model_of
+from rnnbench.cases.feasibility import Fault, faults, missing_keys, model_of
 from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.measure import requested
-from rnnbench.rnn import Model
-from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
+from rnnbench.rnn import Network
+from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
 
 IN_PYTHON = "the case"
 """What errors call a case that has no file."""
@@ -93,10 +93,14 @@ def _python_source(data: Mapping[str, object]) -> Source:
 
 
 def _validated(source: Source) -> CaseFile:
+    missing = [missing_key(("model", key), source, json_schema()) for key in missing_keys(source.at(("model",)))]
     try:
-        return CaseFile.model_validate(source.data)
+        file = CaseFile.model_validate(source.data)
     except ValidationError as error:
-        raise CaseError(problems_of(error, source, json_schema())) from error
+        raise CaseError([*missing, *problems_of(error, source, json_schema())]) from error
+    if missing:
+        raise CaseError(missing)
+    return file
 
 
 def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials: int) -> Iterator[Problem]:
@@ -149,7 +153,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
 
 def _points(expansion: Expansion, source: Source) -> tuple[list[Point], list[Problem]]:
     """The points, and what is wrong with any. Each different model is checked once."""
-    models: dict[tuple[Value, ...], Model | Fault] = {}
+    models: dict[tuple[Value, ...], Network | Fault] = {}
     leaves = [leaf for leaf, section in LEAVES.items() if section == "model"]
     points: list[Point] = []
     faulty: list[tuple[Fault, Candidate]] = []
@@ -161,12 +165,12 @@ def _points(expansion: Expansion, source: Source) -> tuple[list[Point], list[Pro
         model = models[key]
         point_faults = [model] if isinstance(model, Fault) else list(faults(values, model))
         faulty += [(fault, candidate) for fault in point_faults]
-        if isinstance(model, Model) and not point_faults:
+        if isinstance(model, Network) and not point_faults:
             points.append(_point(candidate, model))
     return points, [_problem(fault, candidate, expansion, source, others=bool(points)) for fault, candidate in faulty]
 
 
-def _point(candidate: Candidate, model: Model) -> Point:
+def _point(candidate: Candidate, model: Network) -> Point:
     values = candidate.values
     strategy = Strategy(values["time"], values["state"], values["chunk"])  # type: ignore[arg-type]
     rest = {leaf: values[leaf] for leaf in ("steps", "batch", "dtype", "device", "threads", "seed", "lengths")}

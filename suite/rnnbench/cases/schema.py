@@ -1,8 +1,8 @@
 """What may stand in a case file: its sections and keys, their types, bounds and defaults.
 
 The types are strict: a text is not a number, `true` is not 1, and every unknown key is refused. The keys of `model:`
-are those of `rnn.Model`. The keys of `measure:` that ask for a latency path are those that `measure.paths` declares. In
-the sections that make trials a list is an axis.
+are those of all families of networks. The keys of `measure:` that ask for a latency path are those that
+`measure.paths` declares. In the sections that make trials a list is an axis.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
 from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS, Setting
 from rnnbench.results import THRESHOLDS
-from rnnbench.rnn import DTYPES, Model, Size
+from rnnbench.rnn import DTYPES, Model, Size, families
 from rnnbench.yaml_files import TitleGenerator
 
 T = TypeVar("T")
@@ -183,30 +183,23 @@ def _compare_section() -> type[Section]:
 CompareSection = _compare_section()
 
 
-_MODEL_KEYS = {
-    "cell": "The recurrent cell.",
-    "input": "Size of x at each step.",
-    "hidden": "Units of each layer.",
-    "layers": "Layers, one on top of the other.",
-    "projection": "Size an LSTM's h is projected to (LSTMP); 0 for none.",
-    "direction": "Which way time runs; `reverse` and `bidirectional` need state none.",
-    "bias": "Whether there are bias vectors.",
-    "reset_after": "GRU: whether the reset gate scales the recurrent product (true) or the state before it (false).",
-    "activation": "Activation of the cell: of an LSTM's or GRU's candidate, of an LSTM's output, of an `rnn`.",
-    "recurrent_activation": "Activation of an LSTM's or GRU's gates; `hard_sigmoid` is max(0, min(1, 0.2·x + 0.5)).",
-    "clip": "Bound on the inputs of activations, as ONNX means it; null for none.",
-    "cell_clip": "Bound on an LSTM's cell state, as TFLite means it; null for none.",
-    "gain": "Factor on the weights, uniform in ±gain/√hidden; past about 2 an RNN is chaotic.",
-}
-
-
 def _model_section() -> type[Section]:
-    fields: dict[str, Any] = {}
-    for name, field in Model.model_fields.items():
-        kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-        default = ... if field.is_required() else (field.default,)
-        fields[name] = (axis_of(kind), Field(default, description=_MODEL_KEYS[name]))
-    return create_model("ModelSection", __base__=Section, **fields)
+    """The keys of every family of networks. A key that is not written is null: the family's default."""
+    names = tuple(families())
+    network = axis_of(Literal[names])
+    description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."
+    fields: dict[str, Any] = {"network": (network, Field(default=(names[0],), description=description))}
+    for family in families().values():
+        for name, field in family.model_fields.items():
+            kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+            shown: dict[str, Any] = {} if field.is_required() else {"default": field.default}
+            described = Field(default=(None,), description=field.description, json_schema_extra=shown)
+            fields.setdefault(name, (axis_of(kind), described))
+    required = [name for name, field in Model.model_fields.items() if field.is_required()]
+    either: dict[str, Any] = {"anyOf": [{"required": required}, {"required": ["network"]}]}
+    config = ConfigDict(**{**Section.model_config, "json_schema_extra": either})
+    base = type("ModelBase", (Section,), {"__module__": __name__, "model_config": config})
+    return create_model("ModelSection", __base__=base, **fields)
 
 
 ModelSection = _model_section()

@@ -85,6 +85,6 @@ def texts_of(trial: Trial, key: str) -> set[str]:
     if key in _OF_TRIAL:
         value = _OF_TRIAL[key](trial)
     else:
-        value = getattr(trial.model if LEAVES[key] == "model" else trial, key)
+        value = getattr(trial.model if LEAVES[key] == "model" else trial, key, None)
     texts = {scalar(value)}
     return texts | {"all"} if key == "chunk" and value == trial.steps else texts

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.rnn import Model
+from rnnbench.rnn import AnyNetwork
 
 ENDURANCE_S = 1.0
 """Seconds for each long-running check, where trials are only checked."""
@@ -98,7 +98,7 @@ class Trial:
 
     case: str
     target: Target
-    model: Model
+    model: AnyNetwork
     strategy: Strategy
     steps: int
     """Steps of the whole workload: the stream that conformance feeds."""
@@ -118,7 +118,7 @@ class Trial:
     def params(self) -> dict[str, object]:
         """The canonical parameters: all that decides what is computed and how, and nothing of how it is measured."""
         return {
-            "model": self.model.model_dump(exclude_defaults=True),
+            "model": self.model.params,
             "time": self.strategy.time,
             "state": self.strategy.state,
             "chunk": self.strategy.chunk,
@@ -140,6 +140,6 @@ class Trial:
     @property
     def id(self) -> str:
         """Readable and unique: `case/backend:route/time-state/h128-b1-c16-float32-cpu-t1-3f9a01c2`."""
-        sizes = f"h{self.model.hidden}-b{self.batch}-c{self.strategy.chunk}"
+        sizes = f"{self.model.label}-b{self.batch}-c{self.strategy.chunk}"
         where = f"{self.dtype}-{self.device}-t{self.threads}"
         return f"{self.case}/{self.target}/{self.strategy}/{sizes}-{where}-{self.digest}"

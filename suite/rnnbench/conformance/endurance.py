@@ -123,7 +123,7 @@ def _rounding(reference: ReferenceTrajectories, calls: int) -> float:
 def _followed_calls(reference: ReferenceTrajectories) -> int:
     """Calls whose exact results are known: all of them where the reference repeats itself, or is a counter."""
     ring = reference.ring_trajectory
-    return STEPS if ring.settled_after or reference.trial.model.cell == "counter" else ring.followed_calls
+    return STEPS if ring.settled_after or reference.trial.model.is_exact else ring.followed_calls
 
 
 def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
@@ -131,7 +131,7 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
     ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
         return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
-    if reference.trial.model.cell == "counter":
+    if reference.trial.model.is_exact:
         rise = (
             (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in reference.ring], axis=0)
         )

@@ -24,8 +24,6 @@ SEPARATE_CALLS = 4
 """With state `none`, calls over which MAGNITUDES are spread. Each needs a run of the reference."""
 PINNED = 100.0
 """Input of a gate at which it is 1 (or 0, if negative) in every dtype, whatever the recurrent part adds."""
-KEEPING_GATE = {"lstm": 1, "gru": 1}
-"""Index of the gate that decides how much of the state stays: an LSTM's forget gate, a GRU's update gate."""
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
 
 
@@ -37,7 +35,7 @@ def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTraject
 
 def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     verdict = _scaled(HUGE, open_session, reference)
-    if verdict.verdict == "fail" or reference.trial.model.cell not in KEEPING_GATE:
+    if verdict.verdict == "fail" or _driving(reference, PINNED) is None:
         return verdict
     return worst(verdict, _pinned(open_session, reference))
 
@@ -55,9 +53,9 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     )
     state = reference.start if reference.is_stream else None
     for gate, preactivation in ((1, PINNED), (0, -PINNED)):
-        x = np.broadcast_to(
-            _driving(reference, preactivation), (steps, reference.trial.batch, reference.trial.model.input)
-        )
+        driving = _driving(reference, preactivation)
+        assert driving is not None, "the network has a gate that keeps the state"
+        x = np.broadcast_to(driving, (steps, *driving.shape))
         expected = reference.run(x, state)
         session = open_session()
         if state is not None:
@@ -66,25 +64,23 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     return errors.verdict()
 
 
-def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarray:
-    """An x [batch, input] that gives one unit's keeping gate, in each row of the batch, the input `preactivation`."""
-    model = reference.trial.model
-    first = KEEPING_GATE[model.cell] * model.hidden
-    units = first + np.arange(reference.trial.batch) % model.hidden
-    towards = reference.weights.layers[0].w_ih[units].astype(np.float64)
-    x = preactivation * towards / (towards**2).sum(axis=1, keepdims=True)
-    bounded: np.ndarray = np.clip(x, -HUGE, HUGE).astype(reference.x.dtype)
-    return bounded
+def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarray | None:
+    """An x [batch, input] that gives one unit's keeping gate, in each row of the batch, the input `preactivation`.
+
+    None where the network has no such gate.
+    """
+    x = reference.trial.model.pinning_x(reference.weights, reference.trial.batch, preactivation)
+    return None if x is None else x.astype(reference.x.dtype)
 
 
 def _denormals(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    if reference.trial.model.cell == "counter":
+    if reference.trial.model.is_exact:
         return NO_COUNTER
     return _scaled(TINY, open_session, reference)
 
 
 def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    if reference.trial.model.cell == "counter":
+    if reference.trial.model.is_exact:
         return NO_COUNTER
     errors, chunk = Errors(), reference.trial.strategy.chunk
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(MAGNITUDES) // chunk))

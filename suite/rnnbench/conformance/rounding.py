@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.conformance.tolerance import FACTOR
-from rnnbench.rnn import DTYPES, Arithmetic, Model, RandomRounding, Trajectory, Weights, run_in
+from rnnbench.rnn import DTYPES, Arithmetic, Network, RandomRounding, Trajectory, Weights, run_in
 
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
@@ -67,25 +67,25 @@ class Rounding:
         return np.array([self.at(step) for step in range(steps)])
 
 
-def steps_measured(model: Model, weights: Weights, steps: int) -> int:
+def steps_measured(network: Network, weights: Weights, steps: int) -> int:
     """How many steps are measured, from the first, of a run of `steps` steps."""
-    affordable = int(min(WORK / ((ROWS + SAMPLES) * _elements(model, weights)), MEASURED_STEPS))
+    affordable = int(min(WORK / ((ROWS + SAMPLES) * _elements(network, weights)), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
 
 
-def _rows_measured(model: Model, weights: Weights, steps: int, batch: int) -> np.ndarray:
+def _rows_measured(network: Network, weights: Weights, steps: int, batch: int) -> np.ndarray:
     """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings."""
-    cheap = int(CHEAP / (2 * steps * _elements(model, weights)))
+    cheap = int(CHEAP / (2 * steps * _elements(network, weights)))
     number = min(max(ROWS, cheap), MOST_ROWS)
     return np.unique(np.linspace(0, batch - 1, number).round().astype(int))
 
 
-def _elements(model: Model, weights: Weights) -> int:
-    return max(sum(array.size for _, array in weights.named(model)), 1)
+def _elements(network: Network, weights: Weights) -> int:
+    return max(sum(array.size for _, array in weights.named(network)), 1)
 
 
 def expected_rounding(
-    model: Model,
+    network: Network,
     weights: Weights,
     x: np.ndarray,
     state: Mapping[str, np.ndarray] | None,
@@ -97,17 +97,17 @@ def expected_rounding(
 
     With `lengths` [batch], each row ends after so many steps.
     """
-    if model.cell == "counter":
+    if network.is_exact:
         return _of_counter(x, state, dtype)
-    steps = steps_measured(model, weights, len(x))
-    rows = _rows_measured(model, weights, steps, x.shape[1])
+    steps = steps_measured(network, weights, len(x))
+    rows = _rows_measured(network, weights, steps, x.shape[1])
     copies = np.resize(np.arange(len(rows)), max(SAMPLES, len(rows)))
     all_rows = np.concatenate([rows, rows[copies]])
 
     def run(arithmetic: Arithmetic, rows: np.ndarray) -> Trajectory:
         initial = None if state is None else {name: array[:, rows] for name, array in state.items()}
         ends = None if lengths is None else np.minimum(lengths[rows], steps)
-        return run_in(arithmetic, model, weights, x[:steps, rows], initial, ends)
+        return run_in(arithmetic, network, weights, x[:steps, rows], initial, ends)
 
     sampled = _arrays(run(RandomRounding(dtype, seed, len(rows)), all_rows))
     exact = [array[..., : len(rows), :] for array in sampled]
@@ -117,7 +117,7 @@ def expected_rounding(
         error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
     scale = np.maximum.accumulate(_largest(exact))
     error = np.maximum.accumulate(np.maximum(error, DTYPES[dtype].unit * scale))
-    if model.direction != "forward":
+    if not network.can_stream:
         error[:] = error[-1]
     return Rounding(np.where(incomparable(error, scale), np.inf, error), dtype)
 

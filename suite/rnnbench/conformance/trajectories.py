@@ -192,7 +192,7 @@ class ReferenceTrajectories:
         """All that the stream and its trajectories depend on."""
         trial = self.trial
         return {
-            "model": trial.model.model_dump(),
+            "model": trial.model.params,
             "steps": trial.steps,
             "batch": trial.batch,
             "dtype": trial.dtype,

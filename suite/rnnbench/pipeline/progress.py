@@ -59,7 +59,7 @@ class ProgressBar:
 
     def stage(self, trial: Trial, stage: str) -> None:
         number = self._numbers.setdefault(trial.id, len(self._numbers) + 1)
-        doing = visible(f"{stage}: {trial.target} {trial.strategy} h{trial.model.hidden} c{trial.strategy.chunk}")
+        doing = visible(f"{stage}: {trial.target} {trial.strategy} {trial.model.label} c{trial.strategy.chunk}")
         self._progress.update(self._task, description=f"trial {number}, {doing}", refresh=True)
         if not self._progress.console.is_terminal and time.monotonic() - self._printed >= SILENCE_S:
             elapsed = timedelta(seconds=round(time.monotonic() - self._started))

@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rnnbench.cases import Trial, scalar
 from rnnbench.measure import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial
 from rnnbench.plan import examine
+from rnnbench.rnn import Model, Network
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked
 from rnnbench.worker import RunFolders, log_name, start_trial_worker
@@ -49,7 +51,7 @@ def first_failed_check(checked: Checked) -> str:
 def reproduce_command(trial: Trial, case: Path) -> str:
     """A command line that checks this trial, and nothing else."""
     settings = {
-        **{f"model.{key}": value for key, value in trial.model.model_dump().items()},
+        **{f"model.{key}": value for key, value in _model_keys(trial.model).items()},
         "workload.steps": trial.steps,
         "workload.batch": trial.batch,
         "workload.chunk": trial.strategy.chunk,
@@ -69,25 +71,22 @@ def reproduce_command(trial: Trial, case: Path) -> str:
     return shlex.join(words)
 
 
+def _model_keys(network: Network) -> dict[str, Any]:
+    """All keys of a network, with their values. A stack of cells is what a case has where it names no network."""
+    named = {} if isinstance(network, Model) else {"network": network.network}
+    return {**named, **network.model_dump()}
+
+
 def _smaller(trial: Trial) -> Iterator[Trial]:
     """Trials with one size halved, the ones that save most first."""
-    model, chunk = trial.model, trial.strategy.chunk
-
-    def with_model(**sizes: int) -> Trial:
-        return replace(trial, model=model.model_copy(update=sizes))
+    chunk = trial.strategy.chunk
 
     def with_calls(steps: int, chunk: int) -> Trial:
         return replace(trial, steps=steps, strategy=replace(trial.strategy, chunk=chunk))
 
     if trial.batch > 1:
         yield replace(trial, batch=trial.batch // 2)
-    if model.layers > 1:
-        yield with_model(layers=model.layers // 2)
-    if model.hidden > 1 and not model.projection:
-        half = model.hidden // 2
-        yield with_model(hidden=half, input=half) if model.cell == "counter" else with_model(hidden=half)
-    if model.input > 1 and model.cell != "counter":
-        yield with_model(input=model.input // 2)
+    yield from (replace(trial, model=network) for network in trial.model.smaller())
     if trial.steps // 2 >= chunk and (trial.steps // 2) % chunk == 0:
         yield with_calls(trial.steps // 2, chunk)
     if chunk > 1 and ":" not in trial.strategy.time:

@@ -166,8 +166,8 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     adapter fails to say what is installed.
     """
     adapter = _adapter(backend)
-    devices = adapter.probe().devices
-    refused = [refusal(backend, request, devices) for request in requests]
+    installed = adapter.probe()
+    refused = [refusal(backend, request, installed.devices, installed.authors) for request in requests]
     asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
     answers = iter(adapter.supports(asked))
     return [

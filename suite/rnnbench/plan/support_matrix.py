@@ -56,7 +56,7 @@ def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, s
                 route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32")
             )
             for route, (kind, model), strategy in product(probe.routes, MODELS.items(), STRATEGIES)
-            if model.direction == "forward" or strategy.state == "none"
+            if model.can_stream or strategy.state == "none"
         }
         try:
             answers = supports(name, list(asked.values()))

@@ -14,11 +14,24 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import CellBody, Primitives, cell_body
+    from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, cell_body
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
+    from rnnbench.rnn.network import (
+        AnyNetwork,
+        LayerSpec,
+        Network,
+        Size,
+        WeightSpec,
+        X,
+        run_graph,
+        state_by_array,
+        state_by_layer,
+    )
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
-    from rnnbench.rnn.spec import GATES, Cell, Direction, Model, Size
+    from rnnbench.rnn.registry import families, network_of
+    from rnnbench.rnn.spec import GATES, Cell, Direction, Model
+    from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
 _NAMES = {
@@ -27,7 +40,8 @@ _NAMES = {
         "RandomRounding",
     ),
     "cells": (
-        "CellBody",
+        "LayerBody",
+        "MorePrimitives",
         "Primitives",
         "cell_body",
     ),
@@ -42,6 +56,21 @@ _NAMES = {
         "nearest",
         "rounded",
     ),
+    "registry": (
+        "families",
+        "network_of",
+    ),
+    "network": (
+        "AnyNetwork",
+        "LayerSpec",
+        "Network",
+        "Size",
+        "WeightSpec",
+        "X",
+        "run_graph",
+        "state_by_array",
+        "state_by_layer",
+    ),
     "reference": (
         "Trajectory",
         "run_in",
@@ -52,8 +81,8 @@ _NAMES = {
         "Direction",
         "GATES",
         "Model",
-        "Size",
     ),
+    "vocabulary": ("primitives_of",),
     "weights": (
         "Layer",
         "Weights",
@@ -66,29 +95,41 @@ _NAMES = {
 __all__ = [
     "DTYPES",
     "GATES",
+    "AnyNetwork",
     "Arithmetic",
     "Cell",
-    "CellBody",
     "Cost",
     "Direction",
     "Dtype",
     "Layer",
+    "LayerBody",
+    "LayerSpec",
     "Model",
+    "MorePrimitives",
+    "Network",
     "Primitives",
     "RandomRounding",
     "Reading",
     "Size",
     "Trajectory",
+    "WeightSpec",
     "Weights",
+    "X",
     "call_cost",
     "cell_body",
     "draw_inputs",
     "draw_lengths",
     "draw_state",
     "draw_weights",
+    "families",
     "nearest",
+    "network_of",
+    "primitives_of",
     "rounded",
+    "run_graph",
     "run_in",
     "run_reference",
+    "state_by_array",
+    "state_by_layer",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -1,4 +1,4 @@
-"""Each cell, written once, in terms of primitives that a backend supplies.
+"""The vocabulary of primitives that a backend supplies, and the cells of stacks, each written once over it.
 
 A backend that authors programs implements `Primitives` for its values (an SSA name, a Relax expression, a NumPy array),
 and gets every cell and variant from here, looped and unrolled. The backend decides how to loop, keep state and compile.
@@ -11,6 +11,7 @@ whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -44,19 +45,31 @@ class Primitives(Protocol[V]):
         ...
 
 
-class CellBody(Protocol[V]):
+class MorePrimitives(Primitives[V], Protocol[V]):
+    """Operations that stacks of cells do not need. A route has those that its adapter names (`Probe.authors`)."""
+
+    def concat(self, parts: Sequence[V]) -> V:
+        """Values of as many rows, side by side along the columns."""
+        ...
+
+    def columns(self, x: V, start: int, stop: int) -> V:
+        """The columns from `start` up to `stop`."""
+        ...
+
+
+class LayerBody(Protocol[V]):
     """One layer in one direction. Its constants are made in its constructor, outside any loop."""
 
     def project(self, x: V) -> V:
-        """x [rows, input] to [rows, gates·hidden]: what does not depend on the state. Rows may be steps·batch."""
+        """x [rows, input] to [rows, projected]: what does not depend on the state. Rows may be steps·batch."""
         ...
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
-        """The next state (h, or h and c) from one step's projection [batch, gates·hidden]. Its h is y."""
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        """y and the next state from one step's projection [batch, projected]. Not called for a layer without state."""
         ...
 
 
-def cell_body(ops: Primitives[V], model: Model, layer: Layer) -> CellBody[V]:
+def cell_body(ops: Primitives[V], model: Model, layer: Layer) -> LayerBody[V]:
     """The body of `model`'s cell with the weights of one layer and direction."""
     if model.cell == "lstm":
         return _Lstm(ops, model, layer)
@@ -67,7 +80,7 @@ def cell_body(ops: Primitives[V], model: Model, layer: Layer) -> CellBody[V]:
     return _Counter(ops)
 
 
-class _Affine(CellBody[V]):
+class _Affine(LayerBody[V]):
     """What LSTM, GRU and RNN share: a projection of x with its bias, and the clip before an activation."""
 
     def __init__(self, ops: Primitives[V], model: Model, layer: Layer, bias: np.ndarray | None) -> None:
@@ -106,14 +119,15 @@ class _Lstm(_Affine[V]):
         self.w_hh = ops.constant(layer.w_hh.T)
         self.w_hr = None if layer.w_hr is None else ops.constant(layer.w_hr.T)
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h, c) = self.ops, state
         i, f, g, o = ops.split(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected)), 4)
         c = ops.add(ops.mul(self.gate(f), c), ops.mul(self.gate(i), self.activated(g)))
         if self.model.cell_clip is not None:
             c = ops.clip(c, self.model.cell_clip)
         h = ops.mul(self.gate(o), self.activated(c))
-        return (h if self.w_hr is None else ops.matmul(h, self.w_hr)), c
+        h = h if self.w_hr is None else ops.matmul(h, self.w_hr)
+        return h, (h, c)
 
 
 class _GruResetAfter(_Affine[V]):
@@ -124,7 +138,7 @@ class _GruResetAfter(_Affine[V]):
         self.w_hh = ops.constant(layer.w_hh.T)
         self.b_hh = None if layer.b_hh is None else ops.constant(layer.b_hh)
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
         recurrent = ops.matmul(h, self.w_hh)
         if self.b_hh is not None:
@@ -134,7 +148,8 @@ class _GruResetAfter(_Affine[V]):
         r = self.gate(self.clipped(ops.add(x_r, h_r)))
         z = self.gate(self.clipped(ops.add(x_z, h_z)))
         n = self.activated(self.clipped(ops.add(x_n, ops.mul(r, h_n))))
-        return (ops.add(n, ops.mul(z, ops.sub(h, n))),)
+        h = ops.add(n, ops.mul(z, ops.sub(h, n)))
+        return h, (h,)
 
 
 class _GruResetBefore(_Affine[V]):
@@ -146,14 +161,15 @@ class _GruResetBefore(_Affine[V]):
         self.w_rz = ops.constant(layer.w_hh[:gates].T)
         self.w_n = ops.constant(layer.w_hh[gates:].T)
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
         x_r, x_z, x_n = ops.split(projected, 3)
         h_r, h_z = ops.split(ops.matmul(h, self.w_rz), 2)
         r = self.gate(self.clipped(ops.add(x_r, h_r)))
         z = self.gate(self.clipped(ops.add(x_z, h_z)))
         n = self.activated(self.clipped(ops.add(ops.matmul(ops.mul(r, h), self.w_n), x_n)))
-        return (ops.add(n, ops.mul(z, ops.sub(h, n))),)
+        h = ops.add(n, ops.mul(z, ops.sub(h, n)))
+        return h, (h,)
 
 
 class _Rnn(_Affine[V]):
@@ -161,17 +177,19 @@ class _Rnn(_Affine[V]):
         super().__init__(ops, model, layer, _summed(layer))
         self.w_hh = ops.constant(layer.w_hh.T)
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
-        return (self.activated(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected))),)
+        h = self.activated(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected)))
+        return h, (h,)
 
 
-class _Counter(CellBody[V]):
+class _Counter(LayerBody[V]):
     def __init__(self, ops: Primitives[V]) -> None:
         self.ops = ops
 
     def project(self, x: V) -> V:
         return x
 
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, ...]:
-        return (self.ops.add(state[0], projected),)
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        h = self.ops.add(state[0], projected)
+        return h, (h,)

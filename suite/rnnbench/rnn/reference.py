@@ -1,13 +1,7 @@
-"""The reference: what a model computes, in plain NumPy and in float64. It shares no code with the cells of backends.
+"""The reference: what a network computes, in plain NumPy and in float64 (`Network.run`, written in each family's file).
 
-Nothing here comes from `cells.py`, so a mistake there shows. Equations: torch.nn.LSTM (with `proj_size`), torch.nn.GRU
-and torch.nn.RNN; the ONNX operators for the GRU whose reset comes before the product, and for `clip`; TFLite's
-UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`. A layer's input projection is one product over all steps. The rows of a
-batch are independent, so runs from many initial states can be one batch.
-
-`clip` is what ONNX Runtime's CPU kernels do (compared with 1.31, every cell and direction): the input of every gate,
-bias included, is clipped before its activation. The cell state is not clipped before the output's tanh, although the
-text of the ONNX operator would allow this reading too.
+Nothing of a reference comes from the bodies that backends compile, so a mistake there shows. The rows of a batch are
+independent, so runs from many initial states can be one batch.
 """
 
 from __future__ import annotations
@@ -18,22 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import Layer, Weights
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.weights import Weights
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The outputs and states of a run: `y` [steps, batch, width], `final` h and c [layers·directions, batch, size]."""
+    """The outputs and states of a run: `y` [steps, batch, width], `final` by name [rows, batch, size]."""
 
     y: np.ndarray
     final: dict[str, np.ndarray]
     states: dict[str, np.ndarray] | None
-    """The state after each step [steps, layers·directions, batch, size]. None where a direction runs backwards."""
+    """The state after each step [steps, rows, batch, size]. None where a direction runs backwards."""
 
 
 def run_reference(
-    model: Model,
+    network: Network,
     weights: Weights,
     x: np.ndarray,
     state: Mapping[str, np.ndarray] | None = None,
@@ -47,78 +41,31 @@ def run_reference(
     `summation` is the seed of a permutation of the reduction axis of every product: runs with several seeds in a small
     dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps: its y is zero
     from there on, `final` is its state at its end, and a direction that runs backwards starts there. Raises ValueError
-    for a shape that is not the model's.
+    for a shape that is not the network's.
     """
-    return run_in(Arithmetic(dtype, summation), model, weights, x, state, lengths)
+    return run_in(Arithmetic(dtype, summation), network, weights, x, state, lengths)
 
 
 def run_in(
     arithmetic: Arithmetic,
-    model: Model,
+    network: Network,
     weights: Weights,
     x: np.ndarray,
     state: Mapping[str, np.ndarray] | None = None,
     lengths: np.ndarray | None = None,
 ) -> Trajectory:
     """As `run_reference`, with the caller's arithmetic. NaN and infinity are allowed, and give no warnings."""
+    if x.ndim != 3 or x.shape[0] < 1 or x.shape[2] != network.input:
+        raise ValueError(f"x: expected shape [steps ≥ 1, batch, {network.input}], got {list(x.shape)}")
+    initial = _initial(network, x.shape[1], state, arithmetic)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _run_all(arithmetic, model, weights, x, state, lengths)
-
-
-def _run_all(
-    arithmetic: Arithmetic,
-    model: Model,
-    weights: Weights,
-    x: np.ndarray,
-    state: Mapping[str, np.ndarray] | None,
-    lengths: np.ndarray | None,
-) -> Trajectory:
-    layer_x = arithmetic.cast(x)
-    if x.ndim != 3 or x.shape[0] < 1 or x.shape[2] != model.input:
-        raise ValueError(f"x: expected shape [steps ≥ 1, batch, {model.input}], got {list(x.shape)}")
-    initial = _initial(model, x.shape[1], state, arithmetic)
-    states_of_rows: dict[str, list[np.ndarray]] = {name: [] for name in initial}
-    backwards, last, beyond = _order(x.shape[0], x.shape[1], lengths)
-    for number in range(model.layers):
-        outputs = []
-        for direction in range(model.directions):
-            row = number * model.directions + direction
-            backward = direction == 1 or model.direction == "reverse"
-            start = {name: array[row] for name, array in initial.items()}
-            history = _run(model, weights, row, layer_x[backwards] if backward else layer_x, start, arithmetic)
-            for name, values in history.items():
-                states_of_rows[name].append(values)
-            y = history["h"][backwards] if backward else history["h"]
-            outputs.append(np.where(beyond, 0, y))
-        layer_x = np.concatenate(outputs, axis=2)
-    stored = {
-        n: [values.astype(arithmetic.stored, copy=False) for values in rows] for n, rows in states_of_rows.items()
-    }
-    return Trajectory(
-        y=layer_x.astype(arithmetic.stored, copy=False),
-        final={name: np.stack([values[last] for values in rows]) for name, rows in stored.items()},
-        states={n: np.stack(rows, axis=1) for n, rows in stored.items()} if model.direction == "forward" else None,
-    )
-
-
-Index = tuple[np.ndarray, np.ndarray]
-
-
-def _order(steps: int, batch: int, lengths: np.ndarray | None) -> tuple[Index, Index, np.ndarray]:
-    """The order of steps for rows of these lengths, as three arrays.
-
-    They are the indices [steps, batch] of the steps in the backward direction's order, the indices [batch] of each
-    row's last step, and which steps [steps, batch, 1] are beyond their row's end.
-    """
-    ends = np.full(batch, steps) if lengths is None else lengths
-    step, row = np.arange(steps)[:, None], np.arange(batch)
-    return (np.where(step < ends, ends - 1 - step, step), row), (ends - 1, row), (step >= ends)[..., None]
+        return network.run(arithmetic, weights, arithmetic.cast(x), initial, lengths)
 
 
 def _initial(
-    model: Model, batch: int, state: Mapping[str, np.ndarray] | None, arithmetic: Arithmetic
+    network: Network, batch: int, state: Mapping[str, np.ndarray] | None, arithmetic: Arithmetic
 ) -> dict[str, np.ndarray]:
-    shapes = model.state_shapes(batch)
+    shapes = network.state_shapes(batch)
     if state is None:
         return {name: np.zeros(shape, arithmetic.carrier) for name, shape in shapes.items()}
     if state.keys() != shapes.keys():
@@ -127,86 +74,3 @@ def _initial(
         if state[name].shape != shape:
             raise ValueError(f"{name}: expected shape {list(shape)}, got {list(state[name].shape)}")
     return {name: arithmetic.cast(state[name]) for name in shapes}
-
-
-def _run(
-    model: Model, weights: Weights, row: int, x: np.ndarray, start: dict[str, np.ndarray], arithmetic: Arithmetic
-) -> dict[str, np.ndarray]:
-    """One layer in one direction: the state after each of x's steps, in the order of x, [steps, batch, size] each."""
-    if model.cell == "counter":
-        return {"h": start["h"] + np.cumsum(x, axis=0)}
-    layer = weights.layers[row]
-    projected = arithmetic.affine(layer.w_ih, layer.b_ih)(x)
-    if model.cell == "lstm":
-        return _lstm(model, layer, projected, start["h"], start["c"], arithmetic)
-    run = {"gru": _gru, "rnn": _rnn}[model.cell]
-    return {"h": run(model, layer, projected, start["h"], arithmetic)}
-
-
-def _lstm(
-    model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, c: np.ndarray, a: Arithmetic
-) -> dict[str, np.ndarray]:
-    recur = a.affine(layer.w_hh, layer.b_hh)
-    shrink = None if layer.w_hr is None else a.product(layer.w_hr)
-    size = model.hidden
-    hs, cs = [], []
-    for from_x in projected:
-        gates = _clipped(a(from_x + recur(h)), model.clip, a)
-        i, f, o = (_gate(model, gates[:, k * size : (k + 1) * size], a) for k in (0, 1, 3))
-        g = _activated(model, gates[:, 2 * size : 3 * size], a)
-        c = _clipped(a(a(f * c) + a(i * g)), model.cell_clip, a)
-        h = a(o * _activated(model, c, a))
-        if shrink is not None:
-            h = shrink(h)
-        hs.append(h)
-        cs.append(c)
-    return {"h": np.stack(hs), "c": np.stack(cs)}
-
-
-def _gru(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
-    size = model.hidden
-    b_rz, b_n = (None, None) if layer.b_hh is None else (layer.b_hh[: 2 * size], layer.b_hh[2 * size :])
-    recur_rz = a.affine(layer.w_hh[: 2 * size], b_rz)
-    recur_n = a.affine(layer.w_hh[2 * size :], b_n)
-    hs = []
-    for from_x in projected:
-        gates = _gate(model, _clipped(a(from_x[:, : 2 * size] + recur_rz(h)), model.clip, a), a)
-        r, z = gates[:, :size], gates[:, size:]
-        from_h = a(r * recur_n(h)) if model.reset_after else recur_n(a(r * h))
-        n = _activated(model, _clipped(a(from_x[:, 2 * size :] + from_h), model.clip, a), a)
-        h = a(a(a(1 - z) * n) + a(z * h))
-        hs.append(h)
-    return np.stack(hs)
-
-
-def _rnn(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
-    recur = a.affine(layer.w_hh, layer.b_hh)
-    hs = []
-    for from_x in projected:
-        total = _clipped(a(from_x + recur(h)), model.clip, a)
-        h = _activated(model, total, a)
-        hs.append(h)
-    return np.stack(hs)
-
-
-def _activated(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
-    return a.activated(np.tanh(x)) if model.activation == "tanh" else np.maximum(x, 0)
-
-
-def _gate(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
-    """The sigmoid, or the operator HardSigmoid of ONNX with alpha 0.2 and beta 0.5."""
-    if model.recurrent_activation == "sigmoid":
-        return a.activated(_sigmoid(x))
-    hard: np.ndarray = np.clip(a(a(0.2 * x) + 0.5), 0, 1)
-    return hard
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1/(1 + e⁻ˣ). Where e⁻ˣ is infinite, this is 0, as it must be."""
-    value: np.ndarray = 1 / (1 + np.exp(-x))
-    return value
-
-
-def _clipped(x: np.ndarray, bound: float | None, a: Arithmetic) -> np.ndarray:
-    """Rounded again, because the dtype may not have the bound itself."""
-    return x if bound is None else a(np.clip(x, -bound, bound))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from rnnbench.rnn.dtypes import rounded
-from rnnbench.rnn.spec import GATES, Model
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.spec import PYTORCH_NAMES, Model
 
 
 @dataclass(frozen=True)
@@ -30,75 +31,68 @@ class Layer:
 
 @dataclass(frozen=True)
 class Weights:
-    """All layers, at index `layer·directions + direction`, as in PyTorch's state. A counter has none."""
+    """The weights of a network: of a stack of cells its layers, of any other one its arrays. A counter has none."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...] = ()
+    """At index `layer·directions + direction`, as in PyTorch's state."""
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """By the names of the network's `weight_specs`."""
 
     def row(self, index: int) -> Layer:
         """The layer of a row of the state. For a counter, which has no weights, an empty one."""
         return self.layers[index] if self.layers else Layer(np.empty((0, 0)), np.empty((0, 0)), None, None, None)
 
-    def named(self, model: Model) -> Iterator[tuple[str, np.ndarray]]:
-        """PyTorch's parameter names (`weight_ih_l0`, `bias_hh_l1_reverse`, …) with their arrays."""
-        fields = {
-            "w_ih": "weight_ih",
-            "w_hh": "weight_hh",
-            "b_ih": "bias_ih",
-            "b_hh": "bias_hh",
-            "w_hr": "weight_hr",
-        }
+    def named(self, network: Network) -> Iterator[tuple[str, np.ndarray]]:
+        """Every array with its name. Those of a stack have PyTorch's names: `weight_ih_l0`, `bias_hh_l1_reverse`."""
+        yield from self.arrays.items()
+        directions = network.directions if isinstance(network, Model) else 1
         for index, layer in enumerate(self.layers):
-            number, backward = divmod(index, model.directions)
-            for field, name in fields.items():
-                array = cast("np.ndarray | None", getattr(layer, field))
+            number, backward = divmod(index, directions)
+            for field_name, name in PYTORCH_NAMES.items():
+                array = cast("np.ndarray | None", getattr(layer, field_name))
                 if array is not None:
                     yield f"{name}_l{number}{'_reverse' if backward else ''}", array
 
-    def digest(self, model: Model) -> str:
+    def digest(self, network: Network) -> str:
         """SHA-256 of all arrays, with their names and dtypes."""
         sha = hashlib.sha256()
-        for name, array in self.named(model):
+        for name, array in self.named(network):
             sha.update(f"{name} {array.dtype}".encode())
             sha.update(array.tobytes())
         return sha.hexdigest()
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for w in self.layers for a in (w.w_ih, w.w_hh, w.b_ih, w.b_hh, w.w_hr) if a is not None)
+        of_layers = (a for w in self.layers for a in (w.w_ih, w.w_hh, w.b_ih, w.b_hh, w.w_hr) if a is not None)
+        return sum(array.nbytes for array in (*of_layers, *self.arrays.values()))
 
 
-def draw_weights(model: Model, seed: int, dtype: str = "float32") -> Weights:
-    """Weights uniform in ±gain/√hidden; with gain 1 as torch initialises RNNs. Read-only, rounded to `dtype`."""
-    if model.cell == "counter":
-        return Weights(())
+def draw_weights(network: Network, seed: int, dtype: str = "float32") -> Weights:
+    """Weights uniform within the bounds of `Network.weight_specs`. Read-only, rounded to `dtype`."""
     generator = np.random.default_rng([seed, 0])
-    bound = model.gain / np.sqrt(model.hidden)
-    rows = GATES[model.cell] * model.hidden
+    arrays = {}
+    for name, shape, bound in network.weight_specs():
+        arrays[name] = rounded(generator.uniform(-bound, bound, shape), dtype)
+        arrays[name].setflags(write=False)
+    return network.as_weights(arrays)
 
-    def uniform(*shape: int) -> np.ndarray:
-        array = rounded(generator.uniform(-bound, bound, shape), dtype)
-        array.setflags(write=False)
-        return array
 
+def layers_of(model: Model, arrays: Mapping[str, np.ndarray]) -> tuple[Layer, ...]:
+    """The layers of a stack from its arrays by PyTorch's names."""
     layers = []
-    for index in range(model.layers * model.directions):
-        layers.append(
-            Layer(
-                w_ih=uniform(rows, model.layer_input(index // model.directions)),
-                w_hh=uniform(rows, model.output),
-                b_ih=uniform(rows) if model.bias else None,
-                b_hh=uniform(rows) if model.bias else None,
-                w_hr=uniform(model.projection, model.hidden) if model.projection else None,
-            )
-        )
-    return Weights(tuple(layers))
+    for index in range(model.layers * model.directions if arrays else 0):
+        number, backward = divmod(index, model.directions)
+        suffix = f"_l{number}{'_reverse' if backward else ''}"
+        given: dict[str, Any] = {key: arrays.get(name + suffix) for key, name in PYTORCH_NAMES.items()}
+        layers.append(Layer(**given))
+    return tuple(layers)
 
 
-def draw_inputs(model: Model, steps: int, batch: int, seed: int, dtype: str = "float32") -> np.ndarray:
+def draw_inputs(network: Network, steps: int, batch: int, seed: int, dtype: str = "float32") -> np.ndarray:
     """A stream x [steps, batch, input]: standard normal; for a counter, whole numbers from −4 to 4. Read-only."""
     generator = np.random.default_rng([seed, 1])
-    shape = (steps, batch, model.input)
-    x = generator.integers(-4, 5, shape) if model.cell == "counter" else generator.standard_normal(shape)
+    shape = (steps, batch, network.input)
+    x = generator.integers(-4, 5, shape) if network.is_exact else generator.standard_normal(shape)
     x = rounded(x, dtype)
     x.setflags(write=False)
     return x
@@ -111,15 +105,15 @@ def draw_lengths(steps: int, batch: int, calls: int, seed: int) -> np.ndarray:
     return lengths
 
 
-def draw_state(model: Model, batch: int, seed: int, dtype: str = "float32") -> dict[str, np.ndarray]:
+def draw_state(network: Network, batch: int, seed: int, dtype: str = "float32") -> dict[str, np.ndarray]:
     """A state that is not zero, within the range of a running network: uniform in ±0.5. Read-only.
 
-    Each array is [layers·directions, batch, size].
+    Each array is [rows, batch, size].
     """
     generator = np.random.default_rng([seed, 2])
     state = {}
-    for name, shape in model.state_shapes(batch).items():
-        values = generator.integers(-4, 5, shape) if model.cell == "counter" else generator.uniform(-0.5, 0.5, shape)
+    for name, shape in network.state_shapes(batch).items():
+        values = generator.integers(-4, 5, shape) if network.is_exact else generator.uniform(-0.5, 0.5, shape)
         state[name] = rounded(values, dtype)
         state[name].setflags(write=False)
     return state

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from rnnbench.backends import Backend, Probe, Request, Support, find
 from rnnbench.cases import Precision, Strategy
-from rnnbench.rnn import Model, Weights
+from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.kernel import MARK, adopt_orphans, family
 from rnnbench.worker.protocol import Command, Done, Failed
@@ -52,7 +52,7 @@ class SentRequest:
     """A request without its weights, which `support` does not read."""
 
     route: str
-    model: Model
+    model: AnyNetwork
     strategy: Strategy
     batch: int
     precision: Precision

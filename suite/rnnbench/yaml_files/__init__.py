@@ -6,7 +6,7 @@ schema_errors    `problems_of`: Pydantic's errors as problems of the file, in th
 """
 
 from rnnbench.yaml_files.errors import FileError, Place, Problem, hint
-from rnnbench.yaml_files.schema_errors import TitleGenerator, problems_of
+from rnnbench.yaml_files.schema_errors import TitleGenerator, missing_key, problems_of
 from rnnbench.yaml_files.source import MAX_BYTES, FileKind, KeyPath, Source, dotted, parse, read_source
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "TitleGenerator",
     "dotted",
     "hint",
+    "missing_key",
     "parse",
     "problems_of",
     "read_source",

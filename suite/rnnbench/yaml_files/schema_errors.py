@@ -38,7 +38,7 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
         if details["type"] == "extra_forbidden":
             yield Problem(source.key_place(path), _unknown(path, schema))
         elif details["type"] == "missing":
-            yield Problem(source.key_place(path[:-1]), f"{_missing(path)}; add it: {expected(path, schema)}")
+            yield missing_key(path, source, schema)
         elif details["type"] == "too_long":
             most = details["ctx"]["max_length"]
             yield Problem(
@@ -48,6 +48,11 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
         else:
             wanted, got = expected(path, schema), _got(path, source, schema)
             yield Problem(source.place(path), f"{dotted(path)}: expected {wanted}, got {got}")
+
+
+def missing_key(path: KeyPath, source: Source, schema: Schema) -> Problem:
+    """The problem that a key is missing, at its section, with what to add."""
+    return Problem(source.key_place(path[:-1]), f"{_missing(path)}; add it: {expected(path, schema)}")
 
 
 def expected(path: KeyPath, schema: Schema) -> str:
@@ -142,9 +147,9 @@ def _phrase(node: dict[str, Any]) -> str:
         return str(node["const"])
     if "enum" in node:
         return "one of " + ", ".join(node["enum"])
-    if "anyOf" in node:
-        return _either(node["anyOf"])
     kind = node.get("type")
+    if "anyOf" in node and kind != "object":
+        return _either(node["anyOf"])
     if kind in ("integer", "number"):
         return _number(node)
     if kind == "array":
@@ -152,7 +157,8 @@ def _phrase(node: dict[str, Any]) -> str:
     if kind == "string":
         return f"a text of at most {node['maxLength']:,} characters"
     if kind == "object":
-        return "a mapping" + (f" with {', '.join(node['required'])}" if "required" in node else "")
+        needed = node.get("required") or node.get("anyOf", [{}])[0].get("required")
+        return "a mapping" + (f" with {', '.join(needed)}" if needed else "")
     return {"boolean": "true or false", "null": "null"}[str(kind)]
 
 

@@ -22,6 +22,7 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
+AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns"}))
 
 
 class IreeBackend:
@@ -31,7 +32,9 @@ class IreeBackend:
         install = f"pip install {' '.join(PACKAGES)}"
         probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
         nothing = Lack(probe.reason, probe.install)
-        return replace(probe, devices=devices() if probe.available else dict.fromkeys(HAL_DEVICES, nothing))
+        return replace(
+            probe, authors=AUTHORS, devices=devices() if probe.available else dict.fromkeys(HAL_DEVICES, nothing)
+        )
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -45,7 +48,7 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, HAL_DEVICES)
+        require_support(self, request, HAL_DEVICES, AUTHORS)
         if request.route not in WRITTEN_HERE:
             return build_imported(request, cache)
         source = program.module(request)
@@ -83,9 +86,9 @@ def _unsupported(request: Request) -> str:
 
 def _notes(request: Request) -> tuple[str, ...]:
     notes = ["The gate math of a step is one elementwise operation."]
-    if request.model.cell != "counter":
+    if not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
-    if request.model.cell != "counter" and request.device == "cpu":
+    if not request.model.is_exact and request.device == "cpu":
         notes.append("Weights are packed for the kernel of the product when a session is opened (data tiling).")
     if request.route == DIRECT:
         notes.append("Command buffers are recorded in each call (--iree-hal-indirect-command-buffers=false).")

@@ -131,6 +131,17 @@ class Emitter:
         slices = [f"[0, {i * size}] [{rows}, {size}] [1, 1] : {x.type} to {kind}" for i in range(parts)]
         return [self.value((rows, size), f"tensor.extract_slice {x.name}{text}") for text in slices]
 
+    def concat(self, parts: Sequence[Value]) -> Value:
+        self.compute(*parts)
+        return self._concat(parts, (parts[0].shape[0], sum(part.shape[1] for part in parts)), 1)
+
+    def columns(self, x: Value, start: int, stop: int) -> Value:
+        self.compute(x)
+        rows = x.shape[0]
+        kind = tensor((rows, stop - start))
+        part = f"[0, {start}] [{rows}, {stop - start}] [1, 1]"
+        return self.value((rows, stop - start), f"tensor.extract_slice {x.name}{part} : {x.type} to {kind}")
+
     # What the strategies need besides the primitives.
 
     def empty(self, shape: Sequence[int]) -> Value:
@@ -231,10 +242,15 @@ class Emitter:
         return self.scalar(f"arith.addi {product}, {plus} : index")
 
     def compute(self, *values: Value) -> None:
-        """Give names to values [rows, columns] of one shape that are still expressions: one operation for all."""
-        pending = [v for v in values if not v.name]
-        if not pending:
-            return
+        """Give names to values [rows, columns] that are still expressions: one operation for all of one shape."""
+        pending: dict[tuple[int, ...], list[Value]] = {}
+        for value in dict.fromkeys(values):
+            if not value.name:
+                pending.setdefault(value.shape, []).append(value)
+        for of_one_shape in pending.values():
+            self._compute(of_one_shape)
+
+    def _compute(self, pending: Sequence[Value]) -> None:
         leaves, body = flatten(pending)
         shape = pending[0].shape
         full, columns = "affine_map<(r, c) -> (r, c)>", "affine_map<(r, c) -> (c)>"

@@ -59,7 +59,7 @@ def _read(path: Path) -> Imported:
 
 def unsupported(request: Request) -> str:
     """Why the importer of a route makes no program of a request; empty where it does."""
-    model, time = request.model, request.strategy.time
+    model, time = request.stack, request.strategy.time
     if request.route == "stablehlo":
         return (
             "StableHLO has no RNN operator: JAX and TensorFlow write a loop or copies of the cell."
@@ -100,7 +100,7 @@ def _key(request: Request) -> str:
     """The name of a module: a digest of the request, its weights, and the versions and sources that import it."""
     decisive = {
         "route": request.route,
-        "model": request.model.model_dump(),
+        "model": request.model.params,
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
         "chunk": request.strategy.chunk,

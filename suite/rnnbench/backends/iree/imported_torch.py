@@ -24,7 +24,7 @@ def import_module(request: Request) -> Imported:
         # torch.export warns of nn's own attributes, and torch-mlir of torch's deprecations.
         warnings.simplefilter("ignore")
         module = fx.export_and_import(torch_export.module(request), *example, output_type="raw", func_name="step")
-    return Imported(_with_copies(str(module), request.model), x, tuple(state))
+    return Imported(_with_copies(str(module), request.stack), x, tuple(state))
 
 
 def _with_copies(text: str, model: Model) -> str:

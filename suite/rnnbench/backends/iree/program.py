@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
-
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.emitter import Emitter
 from rnnbench.backends.iree.values import Resources, Value, tensor
-from rnnbench.rnn import CellBody, Layer, Weights, cell_body
+from rnnbench.rnn import LayerBody, LayerSpec, run_graph, state_by_array, state_by_layer
 
 State = tuple[Value, ...]
 
@@ -36,15 +34,15 @@ def _stateless(request: Request, e: Emitter) -> list[str]:
     """`step(x) -> y`, from zeros."""
     zeros = _constant_zeros(request, e)
     x = _x(request)
-    y, _ = _layers(e, request, x, _by_row(e, request, zeros))
+    y, _ = _layers(e, request, x, _by_layer(e, request, zeros))
     return _function("step", [x], [y], e)
 
 
 def _stitched(request: Request, e: Emitter) -> list[str]:
     """`step(x, state) -> (y, state)`."""
     x, state = _x(request), Value(_state_shape(request), "%state")
-    y, final = _layers(e, request, x, _by_row(e, request, state))
-    return _function("step", [x, state], [y, _flat(e, final)], e)
+    y, final = _layers(e, request, x, _by_layer(e, request, state))
+    return _function("step", [x, state], [y, _flat(e, request, final)], e)
 
 
 def _stateful(request: Request, e: Emitter) -> list[str]:
@@ -53,8 +51,8 @@ def _stateful(request: Request, e: Emitter) -> list[str]:
     kind = tensor(shape)
     load, store = f"util.global.load @state : {kind}", f"util.global.store {{}}, @state : {kind}"
     x = _x(request)
-    y, final = _layers(e, request, x, _by_row(e, request, e.value(shape, load)))
-    e.line(store.format(_flat(e, final).name))
+    y, final = _layers(e, request, x, _by_layer(e, request, e.value(shape, load)))
+    e.line(store.format(_flat(e, request, final).name))
     step = _function("step", [x], [y], e)
 
     e = e.another()
@@ -84,19 +82,18 @@ def _constant_zeros(request: Request, e: Emitter) -> Value:
     return e.value(shape, f"arith.constant dense<0.0> : {tensor(shape)}")
 
 
-def _by_row(e: Emitter, request: Request, flat: Value) -> list[State]:
-    """h, or h and c, of every layer and direction, [batch, size] each, from the flat state."""
-    rows: list[list[Value]] = [[] for _ in range(request.model.layers * request.model.directions)]
+def _by_layer(e: Emitter, request: Request, flat: Value) -> list[State]:
+    """The state of every layer, [batch, size] each, from the flat state."""
+    rows: dict[str, list[Value]] = {}
     offset = 0
-    for count, *shape in request.model.state_shapes(request.batch).values():
-        for row in range(count):
-            rows[row].append(e.cut(flat, offset, shape))
-            offset += prod(shape)
-    return [tuple(row) for row in rows]
+    for name, (count, *shape) in request.model.state_shapes(request.batch).items():
+        rows[name] = [e.cut(flat, offset + row * prod(shape), shape) for row in range(count)]
+        offset += count * prod(shape)
+    return state_by_layer(request.model, rows)
 
 
-def _flat(e: Emitter, rows: Sequence[State]) -> Value:
-    return e.flat([value for name in zip(*rows, strict=True) for value in name])
+def _flat(e: Emitter, request: Request, states: Sequence[State]) -> Value:
+    return e.flat([value for rows in state_by_array(request.model, states).values() for value in rows])
 
 
 def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e: Emitter) -> list[str]:
@@ -108,41 +105,34 @@ def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e
 
 
 def _layers(e: Emitter, request: Request, x: Value, state: Sequence[State]) -> tuple[Value, list[State]]:
-    """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
-    model, weights = request.model, request.weights
-    size = request.strategy.copies
-    final = []
-    for layer in range(model.layers):
-        outputs = []
-        for direction in range(model.directions):
-            row = layer * model.directions + direction
-            body = cell_body(e, model, _weights(weights, row))
-            backward = model.direction == "reverse" or direction == 1
-            y, last = _sequence(e, body, x, state[row], model.output, size, backward)
-            outputs.append(y)
-            final.append(last)
-        x = outputs[0] if len(outputs) == 1 else e.join(outputs)
-    return x, final
+    """The network: y [chunk, batch, width], and every layer's final state."""
+    final: list[State] = []
 
+    def run(index: int, x: Value) -> Value:
+        layer = request.model.graph[index]
+        body = request.model.body(e, request.weights, index)
+        y, last = _sequence(e, body, layer, x, state[index], request.strategy.copies)
+        final.append(last)
+        return y
 
-def _weights(weights: Weights, row: int) -> Layer:
-    """The weights of a layer and direction. A counter has none, and its body reads none."""
-    nothing = np.zeros((0, 0), np.float32)
-    return weights.layers[row] if weights.layers else Layer(nothing, nothing, None, None, None)
+    return run_graph(request.model, x, run, e.join), final
 
 
 def _sequence(
-    e: Emitter, body: CellBody[Value], x: Value, state: State, output: int, size: int | None, backward: bool
+    e: Emitter, body: LayerBody[Value], layer: LayerSpec, x: Value, state: State, size: int | None
 ) -> tuple[Value, State]:
-    """One layer in one direction over x [steps, batch, input]: y [steps, batch, output] and the final state.
+    """One layer in one direction over x [steps, batch, input]: y [steps, batch, width] and the final state.
 
     All steps are projected at once, outside the loop, which has steps/size passes of `size` copies of the body.
     Where `size` is None there is no loop.
     """
     steps, batch, width = x.shape
+    backward = layer.backward
     flat = body.project(e.reshape(x, (steps * batch, width)))
     projected = e.reshape(flat, (steps, batch, flat.shape[1]))
-    y = e.empty((steps, batch, output))
+    if not state:
+        return projected, ()
+    y = e.empty((steps, batch, layer.width))
     if size is None:
         for step in range(steps):
             y, state = _step(e, body, projected, y, state, str(steps - 1 - step if backward else step))
@@ -159,9 +149,9 @@ def _sequence(
 
 
 def _step(
-    e: Emitter, body: CellBody[Value], projected: Value, y: Value, state: State, index: str
+    e: Emitter, body: LayerBody[Value], projected: Value, y: Value, state: State, index: str
 ) -> tuple[Value, State]:
     with e.copy():
-        state = body.advance(e.row(projected, index), state)
-        e.compute(*state)
-        return e.put(state[0], y, index), state
+        output, state = body.advance(e.row(projected, index), state)
+        e.compute(output, *state)
+        return e.put(output, y, index), state

@@ -17,7 +17,7 @@ from jax import lax
 from rnnbench.backends.base import Request
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
-from rnnbench.rnn import CellBody, cell_body
+from rnnbench.rnn import LayerBody, cell_body
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
@@ -63,7 +63,7 @@ def _layers(
     request: Request, x: jax.Array, state: Sequence[State], lengths: jax.Array | None = None
 ) -> tuple[jax.Array, list[State]]:
     """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
-    model, ops, numbers = request.model, JaxPrimitives(x.dtype), count()
+    model, ops, numbers = request.stack, JaxPrimitives(x.dtype), count()
     beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
     final = []
     for layer in range(model.layers):
@@ -80,7 +80,7 @@ def _layers(
 
 
 def _sequence(
-    body: CellBody[jax.Array], steps: Steps, state: State, time: str, backward: bool, numbers: Iterator[int]
+    body: LayerBody[jax.Array], steps: Steps, state: State, time: str, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
     """One layer in one direction over x: y [steps, batch, output] and the final state.
 
@@ -105,7 +105,7 @@ def _sequence(
 
 
 def _copies(
-    body: CellBody[jax.Array], steps: Steps, state: State, backward: bool, numbers: Iterator[int]
+    body: LayerBody[jax.Array], steps: Steps, state: State, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
     """A copy of the cell for each step of projected [steps, batch, gates·hidden].
 
@@ -115,7 +115,7 @@ def _copies(
     outputs = []
     for step in range(len(projected))[:: -1 if backward else 1]:
         with jax.named_scope(f"{TAG}{next(numbers)}"):
-            state = body.advance(projected[step], state)
+            _, state = body.advance(projected[step], state)
             if beyond is not None:
                 state = tuple(jnp.where(beyond[step], 0, value) for value in state)
         outputs.append(state[0])

@@ -27,7 +27,7 @@ equal programs have executables of different bytes."""
 def key(request: Request, dtype: np.dtype[np.generic]) -> str:
     """The name of an executable. A stitched and a stateful request have the same one."""
     decisive = {
-        "model": request.model.model_dump(),
+        "model": request.model.params,
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
         "chunk": request.strategy.chunk,

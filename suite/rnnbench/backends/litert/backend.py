@@ -56,7 +56,7 @@ def _unsupported(request: Request) -> str:
 
 
 def _not_fused(request: Request) -> str:
-    model = request.model
+    model = request.stack
     if model.cell != "lstm":
         return f"The converter makes a fused operator from an LSTM only. LiteRT has none for the cell {model.cell}."
     if model.projection or model.clip is not None:
@@ -74,7 +74,7 @@ def _notes(request: Request) -> tuple[str, ...]:
     if request.strategy.time == "fused":
         notes.append("the model's cell_clip replaces the converter's, which is 10")
         return tuple(notes)
-    if request.model.cell != "counter":
+    if request.stack.cell != "counter":
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     if request.strategy.copies:
         notes.append("the converter writes rows of y with DYNAMIC_UPDATE_SLICE, by an option that is off by default")

@@ -20,11 +20,11 @@ def module(request: Request) -> Any:
     """`step(x) -> (y,)`, from zeros. After the conversion, the operator keeps its state between calls."""
 
     def step(x: Any) -> tuple[Any]:
-        for layer in range(request.model.layers):
+        for layer in range(request.stack.layers):
             outputs = []
-            for direction in range(request.model.directions):
-                weights = request.weights.row(layer * request.model.directions + direction)
-                backward = request.model.direction == "reverse" or direction == 1
+            for direction in range(request.stack.directions):
+                weights = request.weights.row(layer * request.stack.directions + direction)
+                backward = request.stack.direction == "reverse" or direction == 1
                 y = _layer(request, weights, tf.reverse(x, [0]) if backward else x)
                 outputs.append(tf.reverse(y, [0]) if backward else y)
             x = outputs[0] if len(outputs) == 1 else tf.concat(outputs, axis=2)
@@ -35,7 +35,7 @@ def module(request: Request) -> Any:
 
 def _layer(request: Request, weights: Layer, x: Any) -> Any:
     """y [steps, batch, hidden] of one layer in one direction over x [steps, batch, input]."""
-    hidden = request.model.hidden
+    hidden = request.stack.hidden
     bias = np.zeros(4 * hidden, np.float32)
     if weights.b_ih is not None and weights.b_hh is not None:
         bias = weights.b_ih + weights.b_hh

@@ -96,7 +96,7 @@ class StitchedSession(LitertSession):
 
     def __init__(self, program: LitertProgram) -> None:
         super().__init__(program)
-        rows = program.request.model.layers
+        rows = program.request.stack.layers
         self.state_inputs = [f"{spec.name}{row}" for row in range(rows) for spec in self._states]
         self.state: list[np.ndarray] = []
         self.reset()

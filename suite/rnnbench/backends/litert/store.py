@@ -47,7 +47,7 @@ def _read_facts(file: Path) -> Facts:
 
 
 def _key(request: Request) -> str:
-    model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
+    model, weights = request.stack.model_dump_json(), request.weights.digest(request.model)
     fields = [version("tensorflow"), version("ai-edge-litert"), model, weights, request.strategy, request.batch]
     return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 
@@ -58,9 +58,9 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
 
     converted = convert(request)
     model = Flatbuffer(converted)
-    model.set_cell_clip(request.model.cell_clip)
-    lowered, state = model.lowered(request.model), model.fused_state()
-    if request.strategy.time == "fused" and len(state) != request.model.layers * request.model.directions:
+    model.set_cell_clip(request.stack.cell_clip)
+    lowered, state = model.lowered(request.stack), model.fused_state()
+    if request.strategy.time == "fused" and len(state) != request.stack.layers * request.stack.directions:
         raise BuildError("the converter did not make the operator UNIDIRECTIONAL_SEQUENCE_LSTM from every layer")
     source_digest = hashlib.sha256(converted).hexdigest()
     return model.pack(), Facts(source_digest, {OperationStage.COMPILED: model.operations()}, lowered, state)

@@ -19,6 +19,7 @@ from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import Weights
 
 DTYPES = ("float32", "float64")
+AUTHORS = {"eager": frozenset({"concat", "columns"})}
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -27,7 +28,7 @@ class NumpyBackend:
     name = "numpy"
 
     def probe(self) -> Probe:
-        return Probe(routes=("eager",), versions={"numpy": version("numpy")}, baseline=True)
+        return Probe(routes=("eager",), versions={"numpy": version("numpy")}, authors=AUTHORS, baseline=True)
 
     def support(self, request: Request) -> Support:
         strategy = request.strategy
@@ -51,7 +52,7 @@ class NumpyBackend:
         """Nothing to import: the suite itself uses NumPy."""
 
     def build(self, request: Request, cache: Path) -> NumpyProgram:
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         dtype = np.dtype(request.precision.compute)
         source = _source_digest(request)
         path = cache / f"numpy-{source[:32]}.npz"
@@ -66,7 +67,7 @@ class NumpyBackend:
         artifact = Artifact(
             source_digest=source,
             operations=network.operations(),
-            lowered=f"looped {len(network.loops)}",
+            lowered=f"looped {network.loops}",
             origin="authored",
             math="exact",
             flags=(f"blas={_blas()}",),
@@ -87,7 +88,7 @@ def _unsupported(reason: str) -> Support:
 def _source_digest(request: Request) -> str:
     """Digest of the request. Stitched and stateful are one program; with state `none` it begins by writing zeros."""
     program = {
-        "model": request.model.model_dump(),
+        "model": request.model.params,
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
         "chunk": request.strategy.chunk,

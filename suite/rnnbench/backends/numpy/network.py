@@ -1,29 +1,29 @@
-"""A whole model over one chunk, in arrays allocated once: a Python loop for each layer and direction."""
+"""A whole network over one chunk, in arrays allocated once: a Python loop for each layer that has a state."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.numpy.recorder import Call, Recorder
-from rnnbench.rnn import Layer, Model, Weights, cell_body
+from rnnbench.rnn import LayerBody, LayerSpec, Weights, X, state_by_layer
 
 
-class Loop:
-    """One layer in one direction: the projection of the whole chunk, then the cell, step by step.
+class LayerCalls:
+    """One layer in one direction: the projection of the whole chunk, then the body, step by step.
 
-    Reads x [steps, batch, input], advances `state` (h, c: [batch, size]) in place, writes y [steps, batch, size].
+    Reads x [steps, batch, input], advances `state` ([batch, size] each) in place, writes y [steps, batch, size]. A
+    layer without state is its projection alone.
     """
 
     def __init__(
         self,
         recorder: Recorder,
-        model: Model,
-        layer: Layer,
+        body: LayerBody[np.ndarray],
         x: np.ndarray,
         state: tuple[np.ndarray, ...],
         y: np.ndarray,
@@ -32,22 +32,24 @@ class Loop:
         beyond: np.ndarray | None,
     ) -> None:
         steps, batch, _ = x.shape
-        body = cell_body(recorder, model, layer)
         projected = body.project(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
         self.project = recorder.take()
+        self.advance: list[Call] = []
+        self.steps: list[tuple[Call, tuple[Call, ...]]] = []
+        if not state:
+            self.project.append(partial(np.copyto, y, projected))
+            return
         current = np.zeros_like(projected[0])
-        after = body.advance(current, state)
-        self.advance = recorder.take() + [
-            partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)
-        ]
+        output, after = body.advance(current, state)
+        stores = [partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)]
+        self.advance = recorder.take() + stores
+        # Where y is a part of the state it is copied from there, since the state of a row that has ended is zero.
+        kept = next((array for array, new in zip(state, after, strict=True) if new is output), output)
         order = range(steps - 1, -1, -1) if backward else range(steps)
-        self.steps = [(partial(np.copyto, current, projected[t]), self._stored(y, state, beyond, t)) for t in order]
-
-    @staticmethod
-    def _stored(y: np.ndarray, state: tuple[np.ndarray, ...], beyond: np.ndarray | None, t: int) -> tuple[Call, ...]:
-        """The calls after step t. They set the state to zero in rows that step t is beyond, and copy h to y."""
-        ended = () if beyond is None else tuple(partial(np.copyto, array, 0, where=beyond[t]) for array in state)
-        return (*ended, partial(np.copyto, y[t], state[0]))
+        self.steps = [
+            (partial(np.copyto, current, projected[t]), _after_step(t, state, beyond, partial(np.copyto, y[t], kept)))
+            for t in order
+        ]
 
     def __call__(self) -> None:
         for call in self.project:
@@ -61,28 +63,68 @@ class Loop:
                 call()
 
 
+def _after_step(t: int, state: tuple[np.ndarray, ...], beyond: np.ndarray | None, store: Call) -> tuple[Call, ...]:
+    """The calls after step t. They set the state to zero in rows that step t is beyond, and store y."""
+    ended = () if beyond is None else tuple(partial(np.copyto, array, 0, where=beyond[t]) for array in state)
+    return (*ended, store)
+
+
+class Joints:
+    """Where layers write their y: what a layer reads from several others is one array, and they write its parts."""
+
+    def __init__(self, graph: Sequence[LayerSpec], outputs: tuple[int, ...], x: np.ndarray) -> None:
+        self._x = x
+        self._outputs: dict[int, np.ndarray] = {}
+        self._joined: dict[tuple[int, ...], np.ndarray] = {}
+        widths = {X: x.shape[2], **{index: layer.width for index, layer in enumerate(graph)}}
+        empty = partial(np.zeros, dtype=x.dtype)
+        for sources in (*(layer.sources for layer in graph), outputs):
+            if len(sources) > 1 and sources not in self._joined:
+                ends = np.cumsum([widths[source] for source in sources])
+                self._joined[sources] = empty((*x.shape[:2], int(ends[-1])))
+                for source, part in zip(sources, np.split(self._joined[sources], ends[:-1], axis=2), strict=True):
+                    if source != X:
+                        self._outputs.setdefault(source, part)
+        for index in range(len(graph)):
+            self._outputs.setdefault(index, empty((*x.shape[:2], widths[index])))
+
+    def y(self, index: int) -> np.ndarray:
+        """The y of a layer, [steps, batch, width]."""
+        return self._outputs[index]
+
+    def read(self, sources: tuple[int, ...]) -> tuple[np.ndarray, list[Call]]:
+        """The sources side by side, contiguous, and the calls that copy what no layer writes there."""
+        values = [self._x if source == X else self._outputs[source] for source in sources]
+        if len(values) == 1 and values[0].flags.c_contiguous:
+            return values[0], []
+        whole = self._joined[sources] if len(values) > 1 else np.zeros_like(values[0], order="C")
+        parts = np.split(whole, np.cumsum([value.shape[2] for value in values])[:-1], axis=2)
+        pairs = zip(parts, values, strict=True)
+        return whole, [partial(np.copyto, part, value) for part, value in pairs if not np.shares_memory(part, value)]
+
+
 class Network:
     """A call runs the chunk in `x` from `state`, which it advances, and writes `y`; state `none` starts from zeros."""
 
     @np.errstate(over="ignore")  # The sigmoid's exponential may overflow in the pass that records.
     def __init__(self, request: Request, weights: Weights, dtype: np.dtype[np.generic]) -> None:
-        model, chunk, batch = request.model, request.strategy.chunk, request.batch
-        self.x = np.zeros((chunk, batch, model.input), dtype)
-        self.state = {name: np.zeros(shape, dtype) for name, shape in model.state_shapes(batch).items()}
+        network, chunk, batch = request.model, request.strategy.chunk, request.batch
+        self.x = np.zeros((chunk, batch, network.input), dtype)
+        self.state = {name: np.zeros(shape, dtype) for name, shape in network.state_shapes(batch).items()}
         self.beyond = np.zeros((chunk, batch, 1), np.bool_) if request.ragged else None
         """Which steps of the chunk in `x` are beyond their row's length, [chunk, batch, 1]."""
-        self.loops: list[Loop] = []
-        recorder = Recorder(dtype)
-        self.y = self.x
-        for number in range(model.layers):
-            layer_x, self.y = self.y, np.zeros((chunk, batch, model.width), dtype)
-            for direction, side in enumerate(np.split(self.y, model.directions, axis=2)):
-                row = number * model.directions + direction
-                state = tuple(array[row] for array in self.state.values())
-                backward = direction == 1 or model.direction == "reverse"
-                self.loops.append(
-                    Loop(recorder, model, weights.row(row), layer_x, state, side, backward=backward, beyond=self.beyond)
-                )
+        self.layers: list[LayerCalls] = []
+        recorder, joints = Recorder(dtype), Joints(network.graph, network.outputs, self.x)
+        states = state_by_layer(network, {name: list(rows) for name, rows in self.state.items()})
+        for index, layer in enumerate(network.graph):
+            body = network.body(recorder, weights, index)
+            x, copies = joints.read(layer.sources)
+            calls = LayerCalls(
+                recorder, body, x, states[index], joints.y(index), backward=layer.backward, beyond=self.beyond
+            )
+            calls.project[:0] = copies
+            self.layers.append(calls)
+        self.y, self._end = joints.read(network.outputs)
         self._start: list[Call] = []
         if request.strategy.state == "none":
             self._start = [partial(array.fill, 0) for array in self.state.values()]
@@ -90,23 +132,36 @@ class Network:
     def __call__(self) -> None:
         for call in self._start:
             call()
-        for loop in self.loops:
-            loop()
+        for layer in self.layers:
+            layer()
+        for call in self._end:
+            call()
+
+    @property
+    def loops(self) -> int:
+        """Layers that run step by step."""
+        return sum(bool(layer.steps) for layer in self.layers)
 
     def operations(self) -> dict[OperationStage, dict[str, int]]:
         """NumPy calls by name: those before the loop and those of one step, added up."""
-        before = [*self._start, *(call for loop in self.loops for call in loop.project)]
-        step = [call for loop in self.loops for call in (*loop.advance, loop.steps[0][0], *loop.steps[0][1])]
-        return {OperationStage.COMPILED: _counted([*before, *step])}
+        before = [*self._start, *(call for layer in self.layers for call in layer.project), *self._end]
+        return {OperationStage.COMPILED: _counted([*before, *(call for one in self.layers for call in _step(one))])}
 
     def listing(self) -> Iterator[str]:
         """Every call with the shapes of its arrays, in order: the text of the program, for its digest."""
         for call in self._start:
             yield _line(call)
-        for loop in self.loops:
-            yield f"project, then {len(loop.steps)} steps"
-            for call in (*loop.project, *loop.advance, loop.steps[0][0], *loop.steps[0][1]):
+        for layer in self.layers:
+            yield f"project, then {len(layer.steps)} steps"
+            for call in (*layer.project, *_step(layer)):
                 yield _line(call)
+        for call in self._end:
+            yield _line(call)
+
+
+def _step(layer: LayerCalls) -> list[Call]:
+    """The calls of one step."""
+    return [*layer.advance, layer.steps[0][0], *layer.steps[0][1]] if layer.steps else []
 
 
 def _counted(calls: Iterable[Call]) -> dict[str, int]:

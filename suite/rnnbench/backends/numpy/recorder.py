@@ -7,7 +7,7 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,6 +67,15 @@ class Recorder:
 
     def split(self, x: np.ndarray, parts: int) -> list[np.ndarray]:
         return np.split(x, parts, axis=1)
+
+    def concat(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        result = np.concatenate(parts, axis=1)
+        self._calls.append(partial(np.concatenate, parts, 1, result))
+        return result
+
+    def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """A view, of which no call is needed."""
+        return x[:, start:stop]
 
     def _record(
         self, function: Callable[..., np.ndarray], *operands: object, out: np.ndarray | None = None

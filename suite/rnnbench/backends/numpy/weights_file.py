@@ -15,9 +15,9 @@ FIELDS = [field.name for field in fields(Layer)]
 
 
 def by_name(weights: Weights) -> dict[str, np.ndarray]:
-    """Every weight array by the row of the state that it belongs to, and its field: `0.w_ih`, `0.w_hh`, …"""
-    named = {f"{row}.{name}": getattr(layer, name) for row, layer in enumerate(weights.layers) for name in FIELDS}
-    return {key: array for key, array in named.items() if array is not None}
+    """Every weight array: of a stack by the row of the state and its field (`0.w_ih`), of others by its name."""
+    of_rows = {f"{row}.{name}": getattr(layer, name) for row, layer in enumerate(weights.layers) for name in FIELDS}
+    return {key: array for key, array in {**weights.arrays, **of_rows}.items() if array is not None}
 
 
 def for_products(weights: Weights, dtype: np.dtype[np.generic]) -> Weights:
@@ -38,7 +38,11 @@ def load_weights(path: Path) -> Weights:
 
 def _weights(arrays: dict[str, np.ndarray]) -> Weights:
     rows: dict[str, dict[str, Any]] = {}
+    named = {}
     for key, array in arrays.items():
-        row, name = key.split(".")
-        rows.setdefault(row, dict.fromkeys(FIELDS))[name] = array
-    return Weights(tuple(Layer(**row) for row in rows.values()))
+        row, dot, name = key.partition(".")
+        if dot:  # of a stack
+            rows.setdefault(row, dict.fromkeys(FIELDS))[name] = array
+        else:
+            named[key] = array
+    return Weights(tuple(Layer(**row) for row in rows.values()), named)

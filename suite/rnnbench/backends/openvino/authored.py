@@ -13,7 +13,7 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.shared.onnx_graphs import copies
-from rnnbench.rnn import CellBody, cell_body
+from rnnbench.rnn import LayerBody, cell_body
 
 State = Sequence[Value]
 
@@ -22,7 +22,7 @@ class AuthoredLayer:
     """`emit` maps x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
 
     def __init__(self, nodes: Nodes, request: Request, row: int) -> None:
-        model = request.model
+        model = request.stack
         self._nodes = nodes
         self._request = request
         self._row = row
@@ -36,16 +36,16 @@ class AuthoredLayer:
             return self._steps(body, projected, state)
         return self._iterated(projected, state)
 
-    def _body(self) -> CellBody[Value]:
-        return cell_body(self._nodes, self._request.model, self._request.weights.row(self._row))
+    def _body(self) -> LayerBody[Value]:
+        return cell_body(self._nodes, self._request.stack, self._request.weights.row(self._row))
 
-    def _steps(self, body: CellBody[Value], projected: Value, state: State) -> tuple[Value, State]:
+    def _steps(self, body: LayerBody[Value], projected: Value, state: State) -> tuple[Value, State]:
         """Copies of the cell over `projected` [copies·batch, gates·hidden], in the order of this direction."""
         rows = self._nodes.rows(projected, self._copies)
         outputs = []
         for x in reversed(rows) if self._backward else rows:
             with self._nodes.copy():
-                state = body.advance(x, tuple(state))
+                _, state = body.advance(x, tuple(state))
             outputs.append(state[0])
         return self._nodes.joined(outputs[::-1] if self._backward else outputs), state
 

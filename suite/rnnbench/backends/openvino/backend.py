@@ -60,6 +60,6 @@ def _unsupported(request: Request) -> str:
         return "OpenVINO's CPU device only stores float64: it converts the model to float32 and computes in float32."
     if request.precision.uniform != "float32":
         return "The suite runs OpenVINO in float32 only (INFERENCE_PRECISION_HINT=f32)."
-    if request.strategy.time == "fused" and request.model.recurrent_activation != "sigmoid":
+    if request.strategy.time == "fused" and request.stack.recurrent_activation != "sigmoid":
         return "OpenVINO's CPU device runs operators with other activations as a loop, which supports no hard sigmoid."
     return onnx_graphs.unsupported(request)

@@ -26,7 +26,7 @@ Rows = list[State]
 def opset_model(request: Request) -> Any:
     """An `openvino.Model`. `none` starts from zeros; `stitched` has parameters and results; `stateful` variables."""
     nodes = Nodes()
-    model, strategy, batch = request.model, request.strategy, request.batch
+    model, strategy, batch = request.stack, request.strategy, request.batch
     before: dict[str, Any] = {}
     for name, (rows, _, size) in model.state_shapes(batch).items():
         if strategy.state == "stitched":
@@ -58,7 +58,7 @@ def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value
 
     Unless the request is ragged, the lengths of the rows are a constant.
     """
-    model, chunk, batch = request.model, request.strategy.chunk, request.batch
+    model, chunk, batch = request.stack, request.strategy.chunk, request.batch
     parameters = [nodes.parameter([batch, chunk, model.input], "x")]
     if request.ragged:
         parameters.append(nodes.parameter([batch], "lengths", np.int32))
@@ -84,7 +84,7 @@ def _side_by_side(nodes: Nodes, values: Iterable[Value]) -> Value:
 
 
 def _authored(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
-    model = request.model
+    model = request.stack
     x = nodes.parameter([request.strategy.chunk * request.batch, model.input], "x")
     y, finals = x.output(0), Rows()
     for layer in range(model.layers):

@@ -23,7 +23,7 @@ def fused_layer(
 
     `layers` are the layer's weights by direction.
     """
-    model = request.model
+    model = request.stack
     weights = [nodes.constant(array) for array in _weights(model, layers)]
     inputs = [x, *state, lengths, *weights, model.hidden, model.direction.upper()]
     activation, clip = model.activation, model.clip or 0.0

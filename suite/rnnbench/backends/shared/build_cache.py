@@ -37,7 +37,7 @@ def program_folder(request: Request, cache: Path, made_by: Mapping[str, str], so
     """
     decisive = {
         "route": request.route,
-        "model": request.model.model_dump(),
+        "model": request.model.params,
         "strategy": dataclasses.asdict(request.strategy),
         "batch": request.batch,
         "precision": dataclasses.asdict(request.precision),

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
+from rnnbench.rnn import Model, primitives_of
 
 DEVICES = tuple(processor())
 """The kinds of devices of a backend that declares no others (`Probe.devices`)."""
 
 
-def support_of(backend: Backend, request: Request, devices: Collection[str] = DEVICES) -> Support:
+Authors = Mapping[str, frozenset[str]]
+"""`Probe.authors`."""
+STACKS_ONLY: Authors = {}
+
+
+def support_of(
+    backend: Backend, request: Request, devices: Collection[str] = DEVICES, authors: Authors = STACKS_ONLY
+) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
     An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
     """
-    return refusal(backend.name, request, devices) or covered(backend.name, request, backend.support(request))
+    return refusal(backend.name, request, devices, authors) or covered(backend.name, request, backend.support(request))
 
 
-def refusal(backend: str, request: Request, devices: Collection[str]) -> Support | None:
+def refusal(backend: str, request: Request, devices: Collection[str], authors: Authors = STACKS_ONLY) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
         named = ", ".join(devices)
         reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}."
         return Support("unsupported", reason)
-    if reason := _contradiction(request):
+    if reason := _contradiction(request) or _not_a_stack(backend, request, authors):
         return Support("unsupported", reason)
     return None
 
@@ -37,21 +45,40 @@ def covered(backend: str, request: Request, answer: Support) -> Support:
     return answer
 
 
-def require_support(backend: Backend, request: Request, devices: Collection[str] = DEVICES) -> None:
+def require_support(
+    backend: Backend, request: Request, devices: Collection[str] = DEVICES, authors: Authors = STACKS_ONLY
+) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
-    `devices` are those that the adapter's probe declares. They are passed, and not read from a probe, because a probe
-    takes 1 to 3 ms and builds are timed.
+    `devices` and `authors` are those that the adapter's probe declares. They are passed, and not read from a probe,
+    because a probe takes 1 to 3 ms and builds are timed.
     """
-    answer = support_of(backend, request, devices)
+    answer = support_of(backend, request, devices, authors)
     if answer.level == "unsupported":
         raise BuildError(answer.reason)
+
+
+def _not_a_stack(backend: str, request: Request, authors: Authors) -> str:
+    """Why a route has no program for a network of other layers than cells; empty where it has one, and for stacks."""
+    network, target = request.model, f"{backend}:{request.route}"
+    if isinstance(network, Model):
+        return ""
+    if request.strategy.time == "fused":
+        return f"No runtime has one operator for the whole of {network.label}; ask for looped or unrolled."
+    if request.ragged:
+        return "Rows of their own lengths are for stacks of cells here."
+    if request.route not in authors:
+        others = ", ".join(f"{backend}:{route}" for route in authors)
+        return f"{target} has stacks of cells only." + (f" Other networks: {others}." if others else "")
+    if missing := sorted(primitives_of(network) - authors[request.route]):
+        return f"{target} has not the primitive {missing[0]}, which {network.label} needs."
+    return ""
 
 
 def _contradiction(request: Request) -> str:
     """Why one part of a request excludes another; empty where none does."""
     strategy = request.strategy
-    if request.model.direction != "forward" and strategy.state != "none":
+    if not request.model.can_stream and strategy.state != "none":
         return "A stream cannot run backwards: such a direction needs the whole sequence, so its state is none."
     if strategy.copies and strategy.chunk % strategy.copies:
         return (

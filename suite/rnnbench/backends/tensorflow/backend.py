@@ -79,6 +79,6 @@ def _notes(request: Request, function: Any) -> tuple[str, ...]:
     if is_keras(request.route):
         notes.append("Keras has the batch first: x and y are transposed inside the call")
         notes.append("on the CPU every form of a layer is a While over its cell, or copies of the cell")
-    elif request.model.cell != "counter":
+    elif request.stack.cell != "counter":
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     return tuple(notes)

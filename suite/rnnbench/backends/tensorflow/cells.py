@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.rnn import CellBody, cell_body
+from rnnbench.rnn import LayerBody, cell_body
 
 Rows = list[tuple[Any, ...]]
 """The state: h, or h and c, of every layer and direction, [batch, size] each."""
@@ -67,7 +67,7 @@ class Network:
         `lengths` [batch] is given where the request is ragged. Beyond its length a row of y is zero. A backward
         direction starts at the end of each row.
         """
-        model = self._request.model
+        model = self._request.stack
         padding = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
         final = []
         for layer in range(model.layers):
@@ -82,7 +82,7 @@ class Network:
         return x, final
 
     def _sequence(
-        self, body: CellBody[Any], x: Any, state: tuple[Any, ...], backward: bool, padding: Any
+        self, body: LayerBody[Any], x: Any, state: tuple[Any, ...], backward: bool, padding: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """One layer in one direction. All steps are projected at once, outside the loop.
 
@@ -96,7 +96,7 @@ class Network:
         return self._looped(body, projected, state, backward, padding, self._copies)
 
     def _unrolled(
-        self, body: CellBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool, padding: Any
+        self, body: LayerBody[Any], projected: Sequence[Any], state: tuple[Any, ...], backward: bool, padding: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         order = reversed(range(len(projected))) if backward else range(len(projected))
         outputs = list(projected)
@@ -106,7 +106,7 @@ class Network:
         return tf.stack(outputs), state
 
     def _looped(
-        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, padding: Any, copies: int
+        self, body: LayerBody[Any], projected: Any, state: tuple[Any, ...], backward: bool, padding: Any, copies: int
     ) -> tuple[Any, tuple[Any, ...]]:
         steps = projected.shape[0]
         read = tf.TensorArray(projected.dtype, steps, element_shape=projected.shape[1:]).unstack(projected).read
@@ -123,7 +123,7 @@ class Network:
         return outputs.stack(), tuple(final)
 
     def _copy(
-        self, body: CellBody[Any], projected: Any, state: tuple[Any, ...], padding: Any, step: Any
+        self, body: LayerBody[Any], projected: Any, state: tuple[Any, ...], padding: Any, step: Any
     ) -> tuple[Any, ...]:
         """One copy of the cell, under a name by which `lowered.py` finds it in the compiled program.
 
@@ -131,7 +131,7 @@ class Network:
         """
         with tf.name_scope(f"{TAG}{self._tags}"):
             self._tags += 1
-            state = body.advance(projected, state)
+            _, state = body.advance(projected, state)
         if padding is None:
             return state
         return tuple(tf.where(padding[step], tf.zeros_like(value), value) for value in state)

@@ -35,7 +35,7 @@ class _Stack:
     """The layers, and a call over all of them. x and y have time first, as everywhere in the suite."""
 
     def __init__(self, request: Request) -> None:
-        model = request.model
+        model = request.stack
         self._size = len(model.state_shapes(request.batch))
         self._stitched = request.strategy.state == "stitched"
         self._ragged = request.ragged
@@ -70,7 +70,7 @@ class _Stack:
         return (tf.transpose(y, (1, 0, 2)), *final)
 
     def _layer(self, request: Request, index: int, shape: tuple[int, int, int]) -> Any:
-        model, weights = request.model, request.weights
+        model, weights = request.stack, request.weights
         if model.direction == "bidirectional":
             both = [_layer_in_one_direction(request, index, direction) for direction in ("forward", "reverse")]
             layer = keras.layers.Bidirectional(both[0], backward_layer=both[1])
@@ -98,7 +98,7 @@ class _Backwards:
 
 def _layer_in_one_direction(request: Request, index: int, direction: str) -> Any:
     """A layer that is not built yet. Its names, which are in the graph, do not depend on layers made before."""
-    model, strategy = request.model, request.strategy
+    model, strategy = request.stack, request.strategy
     options: dict[str, Any] = {
         "units": model.hidden,
         "use_bias": model.bias,

@@ -69,7 +69,7 @@ def _files(folder: Path) -> ProgramFiles:
 
 
 def _key(request: Request) -> str:
-    model, weights = request.model.model_dump_json(), request.weights.digest(request.model)
+    model, weights = request.stack.model_dump_json(), request.weights.digest(request.model)
     fields = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
     return hashlib.sha256(repr([*fields, request.batch, request.ragged]).encode()).hexdigest()[:32]
 
@@ -97,7 +97,7 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
     executed = _executed_graph(function)
-    cell = request.model.cell
+    cell = request.stack.cell
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
         identity, counts, facts["lowered"] = xla.compiled(entry, cell)

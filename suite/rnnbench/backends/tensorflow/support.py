@@ -46,7 +46,7 @@ def _unsupported_by_cells(request: Request) -> str:
 
 
 def _unsupported_by_keras(request: Request) -> str:
-    model, time = request.model, request.strategy.time
+    model, time = request.stack, request.strategy.time
     if model.cell == "counter":
         return "Keras has no layer for the counter."
     if model.projection:

@@ -68,7 +68,7 @@ def lengths_specs(request: Request) -> list[Any]:
 
 def state_specs(request: Request) -> list[Any]:
     shapes = request.model.state_shapes(request.batch)
-    count = request.model.layers * request.model.directions
+    count = request.stack.layers * request.stack.directions
     return [
         tf.TensorSpec(shape[1:], request.precision.state, f"{name}{row}")
         for row in range(count)

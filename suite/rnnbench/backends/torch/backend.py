@@ -22,7 +22,7 @@ class TorchBackend:
             return Support("unsupported", reason, UPSTREAM.get(reason, ""))
         # A pool of compiler processes would outlive the build and be counted in it.
         environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
-        if request.strategy.time == "fused" and request.model.direction == "reverse":
+        if request.strategy.time == "fused" and request.stack.direction == "reverse":
             reason = "nn's RNNs run forward or in both directions. x and y are flipped around the forward RNN."
             return Support("emulated", reason, environment=environment, covers=covered(request))
         return Support("native", environment=environment, covers=covered(request))

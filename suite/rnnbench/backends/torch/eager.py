@@ -24,7 +24,7 @@ def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
     if request.strategy.time == "fused":
         weights = load_or_build(cache, source, lambda path: _make_fused(request, dtype, path, source))
         with inference(True):
-            module = library_module(request.model, dtype, torch.load(weights.path))
+            module = library_module(request.stack, dtype, torch.load(weights.path))
         return weights, lambda: _library_stream(request, module, dtype)
     weights = load_or_build(cache, source, lambda path: _make_looped(request, dtype, path, source))
     with inference(True):
@@ -37,7 +37,7 @@ def _library_stream(request: Request, module: nn.RNNBase, dtype: torch.dtype) ->
 
 
 def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -> Described:
-    model = request.model
+    model = request.stack
     weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(model)}
     stream = _library_stream(request, library_module(model, dtype, weights), dtype)
     x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype)

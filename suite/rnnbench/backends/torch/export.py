@@ -22,7 +22,7 @@ def unsupported(request: Request) -> str:
     """Why torch.nn has no module for a request; empty where it has one."""
     if request.strategy.time != "fused":
         return "The route imports torch.nn's RNNs, which torch.export writes out step by step: it has time fused only."
-    if request.model.direction == "reverse":
+    if request.stack.direction == "reverse":
         return "torch.nn has no RNN that only runs backwards."
     return support.unsupported(replace(request, route="eager"))
 
@@ -39,12 +39,12 @@ def module(request: Request) -> Any:
 
     from rnnbench.backends.torch.library import library_module
 
-    weights = {name: torch.tensor(array) for name, array in request.weights.named(request.model)}
+    weights = {name: torch.tensor(array) for name, array in request.weights.named(request.stack)}
 
     class Step(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.rnn = library_module(request.model, torch.float32, weights)
+            self.rnn = library_module(request.stack, torch.float32, weights)
 
         def forward(self, x: Any, *state: Any) -> Any:
             y, after = self.rnn(x, state if len(state) == 2 else state[0] if state else None)

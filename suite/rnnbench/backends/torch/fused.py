@@ -28,7 +28,7 @@ class FusedStream(PreparedStream):
     """
 
     def __init__(self, request: Request, module: nn.RNNBase, dtype: torch.dtype) -> None:
-        model = request.model
+        model = request.stack
         shapes = model.state_shapes(request.batch)
         self._names = list(shapes)
         self._tensors = tuple(torch.zeros(shape, dtype=dtype) for shape in shapes.values())

@@ -16,7 +16,7 @@ from rnnbench.backends.base import BuildError, Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn import CellBody
+from rnnbench.rnn import LayerBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 MESSAGE_END_CHARACTERS = 600
@@ -26,7 +26,7 @@ MESSAGE_END_CHARACTERS = 600
 class Scan(nn.Module):
     """The body, or `copies` of it, in torch's scan operator, which Inductor compiles to a loop."""
 
-    def __init__(self, body: CellBody[Tensor], backward: bool, example: State, copies: int) -> None:
+    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> None:
         super().__init__()
         self._copies = copies
         self._backward = backward
@@ -51,8 +51,8 @@ def network(request: Request) -> nn.Module:
     """The module of a request: nn's RNN, the authored cell in a scan, or a copy of the cell for each step."""
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
-        weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.model)}
-        return Library(library_module(request.model, dtype, weights), request.model.direction == "reverse")
+        weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
+        return Library(library_module(request.stack, dtype, weights), request.stack.direction == "reverse")
     copies = request.strategy.copies
     return Network(request, partial(Scan, copies=copies) if copies else Unrolled)
 

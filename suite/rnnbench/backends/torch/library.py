@@ -36,7 +36,7 @@ def library_module(model: Model, dtype: torch.dtype, weights: Mapping[str, Tenso
 
 def uses_onednn(request: Request) -> bool:
     """Whether the operator may use oneDNN's LSTM, which supports neither a projection nor float64."""
-    model = request.model
+    model = request.stack
     supported = model.cell == "lstm" and not model.projection and request.precision.compute != "float64"
     return supported and request.strategy.chunk >= ONEDNN_MIN_STEPS
 

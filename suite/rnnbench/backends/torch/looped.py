@@ -39,7 +39,7 @@ class Loop:
         self.project = recorder.take()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
-        new = body.advance(current, tuple(state))
+        _, new = body.advance(current, tuple(state))
         self.advance = in_place(recorder.take(), state, new)
         self._projection_calls = [recorded.call() for recorded in self.project]
         self._step_calls = [recorded.call() for recorded in self.advance]
@@ -71,7 +71,7 @@ class LoopedStream(PreparedStream):
     """
 
     def __init__(self, request: Request, dtype: torch.dtype, constants: Sequence[Tensor] = ()) -> None:
-        model, chunk, batch = request.model, request.strategy.chunk, request.batch
+        model, chunk, batch = request.stack, request.strategy.chunk, request.batch
         self._x = torch.zeros(chunk, batch, model.input, dtype=dtype)
         self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in model.state_shapes(batch).items()}
         self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None

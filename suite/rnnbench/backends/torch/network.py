@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn import CellBody, cell_body
+from rnnbench.rnn import LayerBody, cell_body
 
 State = tuple[Tensor, ...]
-MakeLoop = Callable[[CellBody[Tensor], bool, State], nn.Module]
+MakeLoop = Callable[[LayerBody[Tensor], bool, State], nn.Module]
 """Makes the module that runs a cell body over all steps. Its arguments are the body, whether it runs backwards, and
 examples of one step's projection and state. The module takes (projected [steps, batch, gates·hidden], h, c) and returns
 (y, h, c)."""
@@ -24,7 +24,7 @@ class Network(nn.Module):
 
     def __init__(self, request: Request, make_loop: MakeLoop) -> None:
         super().__init__()
-        model = request.model
+        model = request.stack
         dtype = DTYPES[request.precision.compute]
         self._layers, self._directions = model.layers, model.directions
         self._steps, self._batch = request.strategy.chunk, request.batch
@@ -84,7 +84,7 @@ class Stateful(nn.Module):
 class Unrolled(nn.Module):
     """A copy of the body for each step."""
 
-    def __init__(self, body: CellBody[Tensor], backward: bool, example: State) -> None:
+    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State) -> None:
         super().__init__()
         self.body = body
         self.backward = backward
@@ -92,7 +92,7 @@ class Unrolled(nn.Module):
     def forward(self, projected: Tensor, *state: Tensor) -> State:
         outputs = []
         for step in projected.unbind()[:: -1 if self.backward else 1]:
-            state = self.body.advance(step, state)
+            _, state = self.body.advance(step, state)
             outputs.append(state[0])
         return (torch.stack(outputs[::-1] if self.backward else outputs), *state)
 

@@ -25,7 +25,7 @@ class PackedStream(PreparedStream):
     """
 
     def __init__(self, request: Request, module: nn.RNNBase, dtype: torch.dtype) -> None:
-        model = request.model
+        model = request.stack
         zeros = [torch.zeros(shape, dtype=dtype) for shape in model.state_shapes(request.batch).values()]
         self.state: dict[str, Tensor] = {}
         self._initial: Any = tuple(zeros) if len(zeros) > 1 else zeros[0]

@@ -19,7 +19,7 @@ from rnnbench.backends.torch.network import Network, State, Unrolled, example_in
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
 from rnnbench.backends.torch.traced_stream import TracedStream
-from rnnbench.rnn import CellBody
+from rnnbench.rnn import LayerBody
 
 jit: Any = torch.jit  # untyped
 
@@ -122,11 +122,11 @@ class Single(Unrolled):
     """`Unrolled` for a single step: without splitting x and joining y."""
 
     def forward(self, projected: Tensor, *state: Tensor) -> State:
-        state = self.body.advance(projected[0], state)
+        _, state = self.body.advance(projected[0], state)
         return (state[0].unsqueeze(0), *state)
 
 
-def scripted_loop(body: CellBody[Tensor], backward: bool, example: State, copies: int) -> Any:
+def scripted_loop(body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> Any:
     """The loop as a TorchScript program over traced copies of the step."""
     projected, *state = example
     block = (Single if copies == 1 else Unrolled)(body, backward, example)
@@ -154,4 +154,4 @@ def _copies(request: Request, graph: Any, in_block: int) -> tuple[list[int], int
     """
     bodies = [body for node in _nodes(graph) if node.kind() == "prim::Loop" for body in node.blocks()]
     in_loops = [counted(body)["append"] * in_block for body in bodies]
-    return in_loops, 0 if bodies else cell_copies(request.model, counted(graph))
+    return in_loops, 0 if bodies else cell_copies(request.stack, counted(graph))

@@ -59,7 +59,7 @@ def source_digest(request: Request) -> str:
     description = {
         "torch": [str(torch.__version__), torch.backends.cpu.get_cpu_capability()],
         "route": request.route,
-        "model": request.model.model_dump(),
+        "model": request.model.params,
         "strategy": [strategy.time, strategy.state, strategy.chunk],
         "batch": request.batch,
         "dtype": request.precision.compute,

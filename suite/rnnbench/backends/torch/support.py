@@ -39,7 +39,7 @@ def covered(request: Request) -> frozenset[str]:
 
 
 def _not_fused(request: Request) -> str:
-    model = request.model
+    model = request.stack
     if model.cell == "counter":
         return "torch.nn has no module for the counter."
     if not model.reset_after:
@@ -56,4 +56,4 @@ def _not_fused(request: Request) -> str:
 def _unsupported_time(request: Request) -> str:
     if request.route == "eager":
         return "torch:eager calls operators one by one from Python: there is no program in which to unroll a loop."
-    return f"A traced nn.{request.model.cell.upper()} is the same operator as in torch:eager."
+    return f"A traced nn.{request.stack.cell.upper()} is the same operator as in torch:eager."

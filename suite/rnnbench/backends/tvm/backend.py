@@ -96,7 +96,7 @@ def _unsupported_by_all(request: Request) -> str:
 
 def _too_large(request: Request) -> str:
     """Which limit a request exceeds; empty where it exceeds none."""
-    model, strategy = request.model, request.strategy
+    model, strategy = request.stack, request.strategy
     bodies = (_copies(strategy) or 1) * model.layers * model.directions
     if bodies > MAX_COPIES:
         return f"A program of {bodies} copies of a step takes minutes to compile; at most {MAX_COPIES} are built."

@@ -22,7 +22,7 @@ def unsupported(request: Request) -> tuple[str, str]:
     if reason := onnx_graphs.unsupported(request):
         return reason, ""
     if request.strategy.time == "fused":
-        return f"{_STOPS} {request.model.cell.upper()}.", NO_OPERATORS
+        return f"{_STOPS} {request.stack.cell.upper()}.", NO_OPERATORS
     if request.strategy.time != "unrolled":
         return f"{_STOPS} Scan or Loop.", NO_OPERATORS
     return "", ""

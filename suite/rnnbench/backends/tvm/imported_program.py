@@ -32,7 +32,7 @@ class ImportedProgram(VmProgram):
 
 def build_imported(request: Request, cache: Path) -> ImportedProgram:
     """The program of a supported request. Raises BuildError. Only a build that is not cached imports the framework."""
-    lowered = partial(_lowered, model=request.model)
+    lowered = partial(_lowered, model=request.stack)
     stored = compiled(request, cache, imported_module, origin="imported", lowered=lowered, notes=NOTES)
     return ImportedProgram(request, stored, lambda: build_imported(of_one_step(request), cache))
 

@@ -15,7 +15,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
-from rnnbench.rnn import CellBody
+from rnnbench.rnn import LayerBody
 
 State = tuple[Value, ...]
 """h, or h and c, of one layer in one direction: [batch, size] each."""
@@ -31,7 +31,7 @@ class Loop:
         self,
         builder: BlockBuilder,
         name: str,
-        cell: Callable[[RelaxPrimitives], CellBody[Value]],
+        cell: Callable[[RelaxPrimitives], LayerBody[Value]],
         projected: tuple[int, int, int],
         shapes: list[tuple[int, int]],
         backward: bool,
@@ -60,7 +60,7 @@ class Loop:
                 cell, direction = self._cell(ops), relax.const(-1 if self._backward else 1, "int64")
                 for _ in range(self._copies):
                     row = builder.emit(op.take(projected, step, axis=0, mode="clip"))
-                    state = list(cell.advance(row, tuple(state)))
+                    state = list(cell.advance(row, tuple(state))[1])
                     written = op.call_tir_inplace(self._row, [state[0], step, outputs], [2], [outputs.ty])
                     outputs = builder.emit(written)
                     step = builder.emit(op.add(step, direction))

@@ -18,7 +18,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.tvm.relax_loop import Loop, State
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.rnn import GATES, CellBody, Layer, cell_body
+from rnnbench.rnn import GATES, Layer, LayerBody, cell_body
 
 
 def relax_module(request: Request) -> IRModule:
@@ -27,7 +27,7 @@ def relax_module(request: Request) -> IRModule:
 
 class _Module:
     def __init__(self, request: Request) -> None:
-        self.model = request.model
+        self.model = request.stack
         self.strategy = request.strategy
         self.batch = request.batch
         self.layers = request.weights.layers
@@ -70,7 +70,7 @@ class _Module:
     def _backward(self, direction: int) -> bool:
         return direction == 1 or self.model.direction == "reverse"
 
-    def _cell(self, ops: RelaxPrimitives, index: int) -> CellBody[Value]:
+    def _cell(self, ops: RelaxPrimitives, index: int) -> LayerBody[Value]:
         nothing = np.empty((0, 0), np.float32)
         layer = self.layers[index] if self.layers else Layer(nothing, nothing, None, None, None)
         return cell_body(ops, self.model, layer)
@@ -99,7 +99,7 @@ class _Module:
         steps = self.ops.parts(projected, self.strategy.chunk, axis=0)
         backward, outputs = self._backward(direction), []
         for step in reversed(steps) if backward else steps:
-            state = body.advance(step, state)
+            _, state = body.advance(step, state)
             outputs.append(state[0])
         return self.ops.joined(outputs[::-1] if backward else outputs, axis=0), state
 

@@ -22,7 +22,7 @@ class RelaxProgram(VmProgram):
 
 def build_relax(request: Request, cache: Path) -> RelaxProgram:
     """The program of a supported request. Raises BuildError."""
-    lowered = partial(relax_operations.lowered, model=request.model)
+    lowered = partial(relax_operations.lowered, model=request.stack)
     stored = compiled(request, cache, relax_module, origin="authored", lowered=lowered, notes=_notes())
     return RelaxProgram(request, stored, lambda: build_relax(of_one_step(request), cache))
 

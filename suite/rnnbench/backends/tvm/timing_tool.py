@@ -52,7 +52,7 @@ def _kernel_arguments(program: TirProgram) -> list[Any]:
     import tvm_ffi
 
     request = program.request
-    model, chunk = request.model, request.strategy.chunk
+    model, chunk = request.stack, request.strategy.chunk
     states = {"stitched": 2, "stateful": 1}[request.strategy.state]
     state = [StateBuffer(model.state_shapes(request.batch)) for _ in range(states)]
     y = Buffer(chunk * request.batch * model.width)

@@ -37,7 +37,7 @@ class TirProgram(ChunkedProgram):
         self.files = ProgramFiles((self.library, stored.folder / PARAMS))
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
-        self.layers = layout(request.model, lanes())
+        self.layers = layout(request.stack, lanes())
 
     def open(self) -> TirSession:
         return TirSession(self, self.module["main"], self.params)
@@ -60,20 +60,20 @@ def packed(model: Model, weights: Weights) -> Buffer:
 
 def _compile(request: Request, folder: Path) -> Artifact:
     tvm = import_tvm()
-    function = kernel(request.model, request.strategy, request.batch, lanes())
+    function = kernel(request.stack, request.strategy, request.batch, lanes())
     with tvm.transform.PassContext(config=CONFIG):
         executable = tvm.compile(tvm.IRModule({"main": function}), target=target())
     ir = executable.mod.inspect_source("ll")
     store.export(executable, folder)
-    packed(request.model, request.weights).array.tofile(folder / PARAMS)
+    packed(request.stack, request.weights).array.tofile(folder / PARAMS)
     return Artifact(
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
         operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)},
         lowered=llvm_ir.lowered(ir),
         origin="kernel",
-        math="approximate" if _approximates(request.model) else "exact",
+        math="approximate" if _approximates(request.stack) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
-        notes=_notes(request.model),
+        notes=_notes(request.stack),
         hoisted=tile(request.strategy),
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.support import copies
-from rnnbench.rnn import GATES, CellBody, cell_body
+from rnnbench.rnn import GATES, LayerBody, cell_body
 
 LoopOperator = Literal["Scan", "Loop"]
 State = Sequence[str]
@@ -26,7 +26,7 @@ class AuthoredLayer:
     """`emit` takes x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
 
     def __init__(self, e: Emitter, request: Request, row: int, operator: LoopOperator) -> None:
-        model = request.model
+        model = request.stack
         self._e = e
         self._request = request
         self._row = row
@@ -36,7 +36,7 @@ class AuthoredLayer:
         self._operator = operator
 
     def emit(self, x: str, state: State) -> tuple[str, State]:
-        e, model, batch = self._e, self._request.model, self._request.batch
+        e, model, batch = self._e, self._request.stack, self._request.batch
         body = self._body(e)
         projected = body.project(x)
         if self._request.strategy.time == "unrolled":
@@ -47,16 +47,16 @@ class AuthoredLayer:
         *final, y = emit(passes, state, width)
         return e.reshape(y, self._request.strategy.chunk * batch, model.output), final
 
-    def _body(self, e: Emitter) -> CellBody[str]:
-        return cell_body(e, self._request.model, self._request.weights.row(self._row))
+    def _body(self, e: Emitter) -> LayerBody[str]:
+        return cell_body(e, self._request.stack, self._request.weights.row(self._row))
 
-    def _steps(self, e: Emitter, body: CellBody[str], projected: str, state: State) -> tuple[str, State]:
+    def _steps(self, e: Emitter, body: LayerBody[str], projected: str, state: State) -> tuple[str, State]:
         """Copies of the cell over `projected` [copies·batch, gates·hidden], in the order of this direction."""
         rows = e.rows(projected, self._copies)
         outputs = []
         for x in reversed(rows) if self._backward else rows:
             with e.copy():
-                state = body.advance(x, tuple(state))
+                _, state = body.advance(x, tuple(state))
             outputs.append(state[0])
         return e.stacked(outputs[::-1] if self._backward else outputs), state
 

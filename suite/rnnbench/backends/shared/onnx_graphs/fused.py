@@ -24,7 +24,7 @@ def fused_layer(
     `layers` are a layer's weights by direction; `state` is empty where every call starts from zeros, `lengths`
     [batch] where all rows have all steps.
     """
-    model = request.model
+    model = request.stack
     w, r, b = (e.constant(array) if array is not None else "" for array in onnx_weights(model, layers))
     inputs = [x, w, r, b, lengths, *state]
     y, *final = e.node(model.cell.upper(), inputs, 3 if model.cell == "lstm" else 2, **_attributes(model))

@@ -38,14 +38,14 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     e = Emitter(np.dtype(request.precision.compute))
     emit = _fused if request.strategy.time == "fused" else _authored
     inputs, outputs = emit(e, request, operator)
-    graph = e.graph(request.model.cell, inputs, outputs)
+    graph = e.graph(request.stack.cell, inputs, outputs)
     return helper.make_model(
         graph, producer_name="rnnbench", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
     )
 
 
 def _fused(e: Emitter, request: Request, _: LoopOperator) -> tuple[list[Array], list[Array]]:
-    model, chunk, batch = request.model, request.strategy.chunk, request.batch
+    model, chunk, batch = request.stack, request.strategy.chunk, request.batch
     x = e.array("x", chunk, batch, model.input, exact=True)
     lengths = [Array("lengths", (batch,), np.dtype(np.int32))] if request.ragged else []
     ends = lengths[0].name if lengths else ""
@@ -63,7 +63,7 @@ def _fused(e: Emitter, request: Request, _: LoopOperator) -> tuple[list[Array], 
 
 
 def _authored(e: Emitter, request: Request, operator: LoopOperator) -> tuple[list[Array], list[Array]]:
-    model, steps, batch = request.model, request.strategy.chunk * request.batch, request.batch
+    model, steps, batch = request.stack, request.strategy.chunk * request.batch, request.batch
     x = e.array("x", steps, model.input, exact=True)
     shapes = {name: (rows * batch, size) for name, (rows, _, size) in model.state_shapes(batch).items()}
     states = _states(e, request, shapes)

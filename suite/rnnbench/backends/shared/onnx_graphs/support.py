@@ -17,7 +17,7 @@ MAX_BYTES = 2**31 - 2**20
 
 def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
-    model, strategy = request.model, request.strategy
+    model, strategy = request.stack, request.strategy
     if strategy.time == "fused" and (reason := _no_operator(model)):
         return reason
     if _weight_bytes(model) > MAX_BYTES:

@@ -1,0 +1,124 @@
+"""Networks that are composed of layers: a family says which layers read which, and everything else follows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives
+from rnnbench.rnn.layers import LayerKind
+from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X
+from rnnbench.rnn.reference import Trajectory
+from rnnbench.rnn.weights import Weights
+
+V = TypeVar("V")
+
+
+class Placed(NamedTuple):
+    """A layer in its network. `reads` are names of layers before it, side by side; none for the network's x."""
+
+    name: str
+    kind: LayerKind
+    reads: tuple[str, ...] = ()
+
+
+class ComposedNetwork(Network):
+    """A network of named layers. The arrays of a layer are `name_array`, and each state array has one row."""
+
+    @abstractmethod
+    def layers(self) -> Sequence[Placed]:
+        """The layers in an order in which they can run. The last one's y is the network's, unless `gives` says more."""
+
+    def gives(self) -> tuple[str, ...]:
+        """The layers whose y, side by side, are the network's."""
+        return (self._placed[-1].name,)
+
+    @property
+    def label(self) -> str:
+        return self.network
+
+    @property
+    def width(self) -> int:
+        return sum(self.graph[index].width for index in self.outputs)
+
+    def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
+        return {
+            f"{placed.name}_{state}": (1, batch, size)
+            for placed in self._placed
+            for state, size in placed.kind.states.items()
+        }
+
+    @property
+    def graph(self) -> tuple[LayerSpec, ...]:
+        return self._graph
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return tuple(self._index(name) for name in self.gives())
+
+    def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
+        placed = self._placed[index]
+        vocabulary: MorePrimitives[V] = ops  # type: ignore[assignment]  # `primitives_of` says which it needs
+        return placed.kind.body(vocabulary, _of_layer(weights.arrays, placed.name))
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        for placed in self._placed:
+            for name, shape, bound in placed.kind.weight_specs():
+                yield WeightSpec(f"{placed.name}_{name}", shape, bound)
+
+    def run(
+        self,
+        arithmetic: Arithmetic,
+        weights: Weights,
+        x: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        lengths: np.ndarray | None = None,
+    ) -> Trajectory:
+        """Layer by layer, each over all steps."""
+        if lengths is not None:
+            raise ValueError("lengths: rows of their own lengths are for stacks of cells")
+        outputs: dict[str, np.ndarray] = {}
+        states: dict[str, np.ndarray] = {}
+        for name, kind, reads in self._placed:
+            read = np.concatenate([outputs[source] for source in reads], axis=2) if reads else x
+            start = {part: array[0] for part, array in _of_layer(state, name).items()}
+            outputs[name], history = kind.run(arithmetic, _of_layer(weights.arrays, name), read, start)
+            states.update({f"{name}_{part}": array[:, None] for part, array in history.items()})
+        y = np.concatenate([outputs[name] for name in self.gives()], axis=2)
+        stored = {name: states[name].astype(arithmetic.stored, copy=False) for name in state}
+        return Trajectory(
+            y.astype(arithmetic.stored, copy=False), {name: array[-1] for name, array in stored.items()}, stored
+        )
+
+    @cached_property
+    def _placed(self) -> tuple[Placed, ...]:
+        return tuple(self.layers())
+
+    @cached_property
+    def _graph(self) -> tuple[LayerSpec, ...]:
+        return tuple(self._spec(placed) for placed in self._placed)
+
+    def _spec(self, placed: Placed) -> LayerSpec:
+        hoistable, of_step, operations = placed.kind.cost
+        return LayerSpec(
+            sources=tuple(self._index(name) for name in placed.reads) or (X,),
+            projected=placed.kind.projected,
+            width=placed.kind.width,
+            states=tuple((f"{placed.name}_{state}", 0) for state in placed.kind.states),
+            hoistable_weights=hoistable,
+            step_weights=of_step,
+            operations=operations,
+        )
+
+    def _index(self, name: str) -> int:
+        return X if name == "x" else next(index for index, placed in enumerate(self._placed) if placed.name == name)
+
+
+def _of_layer(arrays: Mapping[str, np.ndarray], layer: str) -> dict[str, np.ndarray]:
+    """The arrays of a layer by their short names."""
+    return {name.removeprefix(f"{layer}_"): array for name, array in arrays.items() if name.startswith(f"{layer}_")}

@@ -1,0 +1,80 @@
+"""What a kind of layers says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+Activation = Literal["linear", "relu", "sigmoid", "tanh"]
+Arrays = Mapping[str, np.ndarray]
+
+
+class LayerKind(ABC):
+    """A layer with its sizes. Arrays have short names here; a network puts the layer's name before them."""
+
+    input: int
+    width: int
+    """Size of y."""
+
+    @property
+    @abstractmethod
+    def projected(self) -> int:
+        """Size of what `LayerBody.project` gives."""
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The size of each array of its state, [batch, size]. None for a layer that is its projection."""
+        return {}
+
+    @property
+    @abstractmethod
+    def cost(self) -> tuple[int, int, int]:
+        """Weights that the projection reads, weights that each step reads, operations of a step for a batch of 1.
+
+        As `LayerSpec` has them.
+        """
+
+    @abstractmethod
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """Its weight arrays."""
+
+    @abstractmethod
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        """Its equations over a backend's primitives."""
+
+    @abstractmethod
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        """The reference: y [steps, batch, width], and each array of the state after each step [steps, batch, size]."""
+
+
+def activated(ops: MorePrimitives[V], activation: Activation, x: V) -> V:
+    """An activation over primitives."""
+    if activation == "linear":
+        return x
+    return {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}[activation](x)
+
+
+def activated_reference(a: Arithmetic, activation: Activation, x: np.ndarray) -> np.ndarray:
+    """An activation in plain NumPy."""
+    match activation:
+        case "linear":
+            return x
+        case "relu":
+            rectified: np.ndarray = np.maximum(x, 0)
+            return rectified
+        case "sigmoid":
+            return a.activated(1 / (1 + np.exp(-x)))
+        case "tanh":
+            return a.activated(np.tanh(x))
+
+
+ACTIVATION_OPERATIONS: Mapping[Activation, int] = {"linear": 0, "relu": 1, "sigmoid": 1, "tanh": 1}
+"""Operations on each value: an activation counts as one."""

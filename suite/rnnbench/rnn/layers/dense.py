@@ -1,0 +1,71 @@
+"""A dense layer: y = activation(x · W + b). It has no state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import (
+    ACTIVATION_OPERATIONS,
+    Activation,
+    Arrays,
+    LayerKind,
+    activated,
+    activated_reference,
+)
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Dense(LayerKind):
+    """torch.nn.Linear and an activation."""
+
+    input: int
+    width: int
+    activation: Activation = "linear"
+    bias: bool = True
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        weights = self.width * (self.input + self.bias)
+        return weights, 0, self.width * (2 * self.input + ACTIVATION_OPERATIONS[self.activation])
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """weight [width, input] and bias [width], uniform in ±1/√input as torch initialises them."""
+        bound = 1 / math.sqrt(self.input)
+        yield WeightSpec("weight", (self.width, self.input), bound)
+        if self.bias:
+            yield WeightSpec("bias", (self.width,), bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        return activated_reference(a, self.activation, a.affine(weights["weight"], weights.get("bias"))(x)), {}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], kind: Dense, weights: Arrays) -> None:
+        self.ops = ops
+        self.activation = kind.activation
+        self.weight = ops.constant(weights["weight"].T)
+        self.bias = ops.constant(weights["bias"]) if kind.bias else None
+
+    def project(self, x: V) -> V:
+        product = self.ops.matmul(x, self.weight)
+        return activated(self.ops, self.activation, product if self.bias is None else self.ops.add(product, self.bias))
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state

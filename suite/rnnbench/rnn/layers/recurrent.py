@@ -1,0 +1,63 @@
+"""A layer of a stack of cells as a layer of another network: its equations and reference are those of `rnn.Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Recurrent(LayerKind):
+    """An LSTM, GRU or RNN of one layer that runs forward."""
+
+    model: Model
+
+    @property
+    def input(self) -> int:  # type: ignore[override]
+        return self.model.input
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.model.width
+
+    @property
+    def projected(self) -> int:
+        return self.model.graph[0].projected
+
+    @property
+    def states(self) -> dict[str, int]:
+        return {name: size for name, (_, _, size) in self.model.state_shapes(1).items()}
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        (layer,) = self.model.graph
+        return layer.hoistable_weights, layer.step_weights, layer.operations
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """PyTorch's arrays, without the number of the layer: `weight_ih`, `weight_hh`, …"""
+        for name, shape, bound in self.model.weight_specs():
+            yield WeightSpec(name.removesuffix("_l0"), shape, bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return self.model.body(ops, self._weights(weights), 0)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        rows = {name: array[None] for name, array in state.items()}
+        run = self.model.run(a, self._weights(weights), x, rows)
+        assert run.states is not None, "it runs forward"
+        return run.y, {name: array[:, 0] for name, array in run.states.items()}
+
+    def _weights(self, weights: Arrays) -> Weights:
+        return self.model.as_weights({f"{name}_l0": array for name, array in weights.items()})

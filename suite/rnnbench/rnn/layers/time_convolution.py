@@ -1,0 +1,89 @@
+"""A convolution over time, whose state is a ring of the last inputs: y = activation(W · [x of the last steps] + b).
+
+A stream starts from a ring of zeros, so it is the convolution of the whole sequence after `taps − 1` steps of zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import (
+    ACTIVATION_OPERATIONS,
+    Activation,
+    Arrays,
+    LayerKind,
+    activated,
+    activated_reference,
+)
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class TimeConvolution(LayerKind):
+    """torch.nn.Conv1d over time, causal, with a stride of 1, and an activation."""
+
+    input: int
+    width: int
+    taps: int
+    """Steps that one y sees, the present one included; at least 2."""
+    activation: Activation = "linear"
+
+    @property
+    def projected(self) -> int:
+        return self.input
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The inputs of the last taps − 1 steps, the oldest first."""
+        return {"ring": (self.taps - 1) * self.input}
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        seen = self.taps * self.input
+        return 0, self.width * (seen + 1), self.width * (2 * seen + ACTIVATION_OPERATIONS[self.activation])
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """weight [width, input, taps] and bias [width], uniform in ±1/√(input·taps) as torch initialises them."""
+        bound = 1 / math.sqrt(self.input * self.taps)
+        yield WeightSpec("weight", (self.width, self.input, self.taps), bound)
+        yield WeightSpec("bias", (self.width,), bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        steps, batch, size = x.shape
+        before = np.moveaxis(state["ring"].reshape(batch, self.taps - 1, size), 1, 0)
+        padded = np.concatenate([before, x])
+        windows = np.stack([padded[step : step + self.taps] for step in range(steps)])
+        seen = windows.transpose(0, 2, 3, 1).reshape(steps, batch, size * self.taps)
+        y = a.affine(weights["weight"].reshape(self.width, -1), weights["bias"])(seen)
+        rings = windows[:, 1:].transpose(0, 2, 1, 3).reshape(steps, batch, -1)
+        return activated_reference(a, self.activation, y), {"ring": rings}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], kind: TimeConvolution, weights: Arrays) -> None:
+        self.ops = ops
+        self.kind = kind
+        by_tap = weights["weight"].transpose(2, 1, 0)
+        self.weight = ops.constant(by_tap.reshape(-1, kind.width))
+        self.bias = ops.constant(weights["bias"])
+
+    def project(self, x: V) -> V:
+        return x
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        ops, kind = self.ops, self.kind
+        window = ops.concat([*state, projected])
+        y = ops.add(ops.matmul(window, self.weight), self.bias)
+        return activated(ops, kind.activation, y), (ops.columns(window, kind.input, kind.taps * kind.input),)

@@ -1,0 +1,210 @@
+"""What the suite needs to know of a network, and nothing more: shapes, numbers, layers, cost, and smaller versions.
+
+A network reads a stream x [steps, batch, input] and gives y [steps, batch, width], step by step from a state. It is a
+graph of layers. Each layer reads x or layers before it, and has a state of its own or none. A family of networks is one
+class in one file; nothing outside asks which family a network is of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rnnbench.rnn.arithmetic import Arithmetic
+    from rnnbench.rnn.cells import LayerBody, Primitives
+    from rnnbench.rnn.reference import Trajectory
+    from rnnbench.rnn.weights import Weights
+
+V = TypeVar("V")
+
+Size = Annotated[int, Field(ge=1, le=65_536)]
+X = -1
+"""In `LayerSpec.sources`: the network's x."""
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """One layer in one direction. Its equations are its body's (`Network.body`).
+
+    The layer's input is its sources side by side. It is projected, all steps at once where a program likes to, and then
+    advances step by step. A layer without a state is its projection alone.
+    """
+
+    sources: tuple[int, ...]
+    """The layers that it reads, by their index in the graph; X is the network's x."""
+    projected: int
+    """Size of its projection at each step."""
+    width: int
+    """Size of its y at each step."""
+    states: tuple[tuple[str, int], ...] = ()
+    """Its state: names of the network's state arrays, each with the row that is this layer's, [batch, size]."""
+    backward: bool = False
+    hoistable_weights: int = 0
+    """Elements of the weights that its projection reads. One reading may serve many steps."""
+    step_weights: int = 0
+    """Elements of the weights that each step reads."""
+    operations: int = 0
+    """Arithmetic operations of one step for a batch of 1: a multiply-add is two, an activation one."""
+
+
+class WeightSpec(NamedTuple):
+    """A weight array, drawn uniform in ±bound."""
+
+    name: str
+    shape: tuple[int, ...]
+    bound: float
+
+
+class Network(BaseModel, ABC):
+    """A recurrent network. Its fields are its sizes and options, which a case file gives under `model:`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    network: ClassVar[str]
+    """The name of the family: what `model.network` says in a case file."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def input(self) -> int:
+            """Size of x at each step: a field of each family."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Size of y at each step."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A short name with its size, for ids of trials: `h128`, `rnnoise`."""
+
+    @property
+    def params(self) -> dict[str, object]:
+        """All that decides what is computed, without defaults: what a case file would say under `model:`."""
+        return {"network": self.network, **self.model_dump(exclude_defaults=True)}
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether it can be fed step by step. A direction that runs backwards needs the whole sequence."""
+        return True
+
+    @property
+    def other_activations(self) -> str:
+        """A description of activations that few libraries' operators have; empty where it has the standard ones."""
+        return ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it counts whole numbers, so that nothing is rounded."""
+        return False
+
+    @abstractmethod
+    def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
+        """Shape of each state array, [rows, batch, size]. A row is the state of one layer."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> tuple[LayerSpec, ...]:
+        """The layers in an order in which they can run."""
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The layers whose y, side by side, are the network's y."""
+        return (len(self.graph) - 1,)
+
+    @abstractmethod
+    def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
+        """The equations of a layer of the graph over a backend's primitives."""
+
+    @abstractmethod
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """The weight arrays in the order in which they are drawn."""
+
+    def as_weights(self, arrays: Mapping[str, np.ndarray]) -> Weights:
+        """The arrays of `weight_specs` as the weights that `body` and `run` take."""
+        from rnnbench.rnn.weights import Weights
+
+        return Weights(arrays=arrays)
+
+    @abstractmethod
+    def run(
+        self,
+        arithmetic: Arithmetic,
+        weights: Weights,
+        x: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        lengths: np.ndarray | None = None,
+    ) -> Trajectory:
+        """The reference, written apart from `body`: x [steps, batch, input] from a state, in the given arithmetic.
+
+        x and state are checked and cast already.
+        """
+
+    def smaller(self) -> Iterator[Network]:
+        """Networks of the same family with one size halved, for making a failure smaller."""
+        return iter(())
+
+    def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
+        """An x [batch, input] that gives the gate that keeps the state this input, in one unit of each row.
+
+        None where the family has no such gate.
+        """
+        return None
+
+    @property
+    def weight_count(self) -> int:
+        """Elements of all weights."""
+        return sum(prod(spec.shape) for spec in self.weight_specs())
+
+
+def _network_of(written: object) -> object:
+    from rnnbench.rnn.registry import network_of
+
+    return network_of(written) if isinstance(written, dict) else written
+
+
+def _written(network: Network) -> dict[str, object]:
+    return {"network": network.network, **network.model_dump()}
+
+
+AnyNetwork = Annotated[Network, BeforeValidator(_network_of), PlainSerializer(_written)]
+"""A network of any family, in values that are written to files and sent to workers."""
+
+
+def run_graph(network: Network, x: V, run: Callable[[int, V], V], join: Callable[[Sequence[V]], V]) -> V:
+    """y of a network over x: `run` gives the y of a layer for its input, and `join` puts values side by side."""
+    outputs: list[V] = []
+    joined: dict[tuple[int, ...], V] = {}
+
+    def side_by_side(sources: tuple[int, ...]) -> V:
+        if sources not in joined:
+            values = [x if source == X else outputs[source] for source in sources]
+            joined[sources] = values[0] if len(values) == 1 else join(values)
+        return joined[sources]
+
+    for index, layer in enumerate(network.graph):
+        outputs.append(run(index, side_by_side(layer.sources)))
+    return side_by_side(network.outputs)
+
+
+def state_by_layer(network: Network, rows: Mapping[str, Sequence[V]]) -> list[tuple[V, ...]]:
+    """The state of each layer of the graph, from the rows of each state array."""
+    return [tuple(rows[name][row] for name, row in layer.states) for layer in network.graph]
+
+
+def state_by_array(network: Network, states: Sequence[Sequence[V]]) -> dict[str, list[V]]:
+    """The rows of each state array, from the state of each layer: the inverse of `state_by_layer`."""
+    found: dict[str, dict[int, V]] = {name: {} for name in network.state_shapes(1)}
+    for layer, state in zip(network.graph, states, strict=True):
+        for (name, row), value in zip(layer.states, state, strict=True):
+            found[name][row] = value
+    return {name: [rows[row] for row in sorted(rows)] for name, rows in found.items()}

@@ -1,0 +1,37 @@
+"""The families of networks: the stack of cells, those of `rnn/networks/`, and those that other packages bring.
+
+A package brings families by the entry point `rnnbench.networks`: the class of a family, by its name.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from rnnbench.rnn import networks
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.spec import Model
+
+GROUP = "rnnbench.networks"
+
+
+@cache
+def families() -> dict[str, type[Network]]:
+    """Every family by its name, the stack of cells first."""
+    found: dict[str, type[Network]] = {Model.network: Model}
+    for module in sorted(pkgutil.iter_modules(networks.__path__)):
+        for family in import_module(f"{networks.__name__}.{module.name}").FAMILIES:
+            found[family.network] = family
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        found.setdefault(entry.name, cast("type[Network]", entry.load()))
+    return found
+
+
+def network_of(written: Mapping[str, Any]) -> Network:
+    """The network of what `model:` says, its family under `network`. Raises ValidationError; KeyError for a family."""
+    keys = dict(written)
+    return families()[keys.pop("network", Model.network)].model_validate(keys)
