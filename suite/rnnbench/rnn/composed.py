@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -55,7 +55,7 @@ class ComposedNetwork(Network):
 
     @property
     def graph(self) -> tuple[LayerSpec, ...]:
-        return self._graph
+        return _graph(self)
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -95,13 +95,9 @@ class ComposedNetwork(Network):
             y.astype(arithmetic.stored, copy=False), {name: array[-1] for name, array in stored.items()}, stored
         )
 
-    @cached_property
+    @property
     def _placed(self) -> tuple[Placed, ...]:
-        return tuple(self.layers())
-
-    @cached_property
-    def _graph(self) -> tuple[LayerSpec, ...]:
-        return tuple(self._spec(placed) for placed in self._placed)
+        return _placed(self)
 
     def _spec(self, placed: Placed) -> LayerSpec:
         hoistable, of_step, operations = placed.kind.cost
@@ -117,6 +113,16 @@ class ComposedNetwork(Network):
 
     def _index(self, name: str) -> int:
         return X if name == "x" else next(index for index, placed in enumerate(self._placed) if placed.name == name)
+
+
+@cache
+def _placed(network: ComposedNetwork) -> tuple[Placed, ...]:
+    return tuple(network.layers())
+
+
+@cache
+def _graph(network: ComposedNetwork) -> tuple[LayerSpec, ...]:
+    return tuple(network._spec(placed) for placed in _placed(network))
 
 
 def _of_layer(arrays: Mapping[str, np.ndarray], layer: str) -> dict[str, np.ndarray]:
