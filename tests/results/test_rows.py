@@ -72,7 +72,7 @@ def test_a_failed_check_is_named() -> None:
 
 
 def test_every_parameter_path_figure_and_metric_has_a_column() -> None:
-    assert set(MODEL_PARAMETERS) == set(Model.model_fields)
+    assert set(MODEL_PARAMETERS) == {"network", *Model.model_fields}
     for path in PATHS.values():
         assert {f"{path.name}_median_s", *(f"{path.name}_{figure.name}" for figure in path.figures)} <= set(NAMES)
     assert {f"metric_{name}" for name in METRICS} <= set(NAMES)

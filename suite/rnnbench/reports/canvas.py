@@ -14,7 +14,7 @@ from typing import Any
 from rnnbench.disk import write_whole
 from rnnbench.reports.escape import in_picture
 from rnnbench.reports.panels import Line, Panels
-from rnnbench.results import ORIGINS, Entry
+from rnnbench.results import ORIGINS, Entry, size_label
 
 # Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
 # again for a report of every route, lighter and darker than those.
@@ -92,7 +92,7 @@ class Canvas:
         for row, origin in enumerate(origins):
             for column, hidden in enumerate(sizes):
                 axis = self.axes[origin, hidden] = grid[row][column]
-                axis.set_title(f"{origin}, hidden {hidden}", loc="left", fontweight="bold")
+                axis.set_title(", ".join(filter(None, (origin, size_label(hidden)))), loc="left", fontweight="bold")
                 if (origin, hidden) not in panels:
                     axis.text(0.5, 0.5, "nothing measured", transform=axis.transAxes, ha="center")
 

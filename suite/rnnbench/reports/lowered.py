@@ -103,6 +103,7 @@ def strategies(entries: Sequence[Entry]) -> str:
 
 
 def sizes(entries: Sequence[Entry]) -> str:
-    hidden = sorted({entry.workload.hidden for entry in entries})
+    hidden = sorted({entry.workload.hidden for entry in entries} - {0})
     chunks = sorted({entry.chunk for entry in entries})
-    return f"hidden {', '.join(map(str, hidden))}; chunk {', '.join(map(str, chunks))}"
+    of_sizes = f"hidden {', '.join(map(str, hidden))}; " if hidden else ""
+    return f"{of_sizes}chunk {', '.join(map(str, chunks))}"

@@ -102,7 +102,17 @@ if TYPE_CHECKING:
         judge_pairs,
         pair_ratio,
     )
-    from rnnbench.results.views import ORIGIN_MEANS, ORIGINS, Entry, Family, View, Workload, short_names, view_runs
+    from rnnbench.results.views import (
+        ORIGIN_MEANS,
+        ORIGINS,
+        Entry,
+        Family,
+        View,
+        Workload,
+        short_names,
+        size_label,
+        view_runs,
+    )
 
 _NAMES = {
     "artifact": (
@@ -293,6 +303,7 @@ _NAMES = {
         "ORIGIN_MEANS",
         "View",
         "Workload",
+        "size_label",
         "short_names",
         "view_runs",
     ),
@@ -423,6 +434,7 @@ __all__ = [
     "scatter_of",
     "shard_folders",
     "short_names",
+    "size_label",
     "sound",
     "split_by_machine",
     "spreadsheet",

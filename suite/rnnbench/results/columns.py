@@ -74,6 +74,7 @@ def run_columns() -> Iterator[Column]:
 
 
 MODEL_PARAMETERS: Mapping[str, tuple[str, str]] = {
+    "network": ("text", "Name of the network; none for a stack of cells."),
     "cell": ("text", "Kind of cell: lstm, gru, rnn or counter."),
     "input": ("count", "Size of the input."),
     "hidden": ("count", "Size of the hidden state."),

@@ -24,6 +24,8 @@ ORIGIN_MEANS: Mapping[str, str] = {
 }
 """What each origin of a program means, in the order in which tables and pictures show them."""
 ORIGINS: tuple[str, ...] = tuple(ORIGIN_MEANS)
+NAMES = ("cell", "network")
+"""The keys of a model that say what it is; a stack of cells has the first one."""
 WHOLE = "whole"
 """Label of a chunk where every call is a whole sequence (state `none`). A stream cannot be fed that way."""
 
@@ -43,17 +45,29 @@ class Family:
     def __str__(self) -> str:
         return self.described(dict(self.model))
 
-    def described(self, model: dict[str, str]) -> str:
-        parts = [model.pop("cell", "model").upper(), *(f"{key} {value}" for key, value in model.items())]
+    @property
+    def computed(self) -> str:
+        """The cell of a stack, or the name of the network."""
+        model = dict(self.model)
+        return model.get("cell") or model.get("network", "model")
+
+    def described(self, model: Mapping[str, str]) -> str:
+        computed = self.computed.upper() if "cell" in model else self.computed
+        parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES)]
         parts += [f"batch {self.batch}", self.dtype, f"{self.device} with {_count(self.threads, 'thread')}"]
         return f"{self.case}: {', '.join(parts)}, stream of {_count(self.steps, 'step')}"
 
     @property
     def slug(self) -> str:
         """For file names."""
-        model = "-".join(value if key == "cell" else f"{key}{value}" for key, value in self.model)
+        model = "-".join(value if key in NAMES else f"{key}{value}" for key, value in self.model)
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
         return file_name(f"{self.case}-{model}-{rest}")
+
+
+def size_label(hidden: int) -> str:
+    """`hidden 128`; empty for a network whose case does not say its size."""
+    return f"hidden {hidden}" if hidden else ""
 
 
 @dataclass(frozen=True, order=True)
@@ -62,11 +76,13 @@ class Workload:
 
     family: Family
     hidden: int
+    """0 for a network of one size, or whose case does not say its size."""
     node: str = ""
     """The node of a cluster that measured it. Trials of two nodes are in two rankings, however alike the nodes are."""
 
     def __str__(self) -> str:
-        described = self.family.described({**dict(self.family.model), "hidden": str(self.hidden)})
+        sizes = {"hidden": str(self.hidden)} if self.hidden else {}
+        described = self.family.described({**dict(self.family.model), **sizes})
         return f"{described}, on node {self.node}" if self.node else described
 
 

@@ -28,7 +28,7 @@ def _described(machine: Machine, workload: Workload, name: str) -> dict[str, Any
     family = workload.family
     return {
         "file": name,
-        "cell": dict(family.model).get("cell", "model"),
+        "cell": family.computed,
         "hidden": workload.hidden,
         "batch": family.batch,
         "text": f"{workload}; {machine.name}" if machine else str(workload),
