@@ -3,6 +3,7 @@
     onnx_description  `describe`: what is in a file (`FileDescription`), with its states (`state_pairs`) and `axes`
     onnx_file         reads a file within `limits`: its bytes (`wire`), its tensors, ONNX's checker
     section           the section `model` of a case that runs it: `FileSection`
+    oracle            what a file gives, in float64 or another arithmetic: `Oracle`
 
 A file is hostile until it was read. `worker.describe_file` reads it in a process with limits of memory and time.
 """
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.onnx_description import describe
+    from rnnbench.model_files.oracle import Oracle
     from rnnbench.model_files.section import FileSection, section_of, section_yaml
 
 _NAMES = {
@@ -26,6 +28,7 @@ _NAMES = {
         "StatePair",
     ),
     "errors": ("ModelFileError",),
+    "oracle": ("Oracle",),
     "section": (
         "FileSection",
         "section_of",
@@ -37,6 +40,7 @@ __all__ = [
     "FileDescription",
     "FileSection",
     "ModelFileError",
+    "Oracle",
     "Question",
     "StatePair",
     "describe",

@@ -13,7 +13,7 @@ from rnnbench.model_files.axes import AxisSearch, axes_by_name
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Question
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import Flow, flow_of
-from rnnbench.model_files.onnx_file import OnnxFile, read_onnx, require_onnx
+from rnnbench.model_files.onnx_file import OnnxFile, read_onnx, require_onnx, type_names
 from rnnbench.model_files.state_pairs import pair_states, state_notes
 from rnnbench.model_files.tensors import all_nodes
 from rnnbench.outside_text import safe_text
@@ -95,9 +95,7 @@ def _dim(dim: Any) -> Dim:
 
 
 def _dtype(elem_type: int) -> str:
-    onnx = require_onnx()
-    names: dict[int, str] = {number: name for name, number in onnx.TensorProto.DataType.items()}
-    name = names.get(elem_type, "UNDEFINED")
+    name = type_names().get(elem_type, "UNDEFINED")
     return {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
 
 

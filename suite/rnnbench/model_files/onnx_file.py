@@ -34,9 +34,14 @@ class OnnxFile:
     """Names of the files beside it that have weights."""
 
 
-def require_onnx(purpose: str = "reading a model file") -> Any:
-    """The package onnx. Raises MissingExtraError."""
-    return require("onnx", EXTRA, purpose)
+def require_onnx(module: str = "onnx") -> Any:
+    """The package onnx, or a module of it. Raises MissingExtraError."""
+    return require(module, EXTRA, "reading a model file")
+
+
+def type_names() -> dict[int, str]:
+    """Names of the types of elements, by number, as onnx.proto has them."""
+    return {number: name for name, number in require_onnx().TensorProto.DataType.items()}
 
 
 def read_onnx(path: Path) -> OnnxFile:
@@ -53,10 +58,10 @@ def read_onnx(path: Path) -> OnnxFile:
     if not model.graph.node and not model.graph.output:
         raise ModelFileError("it is no ONNX file, or an empty one: it has no graph")
     _check_nodes(model)
-    weight_bytes, external = check_tensors(model, path.parent, dict(map(reversed, onnx.TensorProto.DataType.items())))
+    weight_bytes, external = check_tensors(model, path.parent, type_names())
     _check_model(onnx, model, path if external else None)
     if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
+        model = require_onnx("onnx.inliner").inline_local_functions(model)
         _check_nodes(model)
     return OnnxFile(model, weight_bytes, external)
 
