@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files.axes import AxisSearch, axes_by_name
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Question
+from rnnbench.model_files.axes import Axes, AxisSearch, axes_by_name
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Question, Role
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import Flow, flow_of
-from rnnbench.model_files.onnx_file import OnnxFile, read_onnx, require_onnx, type_names
+from rnnbench.model_files.onnx_file import OnnxFile, graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.state_pairs import pair_states, state_notes
-from rnnbench.model_files.tensors import all_nodes
+from rnnbench.model_files.tensors import all_nodes, is_external
 from rnnbench.outside_text import safe_text
 
 _LONGEST_NAME = 100
@@ -38,7 +39,8 @@ def describe(path: Path) -> FileDescription:
 
 def _describe(path: Path, file: OnnxFile) -> FileDescription:
     graph, flow = file.model.graph, flow_of(file.model.graph)
-    inputs, outputs = _arrays(graph)
+    inputs = [_array(value, "input") for value in graph_inputs(graph)]
+    outputs = [_array(value, "output") for value in graph.output]
     pairing = pair_states(flow, inputs, outputs)
     before, after = {pair.before for pair in pairing.pairs}, {pair.after for pair in pairing.pairs}
     axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
@@ -70,20 +72,11 @@ def _operator(node: Any) -> str:
     return safe_text(node.op_type if own else f"{node.domain}.{node.op_type}", _LONGEST_NAME)
 
 
-def _arrays(graph: Any) -> tuple[list[ArrayDescription], list[ArrayDescription]]:
-    """Inputs without those that have a default in the file, which may be left out; and outputs."""
-    weights = {tensor.name for tensor in graph.initializer}
-    inputs = [_array(value, "input") for value in graph.input if value.name not in weights]
-    return inputs, [_array(value, "output") for value in graph.output]
-
-
-def _array(value: Any, role: Any) -> ArrayDescription:
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        raise ModelFileError(f"'{safe_text(value.name, 80)}' is no tensor but a {kind or 'value without a type'}")
+def _array(value: Any, role: Role) -> ArrayDescription:
     tensor = value.type.tensor_type
     shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
-    return ArrayDescription(value.name, role, shape, _dtype(tensor.elem_type))
+    name = type_names()[tensor.elem_type]
+    return ArrayDescription(value.name, role, shape, {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower()))
 
 
 def _dim(dim: Any) -> Dim:
@@ -94,12 +87,7 @@ def _dim(dim: Any) -> Dim:
     return safe_text(dim.dim_param, _LONGEST_NAME) or None
 
 
-def _dtype(elem_type: int) -> str:
-    name = type_names().get(elem_type, "UNDEFINED")
-    return {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
-
-
-def _with_role(array: ArrayDescription, role: Any, axes: dict[str, tuple[int | None, int | None]]) -> ArrayDescription:
+def _with_role(array: ArrayDescription, role: Role, axes: dict[str, Axes]) -> ArrayDescription:
     if role == "input" and array.shape == ():
         role = "constant"
     time, batch = axes.get(array.name, (None, None))
@@ -122,9 +110,9 @@ def _integers(graph: Any) -> dict[str, np.ndarray]:
     ]
     tensors = [*((tensor.name, tensor) for tensor in graph.initializer), *constants]
     return {
-        name: np.atleast_1d(onnx.numpy_helper.to_array(tensor))
+        name: onnx.numpy_helper.to_array(tensor).reshape(-1)
         for name, tensor in tensors
-        if tensor.data_type == onnx.TensorProto.INT64 and len(tensor.dims) < 2 and int(np.prod(tensor.dims)) <= _FEW
+        if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor) and math.prod(tensor.dims) <= _FEW
     }
 
 

@@ -58,6 +58,7 @@ def read_onnx(path: Path) -> OnnxFile:
     if not model.graph.node and not model.graph.output:
         raise ModelFileError("it is no ONNX file, or an empty one: it has no graph")
     _check_nodes(model)
+    _check_arrays(model)
     weight_bytes, external = check_tensors(model, path.parent, type_names())
     _check_model(onnx, model, path if external else None)
     if model.functions:
@@ -110,17 +111,29 @@ def _check_nodes(model: Any) -> None:
     nodes = sum(1 for _ in all_nodes(model))
     if nodes > limits.NODES:
         raise ModelFileError(f"it has {nodes:,} nodes; up to {limits.NODES:,} are read")
-    arrays = [value.name for value in (*model.graph.input, *model.graph.output)]
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    arrays = [name for name in arrays if name not in initializers]
+
+
+def graph_inputs(graph: Any) -> list[Any]:
+    """Inputs of a graph that a caller gives: the others are weights, listed among the inputs by older files."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in weights]
+
+
+def _check_arrays(model: Any) -> None:
+    arrays = [*graph_inputs(model.graph), *model.graph.output]
     if len(arrays) > limits.ARRAYS:
         raise ModelFileError(f"it has {len(arrays):,} inputs and outputs; up to {limits.ARRAYS} are read")
-    for name in arrays:
+    known = type_names()
+    for value in arrays:
+        name, kind = value.name, value.type.WhichOneof("value")
+        shown = f"'{safe_text(name, 60)}'"
         if not name.isprintable() or not name.strip() or len(name) > limits.NAME_CHARACTERS:
-            raise ModelFileError(
-                f"an input or output is called '{safe_text(name, 60)}'; names of up to {limits.NAME_CHARACTERS} "
-                "printable characters are read"
-            )
+            most = limits.NAME_CHARACTERS
+            raise ModelFileError(f"an input or output is called {shown}; up to {most} printable characters are read")
+        if kind != "tensor_type":
+            raise ModelFileError(f"{shown} is no tensor but a {kind or 'value without a type'}")
+        if known.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
+            raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
 
 
 def _check_model(onnx: Any, model: Any, path: Path | None) -> None:

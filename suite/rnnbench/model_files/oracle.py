@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import RECURRENT
 from rnnbench.model_files.node_rounding import rounding
-from rnnbench.model_files.onnx_file import read_onnx, require_onnx, type_names
+from rnnbench.model_files.onnx_file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.recurrent_operators import recurrent_operator
 from rnnbench.model_files.retyped import retyped
 from rnnbench.model_files.tensors import all_nodes, load_external
@@ -69,8 +69,7 @@ class Oracle:
     def _use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         model = retyped(self._model, arithmetic)
-        weights = {tensor.name for tensor in model.graph.initializer}
-        self.inputs = {value.name: value.type.tensor_type for value in model.graph.input if value.name not in weights}
+        self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
         with self._named():
             self._evaluator = _evaluator_class(arithmetic)(model)
 
