@@ -4,6 +4,7 @@
     onnx_file         reads a file within `limits`: its bytes (`wire`), its tensors, ONNX's checker
     section           the section `model` of a case that runs it: `FileSection`
     oracle            what a file gives, in float64 or another arithmetic: `Oracle`
+    state_check       whether its states are states: `check_state`
 
 A file is hostile until it was read. `worker.describe_file` reads it in a process with limits of memory and time.
 """
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.onnx_description import describe
     from rnnbench.model_files.oracle import Oracle
-    from rnnbench.model_files.section import FileSection, section_of, section_yaml
+    from rnnbench.model_files.section import FileSection, answered, open_questions, section_of, section_yaml
+    from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
 
 _NAMES = {
     "onnx_description": ("describe",),
@@ -31,19 +33,31 @@ _NAMES = {
     "oracle": ("Oracle",),
     "section": (
         "FileSection",
+        "answered",
+        "open_questions",
         "section_of",
         "section_yaml",
     ),
+    "state_check": (
+        "EQUAL",
+        "StateCheck",
+        "check_state",
+    ),
 }
 __all__ = [
+    "EQUAL",
     "ArrayDescription",
     "FileDescription",
     "FileSection",
     "ModelFileError",
     "Oracle",
     "Question",
+    "StateCheck",
     "StatePair",
+    "answered",
+    "check_state",
     "describe",
+    "open_questions",
     "section_of",
     "section_yaml",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-from rnnbench.model_files import ArrayDescription, FileDescription
+from rnnbench.model_files import EQUAL, ArrayDescription, FileDescription, Question, StateCheck
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.units import MISSING, count, nbytes
 
@@ -28,8 +28,8 @@ _OPERATORS = 12
 """Kinds of operators that are shown, the most frequent first."""
 
 
-def print_description(description: FileDescription, console: Console) -> None:
-    """Facts, a table of arrays with its legend, notes and questions."""
+def print_description(description: FileDescription, questions: Sequence[Question], console: Console) -> None:
+    """Facts, a table of arrays with its legend, notes, and the questions that are open."""
     for fact in _facts(description):
         show(console, fact)
     console.print(_arrays(description))
@@ -37,10 +37,30 @@ def print_description(description: FileDescription, console: Console) -> None:
         show(console, text, style="dim")
     for note in description.notes:
         show(console, ("note:", "yellow"), f" {note}")
-    if description.questions:
+    if questions:
         show(console, "The file does not say:")
-        for question in description.questions:
+        for question in questions:
             show(console, f"  {question.array}: {question.text}  (model.{question.key})")
+
+
+def print_state_check(check: StateCheck | None, unchecked: str, console: Console) -> None:
+    """What calls of the file showed; `unchecked` says why there were none."""
+    if check is None:
+        show(console, ("not checked:", "yellow"), f" {unchecked}")
+        return
+    for name in check.moved:
+        if name in check.lost:
+            how = "its next value never changes" if not check.moved[name] else "no output depends on it"
+            show(console, ("state lost:", "bold red"), f" {name}: {how}")
+    kept = [name for name in check.moved if name not in check.lost]
+    if kept:
+        show(console, ("checked:", "green"), f" {', '.join(kept)}: moves from call to call, and outputs depend on it")
+    if check.halves is None:
+        show(console, "not checked:", f" two halves against the whole: {check.not_compared}")
+    else:
+        verdict = ("checked:", "green") if check.halves <= EQUAL else ("not a stream:", "bold red")
+        word = "equal" if check.halves <= EQUAL else "differ from"
+        show(console, verdict, f" two halves {word} the whole; largest difference in float64 {check.halves:.1e}")
 
 
 def _facts(description: FileDescription) -> Iterator[str]:

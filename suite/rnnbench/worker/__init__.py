@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Verified,
         Verify,
     )
-    from rnnbench.worker.file_process import describe_file
+    from rnnbench.worker.file_process import check_file, describe_file
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -70,7 +70,10 @@ _NAMES = {
         "Verified",
         "Verify",
     ),
-    "file_process": ("describe_file",),
+    "file_process": (
+        "check_file",
+        "describe_file",
+    ),
     "fork_pool": (
         "ForkedWorker",
         "ForkingWorker",
@@ -135,6 +138,7 @@ __all__ = [
     "WorkerProcess",
     "attempt",
     "by_worker",
+    "check_file",
     "commands",
     "cores_for",
     "describe_file",
