@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("cases", "conformance", "devices", "fleet", "history", "measure", "night", "rnn", "site")
+PACKAGES = ("cases", "conformance", "devices", "fleet", "history", "measure", "model_files", "night", "rnn", "site")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -18,6 +18,7 @@ from rnnbench.cli import (
     doctor,
     export,
     history,
+    inspect,
     merge,
     night,
     publish,
@@ -59,6 +60,7 @@ for _command in (
     triage.triage,
     backends.backends,
     doctor.doctor,
+    inspect.inspect,
     site.site,
     schema.schema,
 ):

@@ -88,6 +88,7 @@ def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
     from rnnbench.backends import BackendError
     from rnnbench.fleet import FleetError
+    from rnnbench.model_files import ModelFileError
     from rnnbench.optional import MissingExtraError
     from rnnbench.pipeline import SideError
     from rnnbench.reports import ReportError
@@ -95,7 +96,15 @@ def _mistake(error: Exception) -> str | None:
     from rnnbench.yaml_files import FileError
 
     if isinstance(
-        error, BackendError | FileError | FleetError | MissingExtraError | ReportError | SideError | StoreError
+        error,
+        BackendError
+        | FileError
+        | FleetError
+        | MissingExtraError
+        | ModelFileError
+        | ReportError
+        | SideError
+        | StoreError,
     ):
         return str(error)
     if isinstance(error, OSError) and is_disk_error(error):

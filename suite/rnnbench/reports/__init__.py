@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.escape import line
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
+    from rnnbench.reports.model_file import print_description, print_state_check
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
@@ -51,6 +52,10 @@ _NAMES = {
         "version_table",
     ),
     "shards": ("print_shards",),
+    "model_file": (
+        "print_description",
+        "print_state_check",
+    ),
     "night": (
         "BackendLine",
         "NightSummary",
@@ -124,8 +129,10 @@ __all__ = [
     "percent",
     "print_comparison",
     "print_conformance",
+    "print_description",
     "print_fitness",
     "print_shards",
+    "print_state_check",
     "print_summary",
     "print_support_matrix",
     "print_table",

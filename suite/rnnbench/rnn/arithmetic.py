@@ -44,6 +44,10 @@ class Arithmetic:
         """The result of a sigmoid or a tanh, rounded. May overwrite `value`."""
         return self(value)
 
+    def summed(self, total: np.ndarray, squares: Callable[[], np.ndarray], terms: int) -> np.ndarray:
+        """A sum of `terms` products, rounded; `squares` gives the sum of their squares. May overwrite `total`."""
+        return self(total)
+
     def product(self, weight: np.ndarray) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]."""
         columns = np.ascontiguousarray(self.cast(weight).T)
@@ -89,6 +93,10 @@ class RandomRounding(Arithmetic):
             value, np.maximum(self._unit * np.abs(value[..., self._exact :, :]), self._activation_error)
         )
 
+    def summed(self, total: np.ndarray, squares: Callable[[], np.ndarray], terms: int) -> np.ndarray:
+        variance = (terms / 6 + 1) * squares() + terms / 3 * np.square(total[..., self._exact :, :])
+        return self(self._perturbed(total, self._summed * np.sqrt(variance)))
+
     def product(self, weight: np.ndarray) -> Product:
         columns = np.ascontiguousarray(weight.T.astype(np.float64))
         squares = np.square(columns).astype(np.float32)
@@ -99,8 +107,7 @@ class RandomRounding(Arithmetic):
             noisy = x[..., self._exact :, :]
             scale = float(np.abs(noisy).max(initial=0.0)) or 1.0
             spread = scale * scale * _times(np.square(noisy / scale).astype(np.float32), squares).astype(np.float64)
-            variance = (terms / 6 + 1) * spread + terms / 3 * np.square(total[..., self._exact :, :])
-            return self(self._perturbed(total, self._summed * np.sqrt(variance)))
+            return self.summed(total, lambda: spread, terms)
 
         return multiply
 

@@ -11,6 +11,7 @@
     process_state  what a command leaves changed in its process: named, put back, or the process is not used again
     supervisor     a process that ends what is left where the suite itself is killed
     adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
+    file_process   a process that reads a model file: `describe_file`; `file_worker` is its other end
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Verified,
         Verify,
     )
+    from rnnbench.worker.file_process import check_file, describe_file
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -67,6 +69,10 @@ _NAMES = {
         "SentBlock",
         "Verified",
         "Verify",
+    ),
+    "file_process": (
+        "check_file",
+        "describe_file",
     ),
     "fork_pool": (
         "ForkedWorker",
@@ -132,8 +138,10 @@ __all__ = [
     "WorkerProcess",
     "attempt",
     "by_worker",
+    "check_file",
     "commands",
     "cores_for",
+    "describe_file",
     "die_with_parent",
     "encode_reply",
     "log_name",

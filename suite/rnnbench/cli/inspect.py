@@ -1,0 +1,55 @@
+"""`rnnbench inspect`: what is in a model file, and how a case runs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rnnbench.cli.options import console
+from rnnbench.cli.output import tell
+
+
+@click.command(short_help="Print what is in a model file, and the section of a case that runs it.")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "answers",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, time=AXIS or batch=AXIS (null: none).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
+    """Print what is in FILE, an ONNX file: operators, inputs and outputs, and which of them carry a state.
+
+    It ends with the section `model` of a case that runs the file. Once no question is open, the states are checked:
+    the file is called in float64, and each state must move and matter. Exit with 1 if a state is lost.
+
+    The file is read and called in processes of their own, with limits of memory and time.
+    """
+    from rnnbench.model_files import ModelFileError, answered, open_questions, section_of, section_yaml
+    from rnnbench.worker import check_file, describe_file
+
+    description = describe_file(file)
+    section = answered(section_of(description, str(file)), description, answers)
+    questions = open_questions(section, description, answers)
+    check, unchecked = None, "answer the questions with --set first" if questions else ""
+    if not questions:
+        try:
+            check = check_file(file, description, section)
+        except ModelFileError as error:
+            unchecked = str(error)
+    if as_json:
+        from pydantic import TypeAdapter
+
+        value = {"description": description, "questions": questions, "check": check, "unchecked": unchecked}
+        tell(TypeAdapter(dict[str, object]).dump_json({**value, "model": section}, indent=2).decode())
+    else:
+        from rnnbench.reports import print_description, print_state_check
+
+        print_description(description, questions, console())
+        print_state_check(check, unchecked, console())
+        tell(f"\nThe section of a case that runs it:\n\n{section_yaml(section)}")
+    sys.exit(1 if check is not None and not check.ok else 0)

@@ -1,0 +1,73 @@
+"""What a model file has: its arrays, the pairs of them that carry a state, and what only its user knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["input", "output", "state_in", "state_out", "constant"]
+Dim = int | str | None
+"""A size, the name of a size that the caller chooses, or None for one without a name."""
+Found = Literal["traced", "shape", "name", "given"]
+"""How a pair was found. `traced`: the input reaches the initial state of a recurrent operator or loop whose final state
+reaches the output. `shape`: no other input and output have this shape and type. `name`: such as h0 and hn. `given`: the
+caller said so."""
+
+
+@dataclass(frozen=True)
+class ArrayDescription:
+    """An input or output of the graph."""
+
+    name: str
+    role: Role
+    shape: tuple[Dim, ...] | None
+    """None where the file does not say how many axes there are."""
+    dtype: str
+    """NumPy's name of the type of an element, or ONNX's where NumPy has none."""
+    time: int | None = None
+    """The axis of time, or None: there is none, or it cannot be told."""
+    batch: int | None = None
+
+
+@dataclass(frozen=True)
+class StatePair:
+    """The output `after` of one call is the input `before` of the next."""
+
+    before: str
+    after: str
+    found: Found
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the file does not say."""
+
+    array: str
+    key: Literal["state", "constants", "time", "batch"]
+    """Key of the case's `model` that answers it."""
+    text: str
+
+
+@dataclass(frozen=True)
+class FileDescription:
+    """What is in a model file."""
+
+    file: str
+    format: str
+    opsets: dict[str, int]
+    """Version of each set of operators by domain; '' is ONNX's own."""
+    producer: str
+    nodes: int
+    operators: dict[str, int]
+    """How many there are of each, inner graphs included, the most frequent first."""
+    weight_bytes: int
+    external: tuple[str, ...]
+    """Names of the files beside it that have weights."""
+    arrays: tuple[ArrayDescription, ...]
+    state: tuple[StatePair, ...]
+    questions: tuple[Question, ...]
+    notes: tuple[str, ...]
+    """What its user should know, such as a state that no call gets back."""
+
+    def of_role(self, *roles: Role) -> tuple[ArrayDescription, ...]:
+        return tuple(array for array in self.arrays if array.role in roles)

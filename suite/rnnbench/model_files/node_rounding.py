@@ -1,0 +1,101 @@
+"""How the result of each node of a graph is rounded in an arithmetic.
+
+Operators that move or choose elements are exact. A sum of products has the rounding of its partial sums: the sum of the
+squares of its terms comes from the operator itself, fed squares. Any other operator counts as one operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnbench.rnn import Arithmetic
+
+Run = Callable[..., Sequence[np.ndarray]]
+EXACT = frozenset(
+    (
+        *("Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Gather", "GatherElements", "GatherND"),
+        *("Split", "Concat", "Flatten", "Expand", "Tile", "Pad", "Constant", "ConstantOfShape", "Cast", "CastLike"),
+        *("Relu", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Floor", "Ceil", "Round", "MaxPool", "TopK"),
+        *("ReduceMax", "ReduceMin", "ScatterElements", "ScatterND", "Trilu", "Dropout", "ReverseSequence", "EyeLike"),
+        *("If", "Loop", "Scan", "DepthToSpace", "SpaceToDepth", "Upsample", "Compress", "OneHot", "GlobalMaxPool"),
+    )
+)
+"""Operators that give elements of what they get, and those whose inner nodes round."""
+_ACTIVATIONS = frozenset(
+    (
+        *(
+            "Sigmoid",
+            "Tanh",
+            "Softmax",
+            "LogSoftmax",
+            "Exp",
+            "Log",
+            "Erf",
+            "Gelu",
+            "Softplus",
+            "Softsign",
+            "Elu",
+            "Selu",
+        ),
+        *("Sin", "Cos", "Swish", "HardSwish", "Mish", "LayerNormalization", "InstanceNormalization", "Pow"),
+    )
+)
+
+
+def rounding(node: Any, run: Run, arithmetic: Arithmetic) -> Run:
+    """`run`, which computes the node, with its results rounded."""
+    if node.op_type in EXACT:
+        return run
+
+    def rounded(*inputs: Any, **options: Any) -> Sequence[np.ndarray]:
+        return tuple(_round(node, run, arithmetic, inputs, output) for output in run(*inputs, **options))
+
+    return rounded
+
+
+def _round(node: Any, run: Run, arithmetic: Arithmetic, inputs: Sequence[Any], output: Any) -> Any:
+    if not isinstance(output, np.ndarray) or output.dtype.kind != "f":
+        return output
+    # A row: an arithmetic that rounds at random takes the rows of a batch. What it gets may be overwritten.
+    row = np.array(output).reshape(1, -1)
+    if (terms := _terms(node, inputs, output)) > 1:
+        done = arithmetic.summed(row, lambda: _squares(node, run, inputs).reshape(1, -1), terms)
+    elif node.op_type in _ACTIVATIONS:
+        done = arithmetic.activated(row)
+    else:
+        done = arithmetic(row)
+    # An infinity, as masks have, is exact, and so is a NaN.
+    return np.where(np.isfinite(output), done.reshape(output.shape), output)
+
+
+def _terms(node: Any, inputs: Sequence[Any], output: np.ndarray) -> int:
+    """Products that each element of the result adds up; 1 for other operators."""
+    operator = node.op_type
+    if operator == "MatMul":
+        return int(inputs[0].shape[-1])
+    if operator == "Gemm":
+        return math.isqrt(int(inputs[0].size) * int(inputs[1].size) // max(1, output.size))
+    if operator == "Conv":
+        return math.prod(map(int, inputs[1].shape[1:]))
+    if operator == "ConvTranspose":
+        return int(inputs[1].shape[0]) * math.prod(map(int, inputs[1].shape[2:]))
+    if operator in ("ReduceSum", "ReduceMean", "AveragePool", "GlobalAveragePool"):
+        return int(inputs[0].size) // max(1, output.size)
+    if operator == "Einsum":
+        return max((int(size) for array in inputs for size in array.shape), default=1)
+    return 1
+
+
+def _squares(node: Any, run: Run, inputs: Sequence[Any]) -> np.ndarray:
+    """The sum of the squares of the terms, without biases. The operator is linear in each of these inputs."""
+    operator = node.op_type
+    if operator in ("MatMul", "Einsum"):
+        return run(*(np.square(array) for array in inputs))[0]
+    if operator in ("Gemm", "Conv", "ConvTranspose"):
+        return np.abs(run(np.square(inputs[0]), np.square(inputs[1]))[0])
+    squares = run(np.square(inputs[0]), *inputs[1:])[0]
+    return squares if operator == "ReduceSum" else squares / max(1, inputs[0].size // max(1, squares.size))

@@ -1,0 +1,144 @@
+"""Reading an ONNX file within limits: what this returns has been looked at, byte by byte, and passed ONNX's checker.
+
+Call it in a process of its own that has limits of memory and time: a mistake in protobuf's or ONNX's C++ can end it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.tensors import all_nodes, check_tensors
+from rnnbench.model_files.wire import check_wire
+from rnnbench.optional import require
+from rnnbench.outside_text import safe_text
+
+EXTRA = "files"
+READ = ".onnx"
+_PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
+_KERAS = frozenset({".h5", ".hdf5", ".keras"})
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An ONNX file that was read. `model` is its ModelProto, with functions put in place of their calls."""
+
+    model: Any
+    weight_bytes: int
+    external: tuple[str, ...]
+    """Names of the files beside it that have weights."""
+
+
+def require_onnx(module: str = "onnx") -> Any:
+    """The package onnx, or a module of it. Raises MissingExtraError."""
+    return require(module, EXTRA, "reading a model file")
+
+
+def type_names() -> dict[int, str]:
+    """Names of the types of elements, by number, as onnx.proto has them."""
+    return {number: name for name, number in require_onnx().TensorProto.DataType.items()}
+
+
+def read_onnx(path: Path) -> OnnxFile:
+    """The file, without the data of files beside it. Raises ModelFileError, and MissingExtraError without onnx."""
+    check_suffix(path)
+    data = _read_bytes(path)
+    onnx = require_onnx()
+    check_wire(data, onnx.ModelProto.DESCRIPTOR)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception as error:
+        raise ModelFileError(f"it is no ONNX file, or it is damaged: {safe_text(str(error), 200)}") from error
+    if not model.graph.node and not model.graph.output:
+        raise ModelFileError("it is no ONNX file, or an empty one: it has no graph")
+    _check_nodes(model)
+    _check_arrays(model)
+    weight_bytes, external = check_tensors(model, path.parent, type_names())
+    _check_model(onnx, model, path if external else None)
+    if model.functions:
+        model = require_onnx("onnx.inliner").inline_local_functions(model)
+        _check_nodes(model)
+    return OnnxFile(model, weight_bytes, external)
+
+
+def check_suffix(path: Path) -> None:
+    """Raises ModelFileError for a kind of file that is not read."""
+    suffix = path.suffix.lower()
+    if suffix in _PICKLES:
+        raise ModelFileError(
+            f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
+            f"export the network to ONNX, for example with torch.onnx.export"
+        )
+    if suffix in _KERAS:
+        raise ModelFileError(
+            f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
+            f"export the network to ONNX, for example with model.export('model.onnx', format='onnx')"
+        )
+    if suffix != READ:
+        raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {READ} files are read")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        there = path.stat()
+        if stat.S_ISDIR(there.st_mode):
+            raise ModelFileError("it is a folder; give the file in it")
+        if not stat.S_ISREG(there.st_mode):
+            raise ModelFileError("it is no plain file")
+        if there.st_size > limits.FILE_BYTES:
+            raise ModelFileError(
+                f"it has {there.st_size:,} bytes; files up to {limits.FILE_BYTES >> 30} GiB are read, "
+                "and weights may be in files beside it"
+            )
+        with path.open("rb") as file:
+            data = file.read(there.st_size + 1)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not data:
+        raise ModelFileError("it is empty")
+    if len(data) > there.st_size:
+        raise ModelFileError("it grew while it was read")
+    return data
+
+
+def _check_nodes(model: Any) -> None:
+    nodes = sum(1 for _ in all_nodes(model))
+    if nodes > limits.NODES:
+        raise ModelFileError(f"it has {nodes:,} nodes; up to {limits.NODES:,} are read")
+
+
+def graph_inputs(graph: Any) -> list[Any]:
+    """Inputs of a graph that a caller gives: the others are weights, listed among the inputs by older files."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in weights]
+
+
+def _check_arrays(model: Any) -> None:
+    arrays = [*graph_inputs(model.graph), *model.graph.output]
+    if len(arrays) > limits.ARRAYS:
+        raise ModelFileError(f"it has {len(arrays):,} inputs and outputs; up to {limits.ARRAYS} are read")
+    known = type_names()
+    for value in arrays:
+        name, kind = value.name, value.type.WhichOneof("value")
+        shown = f"'{safe_text(name, 60)}'"
+        if not name.isprintable() or not name.strip() or len(name) > limits.NAME_CHARACTERS:
+            most = limits.NAME_CHARACTERS
+            raise ModelFileError(f"an input or output is called {shown}; up to {most} printable characters are read")
+        if kind != "tensor_type":
+            raise ModelFileError(f"{shown} is no tensor but a {kind or 'value without a type'}")
+        if known.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
+            raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
+
+
+def _check_model(onnx: Any, model: Any, path: Path | None) -> None:
+    """ONNX's own checker. It finds files with weights beside `path`."""
+    try:
+        onnx.checker.check_model(os.fspath(path) if path else model)
+    except Exception as error:
+        raise ModelFileError(f"ONNX's checker refuses it: {safe_text(' '.join(str(error).split()), 300)}") from error

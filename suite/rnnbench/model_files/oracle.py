@@ -1,0 +1,162 @@
+"""The oracle of a model file: what it gives in float64, or in another arithmetic, by ONNX's own reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.flow import RECURRENT
+from rnnbench.model_files.node_rounding import rounding
+from rnnbench.model_files.onnx_file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.recurrent_operators import recurrent_operator
+from rnnbench.model_files.retyped import retyped
+from rnnbench.model_files.tensors import all_nodes, load_external
+from rnnbench.optional import MissingExtraError
+from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.rnn import Arithmetic
+
+_RANDOM = frozenset(
+    ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
+)
+_QUANTISED = frozenset(
+    ["QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger"]
+)
+_FLOAT32_INSIDE = frozenset(["GridSample", "AffineGrid", "LinearAttention", "CausalConvWithState"])
+_WHY = {
+    **dict.fromkeys(_RANDOM, "draws random numbers"),
+    **dict.fromkeys(_QUANTISED, "rounds to integers, which float64 and float32 do differently near a half"),
+    **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
+}
+
+
+class Oracle:
+    """A model file in an arithmetic. Read and run it in a process with limits of memory and time."""
+
+    def __init__(self, path: Path, arithmetic: Arithmetic | None = None) -> None:
+        """Raises ModelFileError for a file that is not read or not computed rightly; MissingExtraError without onnx."""
+        self._name = str(path)
+        with self._named():
+            self._model = read_onnx(path).model
+            load_external(self._model, path.parent, type_names())
+            _refuse(self._model)
+        self._use(arithmetic or Arithmetic())
+
+    def in_arithmetic(self, arithmetic: Arithmetic) -> Oracle:
+        """The same file in another arithmetic. The file is not read again."""
+        other = copy(self)
+        other._use(arithmetic)
+        return other
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """One call: every output by name. A float input is rounded to the arithmetic's dtype.
+
+        Raises ValueError for an input whose name, shape or type is not the file's, and ModelFileError where the file
+        cannot be computed.
+        """
+        given = {name: self._cast(name, np.asarray(array)) for name, array in inputs.items()}
+        if missing := self.inputs.keys() - given.keys():
+            raise ValueError(f"no value for the inputs {sorted(missing)}; the file has {list(self.inputs)}")
+        with self._named(), np.errstate(all="ignore"):
+            values = self._evaluator.run(None, given)
+        return {value.name: array for value, array in zip(self._model.graph.output, values, strict=True)}
+
+    def _use(self, arithmetic: Arithmetic) -> None:
+        self._arithmetic = arithmetic
+        model = retyped(self._model, arithmetic)
+        self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
+        with self._named():
+            self._evaluator = _evaluator_class(arithmetic)(model)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Whatever ONNX's reference raises says which file it was."""
+        try:
+            yield
+        except (MemoryError, MissingExtraError):
+            raise
+        except ModelFileError as error:
+            raise ModelFileError(f"{self._name}: {error}") from error
+        except Exception as error:
+            raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
+
+    def _cast(self, name: str, array: np.ndarray) -> np.ndarray:
+        if name not in self.inputs:
+            raise ValueError(f"the file has no input '{safe_text(name, 80)}'; it has {list(self.inputs)}")
+        tensor = self.inputs[name]
+        dtype = require_onnx().helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if tensor.HasField("shape"):
+            sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+            fits = len(sizes) == array.ndim
+            if not fits or any(size not in (None, own) for size, own in zip(sizes, array.shape, strict=True)):
+                shown = ["any" if size is None else size for size in sizes]
+                raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")
+        if dtype.kind == "f" and array.dtype.kind in "fiu":
+            return self._arithmetic.cast(array).astype(dtype, copy=False)
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ValueError(f"{name}: expected {dtype}, got {array.dtype}")
+        return array.astype(dtype, copy=False)
+
+
+def _refuse(model: Any) -> None:
+    for node in all_nodes(model):
+        if node.domain in ("", "ai.onnx") and node.op_type in _WHY:
+            raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+            called = safe_text(f"{node.domain}.{node.op_type}", 100)
+            raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
+
+
+def _evaluator_class(arithmetic: Arithmetic) -> Any:
+    """ONNX's evaluator, with each node in the arithmetic. It makes evaluators of its own class for inner graphs."""
+    base = require_onnx("onnx.reference").ReferenceEvaluator
+    operator = require_onnx("onnx.reference.op_run").OpRun
+    # ONNX's own classes of these operators refuse some attributes that are computed here.
+    own = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in sorted(RECURRENT)]
+
+    def initialise(self: Any, *arguments: Any, **options: Any) -> None:
+        base.__init__(self, *arguments, **{**options, "new_ops": own})
+        for node in self.rt_nodes_:
+            node.run = _run_of(node, arithmetic)
+
+    return type("EvaluatorInArithmetic", (base,), {"__init__": initialise})
+
+
+def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
+    """`_run_of` replaces what would call this."""
+    raise NotImplementedError
+
+
+def _run_of(node: Any, arithmetic: Arithmetic) -> Any:
+    """What replaces the method `run` of a node of the evaluator."""
+    proto = node.onnx_node
+    if proto.op_type in RECURRENT and proto.domain in ("", "ai.onnx"):
+        get = require_onnx().helper.get_attribute_value
+        run: Any = recurrent_operator(
+            proto, arithmetic, {attribute.name: get(attribute) for attribute in proto.attribute}
+        )
+    else:
+        run = rounding(proto, node.run, arithmetic)
+    names = [*proto.output]
+
+    def checked(*inputs: Any, **options: Any) -> list[Any]:
+        """Without outputs that have no name: the evaluator would take them for inputs that are left out."""
+        outputs = [output if name else None for name, output in zip(names, run(*inputs, **options), strict=False)]
+        if proto.op_type not in ("Constant", "Cast"):
+            for output in outputs:
+                _check_type(proto, output, arithmetic)
+        return outputs
+
+    return checked
+
+
+def _check_type(proto: Any, output: Any, arithmetic: Arithmetic) -> None:
+    """A result must not fall back to a type that is narrower than the arithmetic's."""
+    kind = getattr(output, "dtype", None)
+    if kind is not None and kind.kind == "f" and kind.itemsize < arithmetic.carrier.itemsize:
+        raise ModelFileError(f"ONNX's reference computes {proto.op_type} in {kind}, not in {arithmetic.carrier}")

@@ -1,0 +1,140 @@
+"""ONNX's LSTM, GRU and RNN, step by step in a given arithmetic.
+
+`onnx.reference` has each as one operation, and ignores `sequence_lens`, `clip`, `activations` and `input_forget`. Here
+each is a `Model` for `run_in`, the suite's own reference, which is compared with ONNX's node tests and ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.outside_text import safe_text
+from rnnbench.rnn import Arithmetic, Layer, Model, Weights, run_in
+
+Run = Callable[..., tuple[np.ndarray, ...]]
+_ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+"""Where PyTorch's gates stand in ONNX's order: i f g o in i o f c; r z n in z r h."""
+_GATED = {"LSTM": 3, "GRU": 2, "RNN": 1}
+"""Activations of one direction: of the gates, then of the rest. An RNN has no gates."""
+_READ = frozenset(
+    ["hidden_size", "direction", "activations", "clip", "layout", "linear_before_reset", "output_sequence"]
+)
+_DEFAULTS: dict[str, Any] = {"input_forget": 0, "activation_alpha": [], "activation_beta": []}
+"""Attributes that are refused where they differ from these."""
+
+
+def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, Any]) -> Run:
+    """A function of the operator's inputs. Raises ModelFileError for what it would compute wrongly."""
+    operator = node.op_type
+    for name, value in attributes.items():
+        if name not in _READ and value != _DEFAULTS.get(name):
+            raise ModelFileError(f"{operator} with {name} = {safe_text(str(value), 60)} is not computed here")
+    if len(node.input) > 7 and node.input[7]:
+        raise ModelFileError(f"{operator} with peepholes (input P) is not computed here")
+    chosen = _activations(operator, [name.decode("utf-8", "replace") for name in attributes.get("activations", ())])
+
+    def run(x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        b, lengths, h, c = [*rest, None, None, None, None][:4]
+        model = _model(operator, w, r, b, attributes, chosen)
+        weights = Weights(tuple(_layer(operator, row, w, r, b) for row in range(model.directions)))
+        batch_first = attributes.get("layout", 0) == 1
+        if batch_first:
+            x = x.swapaxes(0, 1)
+            h, c = (None if array is None else array.swapaxes(0, 1) for array in (h, c))
+        return _outputs(arithmetic, model, weights, x, _state(model, x, h, c), _checked(lengths, x), batch_first)
+
+    return run
+
+
+def _outputs(
+    arithmetic: Arithmetic,
+    model: Model,
+    weights: Weights,
+    x: np.ndarray,
+    state: dict[str, np.ndarray],
+    lengths: np.ndarray | None,
+    batch_first: bool,
+) -> tuple[np.ndarray, ...]:
+    """Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""
+    done = run_in(arithmetic, model, weights, x, state, lengths)
+    steps, batch, _ = done.y.shape
+    y = done.y.reshape(steps, batch, model.directions, model.hidden)
+    y = y.swapaxes(0, 1) if batch_first else y.transpose(0, 2, 1, 3)
+    ends = [end.swapaxes(0, 1) if batch_first else end for end in done.final.values()]
+    return tuple(array.astype(arithmetic.carrier, copy=False) for array in (y, *ends))
+
+
+def _activations(operator: str, names: list[str]) -> dict[str, str]:
+    """The fields of a Model that say them. Raises ModelFileError for those that a Model has no word for."""
+    if not names:
+        return {}
+    each = _GATED[operator]
+    names = [name.lower() for name in names]
+    directions = [tuple(names[i : i + each]) for i in range(0, len(names), each)]
+    first = directions[0]
+    gate, rest = (first[0], set(first[1:])) if operator != "RNN" else ("sigmoid", set(first))
+    words = {"sigmoid": "sigmoid", "hardsigmoid": "hard_sigmoid"}
+    if len(set(directions)) != 1 or len(rest) != 1 or gate not in words or not rest <= {"tanh", "relu"}:
+        raise ModelFileError(f"{operator} with the activations {safe_text(', '.join(names), 100)} is not computed here")
+    return {"recurrent_activation": words[gate], "activation": rest.pop()}
+
+
+def _model(
+    operator: str,
+    w: np.ndarray,
+    r: np.ndarray,
+    b: np.ndarray | None,
+    attributes: dict[str, Any],
+    chosen: dict[str, str],
+) -> Model:
+    cells: dict[str, Literal["lstm", "gru", "rnn"]] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
+    after = bool(attributes.get("linear_before_reset", 0)) if operator == "GRU" else True
+    try:
+        return Model.model_validate(
+            {
+                "cell": cells[operator],
+                "input": w.shape[-1],
+                "hidden": r.shape[-1],
+                "direction": attributes.get("direction", b"forward").decode("utf-8", "replace"),
+                "bias": b is not None,
+                "reset_after": after,
+                "clip": float(attributes["clip"]) if attributes.get("clip") else None,
+                **chosen,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ModelFileError(f"{operator} is not computed here: {first['loc']}: {first['msg']}") from error
+
+
+def _layer(operator: str, row: int, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> Layer:
+    b_ih, b_hh = (None, None) if b is None else np.split(b[row], 2)
+
+    def gates(rows: np.ndarray) -> np.ndarray:
+        parts = np.split(rows, len(_ORDERS[operator]))
+        return np.concatenate([parts[index] for index in _ORDERS[operator]])
+
+    return Layer(
+        w_ih=gates(w[row]),
+        w_hh=gates(r[row]),
+        b_ih=None if b_ih is None else gates(b_ih),
+        b_hh=None if b_hh is None else gates(b_hh),
+        w_hr=None,
+    )
+
+
+def _state(model: Model, x: np.ndarray, h: np.ndarray | None, c: np.ndarray | None) -> dict[str, np.ndarray]:
+    given = {name: array for name, array in (("h", h), ("c", c)) if array is not None}
+    shapes = model.state_shapes(x.shape[1]) if x.ndim == 3 else {}
+    return {name: given.get(name, np.zeros(shape)) for name, shape in shapes.items()}
+
+
+def _checked(lengths: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    if lengths is not None and (lengths.size == 0 or lengths.min() < 1 or lengths.max() > len(x)):
+        raise ModelFileError(f"sequence_lens must be 1 to {len(x)}, the steps of x; they are {lengths.tolist()}")
+    return lengths

@@ -1,0 +1,65 @@
+"""An ONNX model in another floating-point type: its weights, its constants, its casts and the types of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files.onnx_file import require_onnx
+from rnnbench.model_files.tensors import all_nodes, all_tensors, graphs
+from rnnbench.rnn import Arithmetic
+
+_TYPES = {"Cast": "to", "EyeLike": "dtype", "SequenceEmpty": "dtype", "DequantizeLinear": "output_dtype"}
+"""Attributes that name the type of an output, by operator. Those of windows are `output_datatype`."""
+_WINDOWS = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
+
+
+def retyped(model: Any, arithmetic: Arithmetic) -> Any:
+    """A copy of a ModelProto in which all of float32, float16 and bfloat16 is the type that `arithmetic` computes with.
+
+    Weights are rounded to the arithmetic's dtype. A float64 of the file stays one.
+    """
+    onnx = require_onnx()
+    kinds = onnx.TensorProto
+    narrow = (kinds.FLOAT, kinds.FLOAT16, kinds.BFLOAT16)
+    carrier = onnx.helper.np_dtype_to_tensor_dtype(arithmetic.carrier)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in all_nodes(copy):
+        _explicit(onnx, node)
+        name = "output_datatype" if node.op_type in _WINDOWS else _TYPES.get(node.op_type)
+        for attribute in node.attribute:
+            if attribute.name == name and attribute.i in narrow:
+                attribute.i = carrier
+    for tensor in all_tensors(copy):
+        if tensor.data_type in narrow:
+            values = onnx.numpy_helper.to_array(tensor).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(arithmetic.cast(values), tensor.name))
+    for value in _values(copy):
+        if value.type.tensor_type.elem_type in narrow:
+            value.type.tensor_type.elem_type = carrier
+    return copy
+
+
+def _values(model: Any) -> Iterator[Any]:
+    for graph in graphs(model):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type"):
+                yield value
+
+
+def _explicit(onnx: Any, node: Any) -> None:
+    """Constants that are no tensors become tensors, and a default that is a float32 is written down."""
+    if node.op_type == "ConstantOfShape" and not node.attribute:
+        zero = onnx.numpy_helper.from_array(np.zeros(1, np.float32))
+        node.attribute.append(onnx.helper.make_attribute("value", zero))
+    if node.op_type != "Constant":
+        return
+    for attribute in list(node.attribute):
+        if attribute.name in ("value_float", "value_floats"):
+            given = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+            del node.attribute[:]
+            tensor = onnx.numpy_helper.from_array(np.array(given, np.float32))
+            node.attribute.append(onnx.helper.make_attribute("value", tensor))

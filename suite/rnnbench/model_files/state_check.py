@@ -1,0 +1,164 @@
+"""Whether the states of a file are states: they move, results depend on them, and two halves equal the whole.
+
+An export can lose a state in silence. Its file then gives the same answer to two equal calls, and no comparison of
+single calls shows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnbench.model_files.description import ArrayDescription, FileDescription
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.oracle import Oracle
+from rnnbench.model_files.section import FileSection
+
+STEPS = 4
+"""Steps of each half, where the file leaves their number open."""
+BATCH = 2
+EQUAL = 1e-9
+"""Largest difference of the halves and the whole in float64, relative to the largest value or 1."""
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class StateCheck:
+    """What calls of a file in float64 showed."""
+
+    moved: dict[str, bool]
+    """By state input: whether its next value ever differs from it, over two calls."""
+    used: dict[str, bool]
+    """By state input: whether the second call gives something else if this state starts from zero again."""
+    halves: float | None
+    """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
+    not_compared: str = ""
+    """Why the halves were not compared."""
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """States that no call changes, or that change nothing."""
+        return tuple(name for name, moved in self.moved.items() if not (moved and self.used[name]))
+
+    @property
+    def ok(self) -> bool:
+        return not self.lost and (self.halves is None or self.halves <= EQUAL)
+
+
+def check_state(oracle: Oracle, description: FileDescription, section: FileSection, seed: int = 0) -> StateCheck:
+    """Call the file in float64, with inputs drawn from a seed and states that begin at zero. Raises ModelFileError."""
+    return _Check(oracle, description, section, seed).result()
+
+
+class _Check:
+    def __init__(self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int) -> None:
+        self._oracle, self._section = oracle, section
+        self._draw = np.random.default_rng(seed)
+        known = {*section.state, *section.constants}
+        given = description.of_role("input", "state_in", "constant")
+        self._streams = [array for array in given if array.name not in known]
+        self._states = [array for array in given if array.name in section.state]
+        self._outputs = [
+            array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
+        ]
+        self._constants = {name: np.array(value) for name, value in section.constants.items()}
+        if any(value is None for value in section.constants.values()):
+            raise ModelFileError("its constants have no values; give them first")
+
+    def result(self) -> StateCheck:
+        first_x, second_x = self._inputs(), self._inputs()
+        zero = {array.name: np.zeros(self._shape(array), _dtype(array)) for array in self._states}
+        first = self._run(first_x, zero)
+        carried = self._next(first)
+        second = self._run(second_x, carried)
+        names = list(self._section.state)
+        moved = {
+            name: _differ(zero[name], carried[name]) or _differ(carried[name], self._next(second)[name])
+            for name in names
+        }
+        used = {name: self._is_used(name, second_x, zero, carried, second) for name in names}
+        halves, why = self._halves((first_x, second_x), zero, (first, second))
+        return StateCheck(moved, used, halves, why)
+
+    def _is_used(self, name: str, x: Arrays, zero: Arrays, carried: Arrays, second: Arrays) -> bool:
+        other = self._run(x, {**carried, name: zero[name]})
+        return any(_differ(other[output], second[output]) for output in second)
+
+    def _halves(self, x: tuple[Arrays, Arrays], zero: Arrays, done: tuple[Arrays, Arrays]) -> tuple[float | None, str]:
+        axis = self._section.time
+        if not self._states:
+            return None, "it has no state, so every call begins anew"
+        if axis is None:
+            return None, "one call is one step"
+        if any(array.shape is not None and isinstance(array.shape[axis], int) for array in self._streams):
+            return None, "the file fixes the number of steps in a call"
+        joined = {name: np.concatenate([x[0][name], x[1][name]], axis) for name in x[0]}
+        whole = self._run(joined, zero)
+        differences = [_difference(whole[name], done[1][name]) for name in self._section.state.values()]
+        for array in self._outputs:
+            name = array.name
+            along = _time_axis(array, whole[name], done[0][name], done[1][name])
+            if along is None:
+                differences.append(_difference(whole[name], done[1][name]))
+            else:
+                differences.append(_difference(whole[name], np.concatenate([done[0][name], done[1][name]], along)))
+        return max(differences, default=0.0), ""
+
+    def _run(self, x: Arrays, states: Arrays) -> dict[str, np.ndarray]:
+        try:
+            return self._oracle.run({**x, **states, **self._constants})
+        except ValueError as error:
+            raise ModelFileError(f"it cannot be called as the section says: {error}") from error
+
+    def _next(self, outputs: Arrays) -> dict[str, np.ndarray]:
+        return {before: outputs[after] for before, after in self._section.state.items()}
+
+    def _inputs(self) -> dict[str, np.ndarray]:
+        drawn = {}
+        for array in self._streams:
+            shape = self._shape(array)
+            floats = _dtype(array).kind == "f"
+            values = self._draw.standard_normal(shape) if floats else self._draw.integers(0, 2, shape)
+            drawn[array.name] = values.astype(_dtype(array))
+        return drawn
+
+    def _shape(self, array: ArrayDescription) -> tuple[int, ...]:
+        """Sizes that the file leaves open: STEPS along time, BATCH along the batch."""
+        if array.shape is None:
+            raise ModelFileError(f"the file does not say how many axes {array.name} has")
+        is_state = array.name in self._section.state
+        time, batch = (None, array.batch) if is_state else (self._section.time, self._section.batch)
+        open_sizes = {time: STEPS, batch: BATCH}
+        sizes = []
+        for axis, size in enumerate(array.shape):
+            if not isinstance(size, int) and axis not in open_sizes:
+                raise ModelFileError(f"size {axis} of {array.name} is open, and is neither time nor batch")
+            sizes.append(size if isinstance(size, int) else open_sizes[axis])
+        return tuple(sizes)
+
+
+def _dtype(array: ArrayDescription) -> np.dtype:
+    """Floats of any width are drawn in float64."""
+    return np.dtype("float64" if "float" in array.dtype else array.dtype)
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape != other.shape or not np.array_equal(one, other, equal_nan=True)
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    if one.shape != other.shape:
+        return float("inf")
+    if one.size == 0 or one.dtype.kind not in "fiu":
+        return 0.0 if np.array_equal(one, other) else float("inf")
+    return float(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
+
+
+def _time_axis(array: ArrayDescription, whole: np.ndarray, first: np.ndarray, second: np.ndarray) -> int | None:
+    """The axis along which the whole is as long as both halves; None where the output is one for all steps."""
+    if array.time is not None:
+        return array.time
+    axes = [i for i, size in enumerate(whole.shape) if i < first.ndim and size == first.shape[i] + second.shape[i]]
+    return axes[0] if len(axes) == 1 else None

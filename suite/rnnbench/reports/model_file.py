@@ -1,0 +1,109 @@
+"""`rnnbench inspect`: a model file's operators, arrays and states, with a legend and what its user must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from rnnbench.model_files import EQUAL, ArrayDescription, FileDescription, Question, StateCheck
+from rnnbench.reports.escape import grid, line, show
+from rnnbench.reports.units import MISSING, count, nbytes
+
+_ROLES = {
+    "input": "given anew in each call",
+    "output": "what a call gives",
+    "state_in": "the state before a call",
+    "state_out": "the state after a call: the next call's state_in",
+    "constant": "the same value in every call",
+}
+_FOUND = {
+    "traced": "followed through the graph",
+    "shape": "no other input and output have this shape and type; check it",
+    "name": "the names are alike; check it",
+    "given": "as given",
+}
+_OPERATORS = 12
+"""Kinds of operators that are shown, the most frequent first."""
+
+
+def print_description(description: FileDescription, questions: Sequence[Question], console: Console) -> None:
+    """Facts, a table of arrays with its legend, notes, and the questions that are open."""
+    for fact in _facts(description):
+        show(console, fact)
+    console.print(_arrays(description))
+    for text in _legend(description):
+        show(console, text, style="dim")
+    for note in description.notes:
+        show(console, ("note:", "yellow"), f" {note}")
+    if questions:
+        show(console, "The file does not say:")
+        for question in questions:
+            show(console, f"  {question.array}: {question.text}  (model.{question.key})")
+
+
+def print_state_check(check: StateCheck | None, unchecked: str, console: Console) -> None:
+    """What calls of the file showed; `unchecked` says why there were none."""
+    if check is None:
+        show(console, ("not checked:", "yellow"), f" {unchecked}")
+        return
+    for name in check.moved:
+        if name in check.lost:
+            how = "its next value never changes" if not check.moved[name] else "no output depends on it"
+            show(console, ("state lost:", "bold red"), f" {name}: {how}")
+    kept = [name for name in check.moved if name not in check.lost]
+    if kept:
+        show(console, ("checked:", "green"), f" {', '.join(kept)}: moves from call to call, and outputs depend on it")
+    if check.halves is None:
+        show(console, "not checked:", f" two halves against the whole: {check.not_compared}")
+    else:
+        verdict = ("checked:", "green") if check.halves <= EQUAL else ("not a stream:", "bold red")
+        word = "equal" if check.halves <= EQUAL else "differ from"
+        show(console, verdict, f" two halves {word} the whole; largest difference in float64 {check.halves:.1e}")
+
+
+def _facts(description: FileDescription) -> Iterator[str]:
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in description.opsets.items())
+    yield f"file       {description.file}"
+    yield f"format     {description.format}, operators of {opsets}; made by {description.producer or 'an unnamed tool'}"
+    shown = list(description.operators.items())[:_OPERATORS]
+    left = len(description.operators) - len(shown)
+    more = f", and {count(left, 'other kind')}" if left else ""
+    yield f"operators  {description.nodes}: {', '.join(f'{name} {number}' for name, number in shown)}{more}"
+    beside = f", some in {', '.join(description.external)}" if description.external else ""
+    yield f"weights    {nbytes(description.weight_bytes)}{beside}"
+
+
+def _arrays(description: FileDescription) -> Table:
+    table = grid("")
+    for name in ("array", "role", "shape", "type", "time", "batch", "state of the next call"):
+        table.add_column(name, overflow="fold")
+    after = {pair.before: f"{pair.after} ({pair.found})" for pair in description.state}
+    for array in description.arrays:
+        axes = (_axis(array.time), _axis(array.batch))
+        table.add_row(
+            *map(line, (array.name, array.role, _shape(array), array.dtype, *axes, after.get(array.name, "")))
+        )
+    return table
+
+
+def _legend(description: FileDescription) -> Iterator[str]:
+    roles = dict.fromkeys(array.role for array in description.arrays)
+    yield "Roles: " + ". ".join(f"{role}: {_ROLES[role]}" for role in roles) + "."
+    yield (
+        "Shape: a name is a size that the caller chooses, ? one without a name. "
+        f"Time, batch: the axis; {MISSING}: none, or it cannot be told."
+    )
+    if found := dict.fromkeys(pair.found for pair in description.state):
+        yield "State found: " + ". ".join(f"{how}: {_FOUND[how]}" for how in found) + "."
+
+
+def _shape(array: ArrayDescription) -> str:
+    if array.shape is None:
+        return "not given"
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in array.shape)}]"
+
+
+def _axis(axis: int | None) -> str:
+    return MISSING if axis is None else str(axis)

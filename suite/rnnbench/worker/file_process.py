@@ -1,0 +1,59 @@
+"""The suite's side of the process that reads a model file. See `file_worker`."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+
+from rnnbench.model_files import FileDescription, FileSection, ModelFileError, StateCheck
+from rnnbench.optional import MissingExtraError
+from rnnbench.worker.file_worker import CheckFile, DescribeFile
+from rnnbench.worker.launcher import Host, WorkerError, WorkerProcess
+from rnnbench.worker.protocol import Command, Reply
+
+READ_LIMIT_S = 60.0
+"""Longest that reading a file may take. One of 1 GiB takes a few seconds, one with 2,000,000 fields about ten."""
+MEMORY = 1 << 30
+"""Bytes that the process may have, beside COPIES of the file."""
+COPIES = 4
+"""The bytes that were read, protobuf's objects, and what ONNX's checker makes of them."""
+COPIES_TO_RUN = 12
+"""Of its weights: as they are, and several times in float64."""
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Each thread of a library reserves memory."""
+
+
+def describe_file(path: Path) -> FileDescription:
+    """What is in a model file, read in a process with limits of memory and time.
+
+    Raises ModelFileError, and MissingExtraError where the package that reads it is not installed.
+    """
+    size = 0
+    with suppress(OSError, ValueError):
+        size = path.stat().st_size
+    memory = MEMORY + COPIES * min(size, MEMORY)
+    return _asked(path, DescribeFile(path, memory), memory)
+
+
+def check_file(path: Path, description: FileDescription, section: FileSection) -> StateCheck:
+    """Whether the states of a file are states: it is called in float64, in a process as that of `describe_file`.
+
+    Raises ModelFileError, also where the file cannot be computed or called so.
+    """
+    memory = MEMORY + COPIES_TO_RUN * description.weight_bytes
+    return _asked(path, CheckFile(path, description, section, memory), memory)
+
+
+def _asked(path: Path, command: Command[Reply], memory: int) -> Reply:
+    with tempfile.TemporaryDirectory() as folder:
+        host = Host(Path(folder) / "file.log", _ONE_THREAD)
+        with closing(WorkerProcess("rnnbench.worker.file_worker", command, host)) as worker:
+            try:
+                return worker.ready(READ_LIMIT_S, memory)
+            except WorkerError as error:
+                if error.outcome == "unsupported":
+                    raise ModelFileError(error.reason) from error
+                if error.outcome == "unavailable":
+                    raise MissingExtraError(error.reason) from error
+                raise ModelFileError(f"{path}: reading it failed ({error.outcome}): {error.reason}") from error

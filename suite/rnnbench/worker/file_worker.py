@@ -1,0 +1,76 @@
+"""The worker that reads a model file: hostile bytes may crash or fill a parser, and then end this process alone."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rnnbench.model_files import (
+    FileDescription,
+    FileSection,
+    ModelFileError,
+    Oracle,
+    StateCheck,
+    check_state,
+    describe,
+)
+from rnnbench.optional import MissingExtraError
+from rnnbench.worker.channel import ChannelClosedError
+from rnnbench.worker.kernel import die_with_parent
+from rnnbench.worker.protocol import Command, Failed
+from rnnbench.worker.server import open_channel, serve
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DescribeFile(Command[FileDescription]):
+    """Describe the file at `path`, with at most `memory` bytes of data."""
+
+    path: Path
+    memory: int
+
+
+@dataclass(frozen=True)
+class CheckFile(Command[StateCheck]):
+    """Check the states of the file at `path`, called as `section` says, with at most `memory` bytes of data."""
+
+    path: Path
+    description: FileDescription
+    section: FileSection
+    memory: int
+
+
+def _describe(command: DescribeFile) -> FileDescription | Failed:
+    return _limited(command.memory, lambda: describe(command.path))
+
+
+def _check(command: CheckFile) -> StateCheck | Failed:
+    return _limited(command.memory, lambda: check_state(Oracle(command.path), command.description, command.section))
+
+
+def _limited(memory: int, work: Callable[[], T]) -> T | Failed:
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory if most == resource.RLIM_INFINITY else min(memory, most), most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        return work()
+    except ModelFileError as error:
+        return Failed("unsupported", str(error))
+    except MissingExtraError as error:
+        return Failed("unavailable", str(error))
+
+
+def main() -> None:
+    """Carry out the commands of the channel until its other end closes."""
+    die_with_parent()
+    with suppress(ChannelClosedError):
+        serve(open_channel(), {DescribeFile: _describe, CheckFile: _check})
+
+
+if __name__ == "__main__":
+    main()

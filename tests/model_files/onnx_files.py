@@ -1,0 +1,90 @@
+"""Model files for tests: graphs built by hand with onnx.helper, and networks exported by PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+OPSET, IR = 17, 8
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+Array = tuple[str, int, Sequence[int | str | None] | None]
+
+
+def arrays(*specs: tuple[str, Sequence[int | str | None] | None] | Array) -> list[Any]:
+    """Value infos of (name, shape) or (name, type, shape)."""
+    whole = [spec if len(spec) == 3 else (spec[0], FLOAT, spec[1]) for spec in specs]
+    return [helper.make_tensor_value_info(*spec) for spec in whole]
+
+
+def weight(name: str, values: np.ndarray) -> Any:
+    return numpy_helper.from_array(np.ascontiguousarray(values), name)
+
+
+def model(
+    nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], weights: Sequence[Any] = (), **more: Any
+):
+    graph = helper.make_graph(list(nodes), "graph", list(inputs), list(outputs), list(weights))
+    opset = more.pop("opset", OPSET)
+    opsets = [helper.make_opsetid("", opset), *more.pop("opsets", ())]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=more.pop("ir", IR), **more)
+
+
+def saved(proto: Any, path: Path) -> Path:
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def recurrent_weights(operator: str, inputs: int, hidden: int, directions: int = 1, seed: int = 0) -> list[Any]:
+    """W, R and B of an operator."""
+    draw = np.random.default_rng(seed)
+    rows = GATES[operator] * hidden
+    shapes = {"W": (directions, rows, inputs), "R": (directions, rows, hidden), "B": (directions, 2 * rows)}
+    return [weight(name, (draw.standard_normal(shape) * 0.5).astype(np.float32)) for name, shape in shapes.items()]
+
+
+def recurrent(operator: str = "LSTM", inputs: int = 3, hidden: int = 4, **attributes: Any) -> Any:
+    """x, h0 (and c0) through one operator: y [T, B, hidden], hn (and cn)."""
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    states = ("h", "c") if operator == "LSTM" else ("h",)
+    ends = [f"{state}n" for state in states]
+    nodes = [
+        helper.make_node(
+            operator,
+            ["x", "W", "R", "B", "", *(f"{s}0" for s in states)],
+            ["Y", *ends],
+            "rnn",
+            hidden_size=hidden,
+            **attributes,
+        ),
+        helper.make_node("Transpose", ["Y"], ["moved"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["moved", "shape"], ["y"]),
+    ]
+    shape = (directions, "B", hidden)
+    return model(
+        nodes,
+        arrays(("x", ("T", "B", inputs)), *((f"{state}0", shape) for state in states)),
+        arrays(("y", ("T", "B", directions * hidden)), *((end, shape) for end in ends)),
+        [*recurrent_weights(operator, inputs, hidden, directions), weight("shape", np.array([0, 0, -1]))],
+    )
+
+
+def exported(
+    network: Any, given: Sequence[Any], path: Path, inputs: list[str], outputs: list[str], **more: Any
+) -> Path:
+    """The file that PyTorch's exporter makes of a module."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network.eval(), tuple(given), str(path), dynamo=False, input_names=inputs, output_names=outputs, **more
+        )
+    onnx.checker.check_model(str(path))
+    return path

@@ -1,0 +1,159 @@
+"""What is in a file: facts, arrays with their roles and axes, states, questions and notes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_files as files
+import pytest
+from onnx import helper
+
+from rnnbench.model_files import ModelFileError, describe
+
+
+def described(tmp_path, proto):
+    return describe(files.saved(proto, tmp_path / "network.onnx"))
+
+
+def roles(description):
+    return {array.name: array.role for array in description.arrays}
+
+
+def pairs(description):
+    return {pair.before: (pair.after, pair.found) for pair in description.state}
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_the_states_of_an_operator_are_traced(tmp_path, operator):
+    description = described(tmp_path, files.recurrent(operator))
+    states = {"h0": ("hn", "traced"), **({"c0": ("cn", "traced")} if operator == "LSTM" else {})}
+    assert pairs(description) == states
+    assert description.operators == {operator: 1, "Transpose": 1, "Reshape": 1}
+    assert not description.questions
+    assert not description.notes
+
+
+def test_axes_are_followed_to_inputs_outputs_and_states(tmp_path):
+    description = described(tmp_path, files.recurrent("LSTM"))
+    axes = {array.name: (array.time, array.batch) for array in description.arrays}
+    assert axes == {"x": (0, 1), "y": (0, 1), **dict.fromkeys(("h0", "c0", "hn", "cn"), (None, 1))}
+
+
+def test_facts_of_a_file(tmp_path):
+    proto = files.recurrent("GRU", inputs=3, hidden=4)
+    proto.producer_name, proto.producer_version = "a\x1b[31mtool", "2"
+    description = described(tmp_path, proto)
+    assert (description.format, description.opsets, description.nodes) == ("onnx", {"": files.OPSET}, 3)
+    assert description.producer == "atool 2"
+    assert description.weight_bytes == 4 * (12 * 3 + 12 * 4 + 24) + 3 * 8
+    assert [array.shape for array in description.arrays][:2] == [("T", "B", 3), (1, "B", 4)]
+
+
+def test_two_layers_of_an_exported_network_are_traced_through_slices(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = files.exported(
+        torch.nn.LSTM(3, 4, 2),
+        (torch.zeros(5, 1, 3), (torch.zeros(2, 1, 4), torch.zeros(2, 1, 4))),
+        tmp_path / "two.onnx",
+        ["x", "h0", "c0"],
+        ["y", "hn", "cn"],
+    )
+    description = describe(path)
+    assert pairs(description) == {"h0": ("hn", "traced"), "c0": ("cn", "traced")}
+    assert (description.arrays[0].time, description.arrays[0].batch) == (0, 1)
+
+
+def test_an_export_that_has_lost_its_state_is_said(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Stateful(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(3, 4)
+
+        def forward(self, x):
+            return self.lstm(x)[0]
+
+    description = describe(files.exported(Stateful(), (torch.zeros(5, 1, 3),), tmp_path / "lost.onnx", ["x"], ["y"]))
+    assert not description.state
+    assert "the export has lost it" in " ".join(description.notes)
+
+
+def test_states_of_a_scan_are_traced(tmp_path):
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "e"], ["t"]), helper.make_node("Identity", ["t"], ["out"])],
+        "body",
+        files.arrays(("s", (2,)), ("e", (2,))),
+        files.arrays(("t", (2,)), ("out", (2,))),
+    )
+    scan = helper.make_node("Scan", ["first", "x"], ["last", "y"], body=body, num_scan_inputs=1)
+    proto = files.model(
+        [scan], files.arrays(("first", (2,)), ("x", ("T", 2))), files.arrays(("y", ("T", 2)), ("last", (2,)))
+    )
+    assert pairs(described(tmp_path, proto)) == {"first": ("last", "traced")}
+
+
+def test_packed_states_are_traced_through_split_concat_and_both_branches(tmp_path):
+    def branch(name):
+        nodes = [
+            helper.make_node("Split", ["state"], ["h", "c"], axis=0),
+            helper.make_node("LSTM", ["x", "W", "R", "B", "", "h", "c"], ["Y", "Yh", "Yc"], hidden_size=4),
+            helper.make_node("Concat", ["Yh", "Yc"], ["after"], axis=0),
+        ]
+        return helper.make_graph(nodes, name, [], files.arrays(("Y", ("T", 1, 1, 4)), ("after", (2, 1, 4))))
+
+    choose = helper.make_node("If", ["wide"], ["y", "packed"], then_branch=branch("then"), else_branch=branch("else"))
+    proto = files.model(
+        [choose],
+        files.arrays(("x", ("T", 1, 3)), ("state", (2, 1, 4)), ("wide", 9, ())),
+        files.arrays(("y", ("T", 1, 1, 4)), ("packed", (2, 1, 4))),
+        files.recurrent_weights("LSTM", 3, 4),
+    )
+    description = described(tmp_path, proto)
+    assert pairs(description) == {"state": ("packed", "traced")}
+    assert roles(description)["wide"] == "constant"
+    assert ("wide", "constants") in [(question.array, question.key) for question in description.questions]
+
+
+def by_hand(before, after, shapes):
+    """h' = tanh(x + h) for each state: no operator says that it is one."""
+    nodes = [helper.make_node("Tanh", [name], [f"t_{name}"]) for name in before]
+    nodes += [helper.make_node("Identity", [f"t_{b}"], [a]) for b, a in zip(before, after, strict=True)]
+    nodes += [helper.make_node("Relu", ["x"], ["y"])]
+    ins = files.arrays(("x", (1, 2)), *zip(before, shapes, strict=True))
+    return files.model(nodes, ins, files.arrays(("y", (1, 2)), *zip(after, shapes, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("state", "stateN"), ("h_in", "h_out"), ("h_0", "h_n"), ("past_key", "present_key"), ("h", "new_h"), ("c0", "cn")],
+)
+def test_names_decide_where_shapes_do_not(tmp_path, before, after):
+    description = described(tmp_path, by_hand([before, "other"], [after, "next_other"], [(1, 2), (1, 2)]))
+    assert pairs(description) == {before: (after, "name"), "other": ("next_other", "name")}
+
+
+def test_a_shape_that_nothing_else_has_makes_a_pair(tmp_path):
+    assert pairs(described(tmp_path, by_hand(["a"], ["b"], [(1, 7)]))) == {}
+    proto = by_hand(["a"], ["b"], [(1, 7)])
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 3
+    proto.graph.node[-1].CopyFrom(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    proto.graph.initializer.append(files.weight("w", np.zeros((2, 3), np.float32)))
+    assert pairs(described(tmp_path, proto)) == {"a": ("b", "shape")}
+
+
+def test_what_fits_several_ways_is_asked(tmp_path):
+    description = described(tmp_path, by_hand(["a", "b"], ["p", "q"], [(1, 7), (1, 7)]))
+    assert pairs(description) == {}
+    asked = {question.array: question.text for question in description.questions if question.key == "state"}
+    assert "p or q" in asked["a"]
+    assert asked.keys() >= {"a", "b"}
+
+
+def test_an_input_that_is_no_tensor_is_refused(tmp_path):
+    proto = files.model(
+        [helper.make_node("SequenceLength", ["s"], ["n"])],
+        [helper.make_tensor_sequence_value_info("s", files.FLOAT, None)],
+        files.arrays(("n", files.INT64, ())),
+    )
+    with pytest.raises(ModelFileError, match="'s' is no tensor but a sequence_type"):
+        described(tmp_path, proto)

@@ -1,0 +1,124 @@
+"""Reading a file within limits: any bytes end as a description or as a sentence."""
+
+from __future__ import annotations
+
+import resource
+
+import onnx_files as files
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from rnnbench.model_files import ModelFileError, describe, limits
+
+SEEDS = [files.recurrent(operator).SerializeToString() for operator in files.GATES]
+GROWTH = 200 << 20
+"""Bytes that reading files of a kilobyte may add to this process."""
+
+
+@st.composite
+def mutated(draw):
+    """An honest file with some bytes changed, removed, added or repeated."""
+    data = bytearray(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(1, 8))):
+        place = draw(st.integers(0, max(0, len(data) - 1)))
+        end = place + draw(st.integers(1, 40))
+        match draw(st.sampled_from(("change", "remove", "add", "repeat", "huge"))):
+            case "change":
+                data[place : place + 1] = bytes([draw(st.integers(0, 255))])
+            case "remove":
+                del data[place:end]
+            case "add":
+                data[place:place] = draw(st.binary(min_size=1, max_size=8))
+            case "repeat":
+                data[place:place] = data[place:end]
+            case "huge":
+                data[place:place] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    return bytes(data)
+
+
+def refusal(path):
+    """Why the file is refused; empty where it is described."""
+    try:
+        describe(path)
+    except ModelFileError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=400)
+@given(data=st.one_of(mutated(), st.binary(max_size=300)))
+def test_any_bytes_are_described_or_refused_with_a_sentence(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.onnx"
+    path.write_bytes(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sentence = refusal(path)
+    assert not sentence or (sentence.startswith(f"{path}: ") and "\n" not in sentence)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < GROWTH
+
+
+def changed(change):
+    proto = files.recurrent("GRU")
+    change(proto)
+    return proto
+
+
+def rename(name):
+    def change(proto):
+        old, proto.graph.input[0].name = proto.graph.input[0].name, name
+        for node in proto.graph.node:
+            node.input[:] = [name if one == old else one for one in node.input]
+
+    return change
+
+
+def many_arrays(proto):
+    proto.graph.input.extend(files.arrays(*((f"i{number}", (1,)) for number in range(300))))
+
+
+def unknown_type(proto):
+    proto.graph.input[0].type.tensor_type.elem_type = 99
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda proto: proto.ClearField("graph"), "has no graph"),
+        (rename("a\x1b[31m"), "printable characters"),
+        (rename("a" * 300), "up to 200 printable"),
+        (many_arrays, "304 inputs and outputs"),
+        (unknown_type, "type 99, which is not known"),
+        (lambda proto: setattr(proto, "ir_version", 999), "ONNX's checker refuses it: .*999"),
+        (lambda proto: proto.graph.node[1].input.__setitem__(0, "nothing"), "ONNX's checker refuses it"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, change, says):
+    with pytest.raises(ModelFileError, match=says):
+        describe(files.saved(changed(change), tmp_path / "network.onnx"))
+
+
+def test_nodes_have_a_limit_after_functions_are_put_in_place(tmp_path, monkeypatch):
+    """Each of eight functions calls the one before it twice."""
+    monkeypatch.setattr(limits, "NODES", 200)
+    functions, opset = [], helper.make_opsetid("", files.OPSET)
+    for level in range(8):
+        operator, domain = (f"f{level - 1}", "own") if level else ("Relu", "")
+        body = [helper.make_node(operator, [a], [b], domain=domain) for a, b in (("a", "m"), ("m", "b"))]
+        own = helper.make_opsetid("own", 1)
+        functions.append(helper.make_function("own", f"f{level}", ["a"], ["b"], body, [opset, own]))
+    proto = files.model(
+        [helper.make_node("f7", ["x"], ["y"], domain="own")],
+        files.arrays(("x", (1,))),
+        files.arrays(("y", (1,))),
+        opsets=[helper.make_opsetid("own", 1)],
+        functions=functions,
+    )
+    with pytest.raises(ModelFileError, match="it has 256 nodes"):
+        describe(files.saved(proto, tmp_path / "network.onnx"))
+
+
+@pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.pkl", "a.PT", "a.h5", "a.keras", "a", "a.tflite"])
+def test_other_kinds_of_files_are_refused_unread(tmp_path, name):
+    with pytest.raises(ModelFileError, match=r"is not read|are read"):
+        describe(tmp_path / name)

@@ -1,0 +1,288 @@
+"""The oracle gives what ONNX Runtime gives, within float32's rounding, and refuses what it would compute wrongly."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_files as files
+import pytest
+from onnx import TensorProto, helper
+
+from rnnbench.model_files import ModelFileError, Oracle
+from rnnbench.rnn import Arithmetic, RandomRounding
+
+onnxruntime = pytest.importorskip("onnxruntime")
+SIZES = {"T": 5, "B": 2}
+
+
+def draw(session, seed=0):
+    """Inputs of a file, with the sizes that it leaves open."""
+    generator = np.random.default_rng(seed)
+    shapes = {one.name: [SIZES.get(dim, dim) for dim in one.shape] for one in session.get_inputs()}
+    return {name: generator.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def run_both(tmp_path, proto, feed=None):
+    """What ONNX Runtime gives and what the oracle gives, by name."""
+    path = files.saved(proto, tmp_path / "network.onnx")
+    session = onnxruntime.InferenceSession(str(path))
+    given = draw(session) if feed is None else feed
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, given), strict=True)), Oracle(path).run(given)
+
+
+def assert_same(theirs, ours):
+    assert theirs.keys() == ours.keys()
+    for name, array in theirs.items():
+        assert ours[name].dtype == np.float64
+        np.testing.assert_allclose(ours[name], array, rtol=2e-5, atol=2e-6, err_msg=name)
+
+
+VARIANTS = {
+    "plain": {},
+    "reverse": {"direction": "reverse"},
+    "bidirectional": {"direction": "bidirectional"},
+    "clipped": {"clip": 0.5},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_recurrent_operators_agree_with_onnxruntime(tmp_path, operator, variant):
+    assert_same(*run_both(tmp_path, files.recurrent(operator, **VARIANTS[variant])))
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes"),
+    [
+        ("GRU", {"linear_before_reset": 1}),
+        ("GRU", {"activations": ["HardSigmoid", "Relu"]}),
+        ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}),
+        ("LSTM", {"activations": ["Sigmoid", "Relu", "Relu"]}),
+        ("LSTM", {"activations": ["Sigmoid", "Tanh", "Tanh"] * 2, "direction": "bidirectional"}),
+        ("RNN", {"activations": ["Relu"]}),
+    ],
+)
+def test_variants_agree_with_onnxruntime(tmp_path, operator, attributes):
+    assert_same(*run_both(tmp_path, files.recurrent(operator, **attributes)))
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_lengths_of_sequences_agree_with_onnxruntime(tmp_path, direction):
+    proto = files.recurrent("LSTM", direction=direction)
+    proto.graph.node[0].input[4] = "lengths"
+    proto.graph.initializer.append(files.weight("lengths", np.array([5, 3], np.int32)))
+    assert_same(*run_both(tmp_path, proto))
+
+
+def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
+    """ONNX Runtime's CPU kernels have no layout 1."""
+    rows = files.recurrent_weights("GRU", 3, 4)
+    made = {}
+    for layout in (0, 1):
+        node = helper.make_node("GRU", ["x", "W", "R", "B"], ["y", "hn"], hidden_size=4, layout=layout)
+        ends = files.arrays(("y", (None,) * 4), ("hn", (None,) * 3))
+        path = files.saved(
+            files.model([node], files.arrays(("x", (None, None, 3))), ends, rows), tmp_path / f"{layout}.onnx"
+        )
+        made[layout] = Oracle(path)
+    x = np.random.default_rng(0).standard_normal((5, 2, 3))
+    time_first, batch_first = made[0].run({"x": x}), made[1].run({"x": x.swapaxes(0, 1)})
+    np.testing.assert_array_equal(batch_first["y"], time_first["y"].transpose(2, 0, 1, 3))
+    np.testing.assert_array_equal(batch_first["hn"], time_first["hn"].swapaxes(0, 1))
+
+
+def test_an_output_without_a_name_is_no_later_input(tmp_path):
+    """The evaluator keeps what is left out under the empty name."""
+    proto = files.recurrent("LSTM")
+    proto.graph.node[0].output[1] = ""
+    del proto.graph.output[1]
+    second = helper.make_node("LSTM", ["moved3", "W2", "R", "", "", "", ""], ["Y2"], hidden_size=4)
+    proto.graph.node.extend([helper.make_node("Identity", ["y"], ["moved3"]), second])
+    proto.graph.initializer.append(files.weight("W2", np.full((1, 16, 4), 0.1, np.float32)))
+    proto.graph.output.extend(files.arrays(("Y2", ("T", 1, "B", 4))))
+    assert_same(*run_both(tmp_path, proto))
+
+
+def feed_forward(nodes, weights=(), inputs=("x",), shape=("B", 6), outputs=("y",)):
+    rank = [None] * 2
+    return files.model(
+        nodes, files.arrays(*((name, shape) for name in inputs)), files.arrays(*((o, rank) for o in outputs)), weights
+    )
+
+
+GENERATOR = np.random.default_rng(7)
+MATRIX = files.weight("w", GENERATOR.standard_normal((6, 6)).astype(np.float32))
+NODES = {
+    "constants": [
+        helper.make_node("Constant", [], ["a"], value_float=0.3),
+        helper.make_node("Mul", ["x", "a"], ["m"]),
+        helper.make_node("Constant", [], ["f"], value_floats=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
+        helper.make_node("Add", ["m", "f"], ["y"]),
+    ],
+    "casts": [
+        helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+        helper.make_node("Cast", ["i"], ["j"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "j"], ["y"]),
+    ],
+    "zeros": [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["z"]),
+        helper.make_node("Add", ["x", "z"], ["y"]),
+    ],
+    "gemm": [helper.make_node("Gemm", ["x", "w"], ["y"], alpha=0.5, transB=1)],
+    "softmax": [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])],
+    "einsum": [helper.make_node("Einsum", ["x", "w"], ["y"], equation="bi,ij->bj")],
+    "activations": [
+        helper.make_node(operator, [before], [after])
+        for operator, before, after in [("Softplus", "x", "p"), ("LeakyRelu", "p", "l"), ("HardSwish", "l", "y")]
+    ],
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_other_operators_agree_with_onnxruntime(tmp_path, name):
+    assert_same(*run_both(tmp_path, feed_forward(NODES[name], [MATRIX])))
+
+
+def test_inner_graphs_are_in_float64_too(tmp_path):
+    def branch(name, factor):
+        nodes = [
+            helper.make_node("Constant", [], ["f"], value_float=factor),
+            helper.make_node("MatMul", ["x", "w"], ["m"]),
+            helper.make_node("Mul", ["m", "f"], ["out"]),
+        ]
+        return helper.make_graph(nodes, name, [], files.arrays(("out", [None, None])))
+
+    nodes = [
+        helper.make_node("Constant", [], ["yes"], value=files.weight("", np.array(True))),
+        helper.make_node("If", ["yes"], ["y"], then_branch=branch("then", 0.1), else_branch=branch("else", 7.0)),
+    ]
+    assert_same(*run_both(tmp_path, feed_forward(nodes, [MATRIX])))
+
+
+def test_functions_of_the_file_are_in_float64_too(tmp_path):
+    body = [
+        helper.make_node("Constant", [], ["f"], value_float=0.1),
+        helper.make_node("Mul", ["a", "f"], ["b"]),
+    ]
+    function = helper.make_function("own", "scale", ["a"], ["b"], body, [helper.make_opsetid("", files.OPSET)])
+    proto = files.model(
+        [helper.make_node("scale", ["x"], ["y"], domain="own")],
+        files.arrays(("x", ("B", 6))),
+        files.arrays(("y", ("B", 6))),
+        opsets=[helper.make_opsetid("own", 1)],
+        functions=[function],
+    )
+    assert_same(*run_both(tmp_path, proto))
+
+
+def test_an_exported_network_agrees_with_onnxruntime_and_pytorch(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    network = torch.nn.LSTM(3, 4, 2, bidirectional=True)
+    given = torch.randn(5, 2, 3), (torch.randn(4, 2, 4), torch.randn(4, 2, 4))
+    path = files.exported(network, given, tmp_path / "network.onnx", ["x", "h0", "c0"], ["y", "hn", "cn"])
+    feed = {"x": given[0].numpy(), "h0": given[1][0].numpy(), "c0": given[1][1].numpy()}
+    ours = Oracle(path).run(feed)
+    y, (h, c) = network.double()(given[0].double(), tuple(state.double() for state in given[1]))
+    for name, tensor in {"y": y, "hn": h, "cn": c}.items():
+        np.testing.assert_allclose(ours[name], tensor.detach().numpy(), rtol=1e-11, atol=1e-12)
+
+
+def test_weights_beside_the_file_are_read(tmp_path):
+    import onnx
+
+    proto = files.recurrent("LSTM")
+    plain = Oracle(files.saved(proto, tmp_path / "plain.onnx"))
+    path = tmp_path / "beside.onnx"
+    onnx.save(proto, str(path), save_as_external_data=True, location="weights.bin", size_threshold=0)
+    feed = {"x": np.ones((2, 1, 3)), "h0": np.zeros((1, 1, 4)), "c0": np.zeros((1, 1, 4))}
+    np.testing.assert_array_equal(Oracle(path).run(feed)["y"], plain.run(feed)["y"])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"input_forget": 1}, "LSTM with input_forget = 1"),
+        ({"activations": ["Sigmoid", "Tanh", "Relu"]}, "activations sigmoid, tanh, relu"),
+        ({"activations": ["Softsign", "Tanh", "Tanh"]}, "softsign"),
+        ({"activations": ["HardSigmoid", "Tanh", "Tanh"], "activation_alpha": [0.3]}, "activation_alpha"),
+    ],
+)
+def test_what_would_be_wrong_is_refused(tmp_path, attributes, says):
+    path = files.saved(files.recurrent("LSTM", **attributes), tmp_path / "network.onnx")
+    with pytest.raises(ModelFileError, match=says):
+        Oracle(path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([helper.make_node("RandomNormalLike", ["x"], ["y"])], "draws random numbers"),
+        ([helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])], "rounds to integers"),
+        ([helper.make_node("Own", ["x"], ["y"], domain="com.example")], "com.example.Own is no operator of ONNX"),
+    ],
+)
+def test_operators_without_a_float64_result_are_refused(tmp_path, nodes, says):
+    kind = TensorProto.UINT8 if nodes[0].op_type == "DynamicQuantizeLinear" else files.FLOAT
+    ends = files.arrays(("y", kind, ("B", 6)))
+    opsets = [helper.make_opsetid("com.example", 1)]
+    path = files.saved(
+        files.model(nodes, files.arrays(("x", ("B", 6))), ends, opsets=opsets), tmp_path / "network.onnx"
+    )
+    with pytest.raises(ModelFileError, match=says):
+        Oracle(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"z": np.zeros(1)}, "no input 'z'"),
+        ({"x": np.zeros((2, 3))}, r"x: expected the shape \['any', 'any', 3\], got \[2, 3\]"),
+        ({"x": np.zeros((2, 1, 4))}, "x: expected the shape"),
+        ({"x": np.zeros((2, 1, 3), complex)}, "x: expected float64"),
+    ],
+)
+def test_a_wrong_input_is_named(tmp_path, change, says):
+    oracle = Oracle(files.saved(files.recurrent("RNN"), tmp_path / "network.onnx"))
+    feed = {"x": np.zeros((2, 1, 3)), "h0": np.zeros((1, 1, 4))}
+    with pytest.raises(ValueError, match=says):
+        oracle.run({**feed, **change})
+    with pytest.raises(ValueError, match="no value for the inputs"):
+        oracle.run({"x": feed["x"]})
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_float32_and_random_rounding_are_as_far_off_as_onnxruntime(tmp_path, operator):
+    """The spread of random roundings is what a tolerance is made of: it covers what a float32 runtime does."""
+    path = files.saved(files.recurrent(operator, inputs=32, hidden=64), tmp_path / "network.onnx")
+    session, exact = onnxruntime.InferenceSession(str(path)), Oracle(path)
+    feed = draw(session)
+    wanted = exact.run(feed)
+    narrow, noisy = exact.in_arithmetic(Arithmetic("float32")), exact.in_arithmetic(RandomRounding("float32", 0, 0))
+    runs = [noisy.run(feed) for _ in range(4)]
+    for name, theirs in zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True):
+        spread = max(np.abs(run[name] - wanted[name]).max() for run in runs)
+        in_float32 = narrow.run(feed)[name]
+        assert in_float32.dtype == np.float32
+        assert 0 < np.abs(in_float32 - wanted[name]).max() < 8 * spread
+        assert np.abs(theirs - wanted[name]).max() < 8 * spread
+        assert spread < 1e-4
+
+
+@pytest.mark.parametrize("name", ["gemm", "einsum", "softmax"])
+def test_sums_of_products_have_the_rounding_of_their_partial_sums(tmp_path, name):
+    path = files.saved(feed_forward(NODES[name], [MATRIX]), tmp_path / "network.onnx")
+    exact, x = Oracle(path), {"x": np.random.default_rng(3).standard_normal((4, 6)) * 100}
+    noisy = exact.in_arithmetic(RandomRounding("float32", 0, 0))
+    wanted = exact.run(x)["y"]
+    spread = max(np.abs(noisy.run(x)["y"] - wanted).max() for _ in range(8))
+    error = np.abs(exact.in_arithmetic(Arithmetic("float32")).run(x)["y"] - wanted).max()
+    assert error / 8 < spread < max(100 * error, 1e-6)
+
+
+def test_a_narrow_dtype_rounds_after_each_node(tmp_path):
+    path = files.saved(feed_forward(NODES["gemm"], [MATRIX]), tmp_path / "network.onnx")
+    y = Oracle(path, Arithmetic("bfloat16")).run({"x": np.ones((1, 6))})["y"]
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y.view(np.uint32) & 0xFFFF, 0)

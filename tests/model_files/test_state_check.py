@@ -1,0 +1,102 @@
+"""A state moves, matters, and two halves equal the whole; what is lost is named."""
+
+from __future__ import annotations
+
+import onnx_files as files
+import pytest
+from onnx import helper
+
+from rnnbench.model_files import (
+    ModelFileError,
+    Oracle,
+    answered,
+    check_state,
+    describe,
+    open_questions,
+    section_of,
+)
+
+
+def checked(tmp_path, proto, *answers):
+    path = files.saved(proto, tmp_path / "network.onnx")
+    description = describe(path)
+    return check_state(Oracle(path), description, answered(section_of(description, path.name), description, answers))
+
+
+@pytest.mark.parametrize("operator", files.GATES)
+def test_honest_states_pass(tmp_path, operator):
+    check = checked(tmp_path, files.recurrent(operator))
+    assert check.ok
+    assert not check.lost
+    assert check.halves is not None
+    assert check.halves < 1e-14
+
+
+def with_output_of(proto, name, node):
+    """The file with another node that gives one of its outputs."""
+    for one in proto.graph.node:
+        one.output[:] = ["unused" if output == name else output for output in one.output]
+    proto.graph.node.append(node)
+    return proto
+
+
+def test_a_state_that_is_handed_through_is_lost(tmp_path):
+    same = with_output_of(files.recurrent("LSTM"), "cn", helper.make_node("Identity", ["c0"], ["cn"]))
+    check = checked(tmp_path, same, "state.c0=cn")
+    assert check.lost == ("c0",)
+    assert check.moved == {"h0": True, "c0": False}
+
+
+def test_a_state_that_nothing_depends_on_is_lost(tmp_path):
+    """The operator starts from its default, and h0 is an input all the same."""
+    proto = files.recurrent("GRU")
+    proto.graph.node[0].input[5] = ""
+    check = checked(tmp_path, proto, "state.h0=hn")
+    assert check.moved == {"h0": True}
+    assert check.used == {"h0": False}
+    assert check.lost == ("h0",)
+    assert check.halves > 1e-3
+
+
+def test_a_bidirectional_network_is_no_stream(tmp_path):
+    check = checked(tmp_path, files.recurrent("GRU", direction="bidirectional"))
+    assert not check.lost
+    assert check.halves > 1e-3
+    assert not check.ok
+
+
+def test_swapped_states_are_no_stream(tmp_path):
+    check = checked(tmp_path, files.recurrent("LSTM"), "state.h0=cn", "state.c0=hn")
+    assert check.halves > 1e-3
+
+
+def test_a_fixed_number_of_steps_cannot_be_halved(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+    check = checked(tmp_path, proto)
+    assert check.halves is None
+    assert "fixes the number of steps" in check.not_compared
+    assert check.ok
+
+
+def test_an_open_constant_is_asked_for(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.input.extend(files.arrays(("sr", files.INT64, ())))
+    with pytest.raises(ModelFileError, match="constants have no values"):
+        checked(tmp_path, proto)
+    assert checked(tmp_path, proto, "constants.sr=8000").ok
+
+
+def test_a_size_that_is_neither_time_nor_batch_is_named(tmp_path):
+    with pytest.raises(ModelFileError, match="size 0 of x is open, and is neither time nor batch"):
+        checked(tmp_path, files.recurrent("GRU"), "time=null")
+
+
+def test_an_answer_closes_its_question_alone(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.input.extend(files.arrays(("sr", files.INT64, ()), ("gain", ())))
+    path = files.saved(proto, tmp_path / "network.onnx")
+    description = describe(path)
+    answers = ["constants.gain=0.5"]
+    section = answered(section_of(description, path.name), description, answers)
+    assert [question.array for question in open_questions(section, description, answers)] == ["sr"]

@@ -1,0 +1,48 @@
+"""A model file is read in a process of its own: what goes wrong there is a sentence here."""
+
+from __future__ import annotations
+
+import onnx_files as files
+import pytest
+
+from rnnbench.model_files import ModelFileError
+from rnnbench.optional import MissingExtraError
+from rnnbench.worker import describe_file, file_process
+
+
+def test_a_file_is_described(tmp_path):
+    description = describe_file(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
+    assert [pair.before for pair in description.state] == ["h0", "c0"]
+    assert description.arrays[0].shape == ("T", "B", 3)
+
+
+def test_a_file_that_is_refused_is_refused_here(tmp_path):
+    (tmp_path / "network.onnx").write_bytes(b"")
+    with pytest.raises(ModelFileError, match=r"network\.onnx: it is empty"):
+        describe_file(tmp_path / "network.onnx")
+
+
+def test_a_file_that_takes_too_much_memory_ends_its_own_process(tmp_path, monkeypatch):
+    proto = files.recurrent("LSTM")
+    for number in range(20_000):
+        proto.graph.value_info.extend(files.arrays((f"value{number}", (1, 2, 3))))
+    path = files.saved(proto, tmp_path / "network.onnx")
+    describe_file(path)
+    monkeypatch.setattr(file_process, "MEMORY", 40 << 20)
+    with pytest.raises(ModelFileError, match=r"network\.onnx: reading it failed \((out-of-memory|crashed)\)"):
+        describe_file(path)
+
+
+def test_a_file_that_takes_too_long_ends_its_own_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_process, "READ_LIMIT_S", 0.01)
+    with pytest.raises(ModelFileError, match=r"network\.onnx: reading it failed \(timed-out\)"):
+        describe_file(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
+
+
+def test_without_onnx_it_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['onnx'] = None\n")
+    path = files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"), prepend=":")
+    with pytest.raises(MissingExtraError, match=r"pip install 'rnnbench\[files\]'"):
+        describe_file(path)
