@@ -15,6 +15,7 @@ import numpy as np
 
 from rnnbench.cases import Precision, Strategy, Trial
 from rnnbench.devices import KINDS, Device
+from rnnbench.model_files import FileNetwork
 from rnnbench.results import Artifact, Math, OperationStage, Origin
 from rnnbench.rnn import Model, Network, Weights
 
@@ -74,6 +75,11 @@ class Request:
     ragged: bool = False
     """Whether each row of a call has its own length, in a second input: `lengths`, int32 [batch], 1 to n each.
     Beyond its length y is zero and x may be anything. A direction that runs backwards starts at the end of the row."""
+
+    @property
+    def file(self) -> FileNetwork | None:
+        """The model file that is requested, if it is one. Only for a route that `Probe.reads` names."""
+        return self.model if isinstance(self.model, FileNetwork) else None
 
     @property
     def stack(self) -> Model:
@@ -142,6 +148,8 @@ class Probe:
     authors: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Routes whose programs are written over the primitives of `rnn.Primitives`, so that they have any network, each
     with the further primitives (`rnn.MorePrimitives`) that it has. Other routes have stacks of cells."""
+    reads: frozenset[str] = frozenset()
+    """Routes that read a user's ONNX file (`Request.file`)."""
     baseline: bool = False
     """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 

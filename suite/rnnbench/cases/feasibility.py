@@ -36,7 +36,13 @@ def missing_keys(model: object) -> list[str]:
         return []
     named = model.get("network", [Model.network])
     chosen = [families().get(name) for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]
-    required = [key for family in chosen if family for key, field in family.model_fields.items() if field.is_required()]
+    required = [
+        key
+        for family in chosen
+        if family and family.keys_in_case
+        for key, field in family.model_fields.items()
+        if field.is_required()
+    ]
     return [key for key in dict.fromkeys(required) if key not in model]
 
 
@@ -60,6 +66,10 @@ def faults(values: Values, model: Network) -> Iterator[Fault]:
     """All that is wrong with a point whose network has no fault."""
     yield from _call_faults(values)
     yield from _size_faults(values, model)
+    strategy = {leaf: str(values[leaf]) for leaf in ("time", "state", "dtype")}
+    if refused := model.refusal(**strategy, chunk=_integer(values, "chunk"), batch=_integer(values, "batch")):
+        leaf, message = refused
+        yield Fault((leaf,), message)
     if not model.can_stream and values["state"] != "none":
         yield Fault(
             ("state", "direction"),

@@ -13,6 +13,7 @@ from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
 from rnnbench.cases.feasibility import Fault, faults, missing_keys, model_of
 from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
+from rnnbench.cases.model_file import ReadModel, describe_here, model_file_of
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
@@ -24,12 +25,20 @@ IN_PYTHON = "the case"
 """What errors call a case that has no file."""
 
 
-def load_case(path: str | Path, overrides: Sequence[str] = (), max_trials: int = MAX_TRIALS) -> Case:
-    """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place."""
+def load_case(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    max_trials: int = MAX_TRIALS,
+    read_model: ReadModel = describe_here,
+) -> Case:
+    """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place.
+
+    `read_model` reads the model file that a case names. A command passes one that reads in a process of its own.
+    """
     written = read_source(Path(path), CASE)
-    if not overrides:
-        return _case(written, max_trials, Path(path))
-    return _case(override(written, overrides), max_trials, Path(path), as_written=written)
+    source = override(written, overrides) if overrides else written
+    network, source = model_file_of(source, Path(path).parent, read_model)
+    return _case(source, max_trials, Path(path), as_written=written if overrides else None, network=network)
 
 
 def make_case(
@@ -47,11 +56,18 @@ def make_case(
     CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
     """
     data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
-    return _case(_python_source(data), max_trials, path=None)
+    network, source = model_file_of(_python_source(data), Path(), describe_here)
+    return _case(source, max_trials, path=None, network=network)
 
 
-def _case(source: Source, max_trials: int, path: Path | None, as_written: Source | None = None) -> Case:
-    """`as_written` is the file without its overrides, where there are any."""
+def _case(
+    source: Source,
+    max_trials: int,
+    path: Path | None,
+    as_written: Source | None = None,
+    network: Network | None = None,
+) -> Case:
+    """`as_written` is the file without its overrides, where there are any; `network` what its model file has."""
     file = _validated(source)
     expansion = expand(file, source, max_trials)
     problems = list(_stale(expansion, source, as_written, max_trials))
@@ -59,7 +75,7 @@ def _case(source: Source, max_trials: int, path: Path | None, as_written: Source
         problems.append(
             Problem(source.key_place(("matrix", "exclude")), "matrix.exclude: no point is left; drop fewer")
         )
-    points, point_problems = _points(expansion, source)
+    points, point_problems = _points(expansion, source, network)
     measure = _measure(file)
     problems += [*_limit_problems(file, measure, source), *point_problems]
     if problems:
@@ -151,7 +167,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
             )
 
 
-def _points(expansion: Expansion, source: Source) -> tuple[list[Point], list[Problem]]:
+def _points(expansion: Expansion, source: Source, network: Network | None) -> tuple[list[Point], list[Problem]]:
     """The points, and what is wrong with any. Each different model is checked once."""
     models: dict[tuple[Value, ...], Network | Fault] = {}
     leaves = [leaf for leaf, section in LEAVES.items() if section == "model"]
@@ -161,7 +177,7 @@ def _points(expansion: Expansion, source: Source) -> tuple[list[Point], list[Pro
         values = candidate.values
         key = tuple(values[leaf] for leaf in leaves)
         if key not in models:
-            models[key] = model_of(values)
+            models[key] = network or model_of(values)
         model = models[key]
         point_faults = [model] if isinstance(model, Fault) else list(faults(values, model))
         faulty += [(fault, candidate) for fault in point_faults]

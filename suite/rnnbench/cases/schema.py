@@ -79,7 +79,7 @@ Copies = Annotated[
     Field(pattern=_COPIES),
     WithJsonSchema({"type": "string", "pattern": _COPIES, "title": "unrolled:k with k from 2"}),
 ]
-Time = Literal["fused", "looped", "unrolled"] | Copies
+Time = Literal["fused", "looped", "unrolled", "given"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 """Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
@@ -118,7 +118,7 @@ class WorkloadSection(Section):
 class StrategySection(Section):
     time: Axis[Time] = Field(
         description="How time advances inside one call: the runtime's own operator (fused), a loop (looped), "
-        "a copy of the body per step (unrolled), a loop over k copies (unrolled:k)."
+        "a copy of the body per step (unrolled), a loop over k copies (unrolled:k), or as a model file has it (given)."
     )
     state: Axis[State] = Field(
         description="Who carries the state between calls: nobody (none: each call is a whole sequence), "
@@ -190,7 +190,7 @@ def _model_section() -> type[Section]:
     description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."
     fields: dict[str, Any] = {"network": (network, Field(default=(names[0],), description=description))}
     for family in families().values():
-        for name, field in family.model_fields.items():
+        for name, field in family.model_fields.items() if family.keys_in_case else ():
             kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
             shown: dict[str, Any] = {} if field.is_required() else {"default": field.default}
             described = Field(default=(None,), description=field.description, json_schema_extra=shown)

@@ -168,12 +168,14 @@ class Selection:
         """The cases, each file read once. Raises CaseError."""
         from rnnbench.cases import case_files, load_case
         from rnnbench.plan import check_case_names
+        from rnnbench.worker import describe_file
 
         if not self.cases:
             raise click.UsageError(
                 "give at least one case file or a folder of case files, for example cases/smoke.yaml"
             )
-        loaded = [load_case(file, self.overrides, self.max_trials) for path in self.cases for file in case_files(path)]
+        files = [file for path in self.cases for file in case_files(path)]
+        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files]
         check_case_names(loaded)
         return loaded
 

@@ -69,19 +69,15 @@ class Rounding:
 
 def steps_measured(network: Network, weights: Weights, steps: int) -> int:
     """How many steps are measured, from the first, of a run of `steps` steps."""
-    affordable = int(min(WORK / ((ROWS + SAMPLES) * _elements(network, weights)), MEASURED_STEPS))
+    affordable = int(min(WORK / ((ROWS + SAMPLES) * network.reference_work), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
 
 
 def _rows_measured(network: Network, weights: Weights, steps: int, batch: int) -> np.ndarray:
     """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings."""
-    cheap = int(CHEAP / (2 * steps * _elements(network, weights)))
+    cheap = int(CHEAP / (2 * steps * network.reference_work))
     number = min(max(ROWS, cheap), MOST_ROWS)
     return np.unique(np.linspace(0, batch - 1, number).round().astype(int))
-
-
-def _elements(network: Network, weights: Weights) -> int:
-    return max(sum(array.size for _, array in weights.named(network)), 1)
 
 
 def expected_rounding(

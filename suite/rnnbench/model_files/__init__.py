@@ -2,6 +2,7 @@
 
     onnx_description  `describe`: what is in a file (`FileDescription`), with its states (`state_pairs`) and `axes`
     onnx_file         reads a file within `limits`: its bytes (`wire`), its tensors, ONNX's checker
+    network           a file as a network of the suite: `FileNetwork`
     section           the section `model` of a case that runs it: `FileSection`
     oracle            what a file gives, in float64 or another arithmetic: `Oracle`
     state_check       whether its states are states: `check_state`
@@ -16,9 +17,17 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair
     from rnnbench.model_files.errors import ModelFileError
+    from rnnbench.model_files.network import FileArray, FileNetwork, network_of, read_whole
     from rnnbench.model_files.onnx_description import describe
     from rnnbench.model_files.oracle import Oracle
-    from rnnbench.model_files.section import FileSection, answered, open_questions, section_of, section_yaml
+    from rnnbench.model_files.section import (
+        FileSection,
+        answered,
+        open_questions,
+        questions_left,
+        section_of,
+        section_yaml,
+    )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
 
 _NAMES = {
@@ -30,11 +39,18 @@ _NAMES = {
         "StatePair",
     ),
     "errors": ("ModelFileError",),
+    "network": (
+        "FileArray",
+        "FileNetwork",
+        "network_of",
+        "read_whole",
+    ),
     "oracle": ("Oracle",),
     "section": (
         "FileSection",
         "answered",
         "open_questions",
+        "questions_left",
         "section_of",
         "section_yaml",
     ),
@@ -47,7 +63,9 @@ _NAMES = {
 __all__ = [
     "EQUAL",
     "ArrayDescription",
+    "FileArray",
     "FileDescription",
+    "FileNetwork",
     "FileSection",
     "ModelFileError",
     "Oracle",
@@ -57,7 +75,10 @@ __all__ = [
     "answered",
     "check_state",
     "describe",
+    "network_of",
     "open_questions",
+    "questions_left",
+    "read_whole",
     "section_of",
     "section_yaml",
 ]

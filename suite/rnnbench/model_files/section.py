@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
@@ -79,6 +79,19 @@ def open_questions(section: FileSection, description: FileDescription, answers: 
         question
         for question in description.questions
         if question.key not in keys and not (question.key in ("state", "constants") and question.array in paired)
+    )
+
+
+def questions_left(
+    section: FileSection, description: FileDescription, written: Collection[str]
+) -> tuple[Question, ...]:
+    """The questions of the file that a case leaves open, which says the keys `written` of its model."""
+    paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
+    return tuple(
+        question
+        for question in description.questions
+        if not (question.key in written and question.key in ("time", "batch"))
+        and not (question.key in ("state", "constants") and question.array in paired)
     )
 
 

@@ -7,13 +7,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rnnbench.cases import Trial, scalar
 from rnnbench.measure import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial
 from rnnbench.plan import examine
-from rnnbench.rnn import Model, Network
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked
 from rnnbench.worker import RunFolders, log_name, start_trial_worker
@@ -51,7 +49,7 @@ def first_failed_check(checked: Checked) -> str:
 def reproduce_command(trial: Trial, case: Path) -> str:
     """A command line that checks this trial, and nothing else."""
     settings = {
-        **{f"model.{key}": value for key, value in _model_keys(trial.model).items()},
+        **{f"model.{key}": value for key, value in trial.model.case_keys.items()},
         "workload.steps": trial.steps,
         "workload.batch": trial.batch,
         "workload.chunk": trial.strategy.chunk,
@@ -69,12 +67,6 @@ def reproduce_command(trial: Trial, case: Path) -> str:
         words += ["--set", f"{key}={scalar(value)}"]
     words += ["--endurance", f"{trial.limits.endurance:g}"]
     return shlex.join(words)
-
-
-def _model_keys(network: Network) -> dict[str, Any]:
-    """All keys of a network, with their values. A stack of cells is what a case has where it names no network."""
-    named = {} if isinstance(network, Model) else {"network": network.network}
-    return {**named, **network.model_dump()}
 
 
 def _smaller(trial: Trial) -> Iterator[Trial]:

@@ -167,7 +167,7 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     """
     adapter = _adapter(backend)
     installed = adapter.probe()
-    refused = [refusal(backend, request, installed.devices, installed.authors) for request in requests]
+    refused = [refusal(backend, request, installed.devices, installed.authors, installed.reads) for request in requests]
     asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
     answers = iter(adapter.supports(asked))
     return [

@@ -24,8 +24,10 @@ ORIGIN_MEANS: Mapping[str, str] = {
 }
 """What each origin of a program means, in the order in which tables and pictures show them."""
 ORIGINS: tuple[str, ...] = tuple(ORIGIN_MEANS)
-NAMES = ("cell", "network")
-"""The keys of a model that say what it is; a stack of cells has the first one."""
+NAMES = ("cell", "file", "network")
+"""The keys of a model that say what it is: a stack of cells has the first one, a model file the second."""
+NOT_SHOWN = ("sha256", "called")
+"""Keys of a model file that tell it from others, and are no words of a title."""
 WHOLE = "whole"
 """Label of a chunk where every call is a whole sequence (state `none`). A stream cannot be fed that way."""
 
@@ -49,18 +51,18 @@ class Family:
     def computed(self) -> str:
         """The cell of a stack, or the name of the network."""
         model = dict(self.model)
-        return model.get("cell") or model.get("network", "model")
+        return next((model[key] for key in NAMES if key in model), "model")
 
     def described(self, model: Mapping[str, str]) -> str:
         computed = self.computed.upper() if "cell" in model else self.computed
-        parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES)]
+        parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES + NOT_SHOWN)]
         parts += [f"batch {self.batch}", self.dtype, f"{self.device} with {_count(self.threads, 'thread')}"]
         return f"{self.case}: {', '.join(parts)}, stream of {_count(self.steps, 'step')}"
 
     @property
     def slug(self) -> str:
         """For file names."""
-        model = "-".join(value if key in NAMES else f"{key}{value}" for key, value in self.model)
+        model = "-".join(value if key in NAMES else f"{key}{value}" for key, value in self.model if key != "called")
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
         return file_name(f"{self.case}-{model}-{rest}")
 

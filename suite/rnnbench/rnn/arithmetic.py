@@ -8,6 +8,7 @@ is the effect of rounding on this network, whether it is tiny, deep, saturated o
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -48,6 +49,10 @@ class Arithmetic:
         """A sum of `terms` products, rounded; `squares` gives the sum of their squares. May overwrite `total`."""
         return self(total)
 
+    def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
+        """Rows of a batch, each with the arithmetic that holds for whatever is computed of them."""
+        return [(slice(0, batch), self)]
+
     def product(self, weight: np.ndarray) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]."""
         columns = np.ascontiguousarray(self.cast(weight).T)
@@ -83,6 +88,15 @@ class RandomRounding(Arithmetic):
         self._activation_error = min(ACTIVATION, kind.unit)
         self._exact = exact
         self._generator = np.random.default_rng([seed, 3])
+
+    def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
+        noisy = copy(self)
+        noisy._exact = 0
+        parts: list[tuple[slice, Arithmetic]] = [
+            (slice(0, self._exact), Arithmetic()),
+            (slice(self._exact, batch), noisy),
+        ]
+        return [(rows, arithmetic) for rows, arithmetic in parts if rows.start < rows.stop]
 
     def __call__(self, value: np.ndarray) -> np.ndarray:
         size = np.abs(value[..., self._exact :, :])

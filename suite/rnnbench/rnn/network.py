@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
@@ -70,6 +70,8 @@ class Network(BaseModel, ABC):
 
     network: ClassVar[str]
     """The name of the family: what `model.network` says in a case file."""
+    keys_in_case: ClassVar[bool] = True
+    """Whether its fields are keys of `model:`."""
 
     if TYPE_CHECKING:
 
@@ -91,6 +93,20 @@ class Network(BaseModel, ABC):
     def params(self) -> dict[str, object]:
         """All that decides what is computed, without defaults: what a case file would say under `model:`."""
         return {"network": self.network, **self.model_dump(exclude_defaults=True)}
+
+    @property
+    def case_keys(self) -> dict[str, Any]:
+        """Every key of `model:` with its value, for the case of a trial that is like another one."""
+        return {"network": self.network, **self.model_dump()}
+
+    def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
+        """Why no backend could run it so: the key that has to change, and a message. None where one could."""
+        return ("time", "given is for a model file, which brings its own program") if time == "given" else None
+
+    @property
+    def reference_work(self) -> int:
+        """Multiplications of a step of the reference for one row, or what takes as long."""
+        return max(self.weight_count, 1)
 
     @property
     def can_stream(self) -> bool:

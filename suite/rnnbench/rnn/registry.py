@@ -17,14 +17,17 @@ from rnnbench.rnn.network import Network
 from rnnbench.rnn.spec import Model
 
 GROUP = "rnnbench.networks"
+OTHER_MODULES = ("rnnbench.model_files.network",)
+"""Modules of families that stand elsewhere in the suite."""
 
 
 @cache
 def families() -> dict[str, type[Network]]:
     """Every family by its name, the stack of cells first."""
     found: dict[str, type[Network]] = {Model.network: Model}
-    for module in sorted(pkgutil.iter_modules(networks.__path__)):
-        for family in import_module(f"{networks.__name__}.{module.name}").FAMILIES:
+    own = sorted(f"{networks.__name__}.{module.name}" for module in pkgutil.iter_modules(networks.__path__))
+    for module in (*own, *OTHER_MODULES):
+        for family in import_module(module).FAMILIES:
             found[family.network] = family
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         found.setdefault(entry.name, cast("type[Network]", entry.load()))

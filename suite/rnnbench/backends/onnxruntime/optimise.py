@@ -10,7 +10,7 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
-from rnnbench.backends.shared.onnx_graphs import LoopOperator, build_graph, lowered, operations
+from rnnbench.backends.shared.onnx_graphs import LoopOperator, build_graph, lowered, operations, origin
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
@@ -29,7 +29,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         source_digest=hashlib.sha256(serialised).hexdigest(),
         operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
         lowered=lowered(model),
-        origin="library" if request.strategy.time == "fused" else "authored",
+        origin=origin(request),
         math="exact",
         flags=(*FLAGS, f"intra_op_num_threads={request.threads}"),
         notes=_notes(request),
@@ -40,6 +40,8 @@ def _notes(request: Request) -> tuple[str, ...]:
     notes = ["All buffers are bound beforehand. Two state buffers change places: one is read, the other is written."]
     if request.strategy.state == "none":
         notes = ["All buffers are bound beforehand."]
-    if request.strategy.time != "fused" and request.stack.cell != "counter":
+    if request.file is not None:
+        notes.append("The file's own nodes, between nodes that lay its arrays out.")
+    elif request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
+from rnnbench.model_files import FileNetwork
 from rnnbench.rnn import Model, primitives_of
 
 DEVICES = tuple(processor())
@@ -14,25 +15,38 @@ DEVICES = tuple(processor())
 Authors = Mapping[str, frozenset[str]]
 """`Probe.authors`."""
 STACKS_ONLY: Authors = {}
+NO_FILES: Collection[str] = frozenset()
 
 
 def support_of(
-    backend: Backend, request: Request, devices: Collection[str] = DEVICES, authors: Authors = STACKS_ONLY
+    backend: Backend,
+    request: Request,
+    devices: Collection[str] = DEVICES,
+    authors: Authors = STACKS_ONLY,
+    reads: Collection[str] = NO_FILES,
 ) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
     An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
     """
-    return refusal(backend.name, request, devices, authors) or covered(backend.name, request, backend.support(request))
+    return refusal(backend.name, request, devices, authors, reads) or covered(
+        backend.name, request, backend.support(request)
+    )
 
 
-def refusal(backend: str, request: Request, devices: Collection[str], authors: Authors = STACKS_ONLY) -> Support | None:
+def refusal(
+    backend: str,
+    request: Request,
+    devices: Collection[str],
+    authors: Authors = STACKS_ONLY,
+    reads: Collection[str] = NO_FILES,
+) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
         named = ", ".join(devices)
         reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}."
         return Support("unsupported", reason)
-    if reason := _contradiction(request) or _not_a_stack(backend, request, authors):
+    if reason := _contradiction(request) or _not_a_stack(backend, request, authors, reads):
         return Support("unsupported", reason)
     return None
 
@@ -46,23 +60,31 @@ def covered(backend: str, request: Request, answer: Support) -> Support:
 
 
 def require_support(
-    backend: Backend, request: Request, devices: Collection[str] = DEVICES, authors: Authors = STACKS_ONLY
+    backend: Backend,
+    request: Request,
+    devices: Collection[str] = DEVICES,
+    authors: Authors = STACKS_ONLY,
+    reads: Collection[str] = NO_FILES,
 ) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
-    `devices` and `authors` are those that the adapter's probe declares. They are passed, and not read from a probe,
-    because a probe takes 1 to 3 ms and builds are timed.
+    `devices`, `authors` and `reads` are those that the adapter's probe declares. They are passed, and not read from a
+    probe, because a probe takes 1 to 3 ms and builds are timed.
     """
-    answer = support_of(backend, request, devices, authors)
+    answer = support_of(backend, request, devices, authors, reads)
     if answer.level == "unsupported":
         raise BuildError(answer.reason)
 
 
-def _not_a_stack(backend: str, request: Request, authors: Authors) -> str:
+def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Collection[str]) -> str:
     """Why a route has no program for a network of other layers than cells; empty where it has one, and for stacks."""
     network, target = request.model, f"{backend}:{request.route}"
     if isinstance(network, Model):
         return ""
+    if isinstance(network, FileNetwork):
+        others = ", ".join(f"{backend}:{route}" for route in sorted(reads))
+        use = f"; use {others}" if others else ""
+        return "" if request.route in reads else f"{target} reads no model files{use}."
     if request.strategy.time == "fused":
         return f"No runtime has one operator for the whole of {network.label}; ask for looped or unrolled."
     if request.ragged:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
 from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
-from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, copies, copy_name, unsupported
+from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, copies, copy_name, origin, unsupported
 
 SOURCES = Path(__file__).parent
 """The folder of these modules: part of a cache's key, since an edit here makes other graphs."""
@@ -28,5 +28,6 @@ __all__ = [
     "copy_name",
     "lowered",
     "operations",
+    "origin",
     "unsupported",
 ]

@@ -33,6 +33,10 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     """
     from onnx import helper
 
+    if request.file is not None:
+        from rnnbench.backends.shared.onnx_graphs.file_graph import file_graph
+
+        return file_graph(request, request.file)
     if reason := unsupported(request):
         raise BuildError(reason)
     e = Emitter(np.dtype(request.precision.compute))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import Origin, Request
 from rnnbench.cases import Strategy
 from rnnbench.rnn import GATES, Model
 
@@ -17,12 +17,21 @@ MAX_BYTES = 2**31 - 2**20
 
 def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
+    if request.file is not None:
+        return ""
     model, strategy = request.stack, request.strategy
     if strategy.time == "fused" and (reason := _no_operator(model)):
         return reason
     if _weight_bytes(model) > MAX_BYTES:
         return "The weights are larger than the 2 GiB that one protocol buffer holds."
     return ""
+
+
+def origin(request: Request) -> Origin:
+    """Who wrote a graph's program."""
+    if request.file is not None:
+        return "imported"
+    return "library" if request.strategy.time == "fused" else "authored"
 
 
 def copies(strategy: Strategy) -> int:

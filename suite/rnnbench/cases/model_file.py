@@ -1,0 +1,99 @@
+"""The section `model:` of a case that runs a model file: `{file: my.onnx}`, and what the file does not say itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
+
+from rnnbench.cases.errors import CaseError
+from rnnbench.model_files import (
+    FileDescription,
+    FileSection,
+    ModelFileError,
+    describe,
+    network_of,
+    questions_left,
+    section_of,
+)
+from rnnbench.optional import MissingExtraError
+from rnnbench.rnn import Network
+from rnnbench.yaml_files import Source, TitleGenerator, problems_of
+
+ReadModel = Callable[[Path], FileDescription]
+"""Reads what is in a model file. Raises ModelFileError; MissingExtraError without the package that reads it."""
+
+Text = Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
+Axis = Annotated[StrictInt, Field(ge=0, le=15)]
+
+
+class FileModelSection(BaseModel):
+    """How a model file is called. What is not written is read from the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: Text = Field(description="An ONNX file; its path from the folder of the case file.")
+    state: dict[Text, Text] = Field(
+        default={}, description="For each state input, the output that is its value in the next call."
+    )
+    constants: dict[Text, StrictBool | StrictInt | StrictFloat] = Field(
+        default={}, description="Values of inputs that are the same in every call."
+    )
+    time: Axis | None = Field(default=None, description="The axis of time of the inputs; null: one call is one step.")
+    batch: Axis | None = Field(default=None, description="The axis of the batch of the inputs; null: one row.")
+
+
+class _WithModel(BaseModel):
+    model: FileModelSection
+
+
+def describe_here(path: Path) -> FileDescription:
+    """Reads a model file in this process, within the limits of `model_files`."""
+    return describe(path)
+
+
+def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[Network | None, Source]:
+    """The network of the model file that a case names, and the case without what it says of the file.
+
+    None where it names no file. Raises CaseError.
+    """
+    whole = source.data if isinstance(source.data, dict) else {}
+    section = whole.get("model")
+    if not isinstance(section, dict) or "file" not in section:
+        return None, source
+    written = _validated(source, {key: value for key, value in section.items() if key != "network"})
+    place = source.place(("model", "file"))
+    path = folder / written.file
+    try:
+        description = read_model(path)
+        called = _section(written, description)
+        if questions := questions_left(called, description, written.model_fields_set):
+            raise ModelFileError("; ".join(question.text for question in questions))
+        network = network_of(path, called, description)
+    except (ModelFileError, MissingExtraError) as error:
+        told = str(error).removeprefix(f"{path}: ")
+        raise CaseError.at(place, f"model.file: {told}; `rnnbench inspect {path}` shows what it has") from error
+    data: dict[str, Any] = {**whole, "model": {"network": network.network}}
+    return network, replace(source, data=data)
+
+
+def _validated(source: Source, section: Mapping[str, object]) -> FileModelSection:
+    try:
+        return _WithModel.model_validate({"model": section}).model
+    except ValidationError as error:
+        schema = _WithModel.model_json_schema(schema_generator=TitleGenerator)
+        raise CaseError(problems_of(error, source, schema)) from error
+
+
+def _section(written: FileModelSection, description: FileDescription) -> FileSection:
+    """What the file says, and over it what the case says."""
+    found = section_of(description, written.file)
+    said = {key: getattr(written, key) for key in written.model_fields_set if key != "file"}
+    if "constants" in said:
+        said["constants"] = {**found.constants, **said["constants"]}
+    if "state" in said:
+        said["state"] = {**found.state, **said["state"]} if said["state"] else {}
+    return replace(found, **said)
