@@ -22,6 +22,7 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
+READS = frozenset({"onnx"})
 AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns"}))
 
 
@@ -33,7 +34,10 @@ class IreeBackend:
         probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
         nothing = Lack(probe.reason, probe.install)
         return replace(
-            probe, authors=AUTHORS, devices=devices() if probe.available else dict.fromkeys(HAL_DEVICES, nothing)
+            probe,
+            authors=AUTHORS,
+            reads=READS,
+            devices=devices() if probe.available else dict.fromkeys(HAL_DEVICES, nothing),
         )
 
     def support(self, request: Request) -> Support:
@@ -48,7 +52,7 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, HAL_DEVICES, AUTHORS)
+        require_support(self, request, HAL_DEVICES, AUTHORS, READS)
         if request.route not in WRITTEN_HERE:
             return build_imported(request, cache)
         source = program.module(request)

@@ -59,6 +59,8 @@ def _read(path: Path) -> Imported:
 
 def unsupported(request: Request) -> str:
     """Why the importer of a route makes no program of a request; empty where it does."""
+    if request.file is not None:
+        return ""
     model, time = request.stack, request.strategy.time
     if request.route == "stablehlo":
         return (

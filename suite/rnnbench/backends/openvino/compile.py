@@ -14,7 +14,7 @@ import openvino as ov
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named
+from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, origin
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
@@ -40,7 +40,7 @@ def compile_model(request: Request, folder: Path) -> Artifact:
         source_digest=hashlib.sha256(source).hexdigest(),
         operations=operations,
         lowered=_lowered(nodes, loops),
-        origin="library" if request.strategy.time == "fused" else "authored",
+        origin=origin(request),
         math="exact",
         flags=tuple(f"{name}={value}" for name, value in config(request.threads).items()),
         notes=_notes(request),
@@ -117,7 +117,8 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 def _notes(request: Request) -> tuple[str, ...]:
     notes = []
     if request.route == "onnx":
-        notes.append("An ONNX graph of this suite, or ONNX's operator, read by OpenVINO's importer.")
+        what = "The user's ONNX file" if request.file is not None else "An ONNX graph of this suite, or ONNX's operator"
+        notes.append(f"{what}, read by OpenVINO's importer.")
         if request.strategy.state == "stateful":
             notes.append("OpenVINO turned the graph's state inputs and outputs into variables (make_stateful).")
     if misexported(request):
@@ -126,6 +127,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("Two requests alternate: each reads the state buffer that the other one writes.")
     if request.strategy.state != "stateful":
         notes.append("Calls use the C API, which makes no dictionary of the outputs.")
-    if request.strategy.time != "fused" and request.stack.cell != "counter":
+    if request.file is None and request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)

@@ -32,11 +32,14 @@ def misexported(request: Request) -> bool:
 
     The device removes the transposes that the importer puts around ONNX's operators, and marks the operator to run over
     the first axis. The mark is not in the export, so batch and steps change places. Where one of them is 1, this makes
-    no difference. Bidirectional operators are not marked.
+    no difference. Bidirectional operators are not marked. A model file may have such an operator.
     """
-    one_direction = request.stack.direction != "bidirectional"
+    if request.batch == 1 or request.strategy.chunk == 1:
+        return False
+    if request.file is not None:
+        return True
     fused = request.route == "onnx" and request.strategy.time == "fused"
-    return fused and one_direction and request.batch > 1 and request.strategy.chunk > 1
+    return fused and request.stack.direction != "bidirectional"
 
 
 def export(compiled: Any, folder: Path) -> None:

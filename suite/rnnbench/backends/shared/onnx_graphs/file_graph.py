@@ -16,8 +16,9 @@ from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, read_whole
 
-OWN = "file/"
-"""Before the names of everything that is the file's own."""
+OWN, LAID = "~file/", "~laid/"
+"""Before the names of everything that is the file's own, and of what lies between it and the suite's arrays. They stand
+last in the order of names: where OpenVINO joins tensors, the joint one is called by its first name."""
 
 
 def file_graph(request: Request, network: FileNetwork) -> Any:
@@ -85,8 +86,8 @@ class _Layouts:
 
     def feed_one(self, name: str, array: FileArray) -> None:
         split, order, native = array.layout(*self._sizes)
-        cut = self._reshaped(self.before, name, split, f"{array.name}/cut")
-        turned = self._turned(self.before, cut, split, order, f"{array.name}/turned")
+        cut = self._reshaped(self.before, name, split, f"{LAID}{array.name}/cut")
+        turned = self._turned(self.before, cut, split, order, f"{LAID}{array.name}/turned")
         self._reshaped(self.before, turned, native, OWN + array.name)
 
     def constants(self, network: FileNetwork) -> None:
@@ -102,16 +103,16 @@ class _Layouts:
         if len(arrays) == 1:
             self.gather_one(name, arrays[0], shapes[0])
             return
-        parts = [f"{name}/{array.name}" for array in arrays]
+        parts = [f"{LAID}{name}/{array.name}" for array in arrays]
         for part, array, shape in zip(parts, arrays, shapes, strict=True):
             self.gather_one(part, array, shape)
         self.after.append(self._helper.make_node("Concat", parts, [name], axis=2, name=f"{name}/joined"))
 
     def gather_one(self, name: str, array: FileArray, shape: Sequence[int]) -> None:
         _, order, native = array.layout(*self._sizes)
-        seen = self._reshaped(self.after, OWN + array.name, native, f"{name}/seen")
+        seen = self._reshaped(self.after, OWN + array.name, native, f"{LAID}{name}/seen")
         back = tuple(int(axis) for axis in np.argsort(order))
-        turned = self._turned(self.after, seen, native, back, f"{name}/turned")
+        turned = self._turned(self.after, seen, native, back, f"{LAID}{name}/turned")
         self._reshaped(self.after, turned, shape, name)
 
     def _columns(self, name: str, arrays: Sequence[FileArray]) -> Iterator[str]:
@@ -121,7 +122,7 @@ class _Layouts:
         first = 0
         for array in arrays:
             ends = [self._integers((first,)), self._integers((first + array.size,)), self._integers((2,))]
-            part = f"{name}/{array.name}"
+            part = f"{LAID}{name}/{array.name}"
             self.before.append(self._helper.make_node("Slice", [name, *ends], [part], name=part))
             first += array.size
             yield part
@@ -140,6 +141,6 @@ class _Layouts:
     def _integers(self, values: Sequence[int]) -> str:
         from onnx import numpy_helper
 
-        name = f"integers/{len(self.initializers)}"
+        name = f"{LAID}integers/{len(self.initializers)}"
         self.initializers.append(numpy_helper.from_array(np.array(values, np.int64), name))
         return name
