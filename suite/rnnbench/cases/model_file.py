@@ -18,9 +18,10 @@ from rnnbench.model_files import (
     network_of,
     questions_left,
     section_of,
+    sized,
 )
 from rnnbench.optional import MissingExtraError
-from rnnbench.rnn import Network
+from rnnbench.rnn import Network, Size
 from rnnbench.yaml_files import Source, TitleGenerator, problems_of
 
 ReadModel = Callable[[Path], FileDescription]
@@ -41,6 +42,9 @@ class FileModelSection(BaseModel):
     )
     constants: dict[Text, StrictBool | StrictInt | StrictFloat] = Field(
         default={}, description="Values of inputs that are the same in every call."
+    )
+    sizes: dict[Text, Size] = Field(
+        default={}, description="Sizes that the file leaves open: by name, or as `input.1`, an array and an axis."
     )
     time: Axis | None = Field(default=None, description="The axis of time of the inputs; null: one call is one step.")
     batch: Axis | None = Field(default=None, description="The axis of the batch of the inputs; null: one row.")
@@ -68,7 +72,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     place = source.place(("model", "file"))
     path = folder / written.file
     try:
-        description = read_model(path)
+        description = sized(read_model(path), written.sizes)
         called = _section(written, description)
         if questions := questions_left(called, description, written.model_fields_set):
             raise ModelFileError("; ".join(question.text for question in questions))
@@ -91,7 +95,7 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
     """What the file says, and over it what the case says."""
     found = section_of(description, written.file)
-    said = {key: getattr(written, key) for key in written.model_fields_set if key != "file"}
+    said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", "sizes")}
     if "constants" in said:
         said["constants"] = {**found.constants, **said["constants"]}
     if "state" in said:

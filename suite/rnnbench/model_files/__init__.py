@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair
+    from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.network import FileArray, FileNetwork, network_of, read_whole
     from rnnbench.model_files.onnx_description import describe
@@ -37,6 +37,7 @@ _NAMES = {
         "FileDescription",
         "Question",
         "StatePair",
+        "sized",
     ),
     "errors": ("ModelFileError",),
     "network": (
@@ -81,5 +82,6 @@ __all__ = [
     "read_whole",
     "section_of",
     "section_yaml",
+    "sized",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from rnnbench.model_files.errors import ModelFileError
 
 Role = Literal["input", "output", "state_in", "state_out", "constant"]
 Dim = int | str | None
@@ -71,3 +74,24 @@ class FileDescription:
 
     def of_role(self, *roles: Role) -> tuple[ArrayDescription, ...]:
         return tuple(array for array in self.arrays if array.role in roles)
+
+
+def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescription:
+    """The file with sizes that it leaves open: by name, or as `array.axis`. Raises ModelFileError for others."""
+    known: set[str] = set()
+
+    def size(array: ArrayDescription, axis: int, dim: Dim) -> Dim:
+        here = {f"{array.name}.{axis}", *([dim] if isinstance(dim, str) else [])}
+        known.update(() if isinstance(dim, int) else here)
+        return next((sizes[name] for name in here if name in sizes), dim) if not isinstance(dim, int) else dim
+
+    arrays = tuple(
+        array
+        if array.shape is None
+        else replace(array, shape=tuple(size(array, axis, dim) for axis, dim in enumerate(array.shape)))
+        for array in description.arrays
+    )
+    if unknown := sorted(sizes.keys() - known):
+        there = ", ".join(sorted(known)) or "none"
+        raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {there}")
+    return replace(description, arrays=arrays)
