@@ -42,10 +42,13 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         except ModelFileError as error:
             unchecked = str(error)
     if as_json:
+        import json
+
         from pydantic import TypeAdapter
 
         value = {"description": description, "questions": questions, "check": check, "unchecked": unchecked}
-        tell(TypeAdapter(dict[str, object]).dump_json({**value, "model": section}, indent=2).decode())
+        plain = TypeAdapter(dict[str, object]).dump_python({**value, "model": section}, mode="json")
+        click.echo(json.dumps(plain, indent=2))
     else:
         from rnnbench.reports import print_description, print_state_check
 
