@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from rnnbench.model_files import ModelFileError, describe, limits
+from rnnbench.model_files import ModelFileError, describe
 
 SEEDS = [files.recurrent(operator).SerializeToString() for operator in files.GATES]
 GROWTH = 200 << 20
@@ -98,23 +98,36 @@ def test_what_is_wrong_is_said(tmp_path, change, says):
         describe(files.saved(changed(change), tmp_path / "network.onnx"))
 
 
-def test_nodes_have_a_limit_after_functions_are_put_in_place(tmp_path, monkeypatch):
-    """Each of eight functions calls the one before it twice."""
-    monkeypatch.setattr(limits, "NODES", 200)
+def test_nodes_are_counted_before_functions_are_put_in_place(tmp_path):
+    """Each of thirty functions calls the one before it twice."""
     functions, opset = [], helper.make_opsetid("", files.OPSET)
-    for level in range(8):
+    for level in range(30):
         operator, domain = (f"f{level - 1}", "own") if level else ("Relu", "")
         body = [helper.make_node(operator, [a], [b], domain=domain) for a, b in (("a", "m"), ("m", "b"))]
         own = helper.make_opsetid("own", 1)
         functions.append(helper.make_function("own", f"f{level}", ["a"], ["b"], body, [opset, own]))
     proto = files.model(
-        [helper.make_node("f7", ["x"], ["y"], domain="own")],
+        [helper.make_node("f29", ["x"], ["y"], domain="own")],
         files.arrays(("x", (1,))),
         files.arrays(("y", (1,))),
         opsets=[helper.make_opsetid("own", 1)],
         functions=functions,
     )
-    with pytest.raises(ModelFileError, match="it has 256 nodes"):
+    with pytest.raises(ModelFileError, match="it has 1,073,741,824 nodes"):
+        describe(files.saved(proto, tmp_path / "network.onnx"))
+
+
+def test_functions_that_call_each_other_for_ever_are_refused(tmp_path):
+    own = [helper.make_opsetid("own", 1)]
+    body = [helper.make_node("again", ["a"], ["b"], domain="own")]
+    proto = files.model(
+        [helper.make_node("again", ["x"], ["y"], domain="own")],
+        files.arrays(("x", (1,))),
+        files.arrays(("y", (1,))),
+        opsets=own,
+        functions=[helper.make_function("own", "again", ["a"], ["b"], body, own)],
+    )
+    with pytest.raises(ModelFileError, match="or for ever"):
         describe(files.saved(proto, tmp_path / "network.onnx"))
 
 

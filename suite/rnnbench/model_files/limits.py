@@ -6,7 +6,7 @@ FILE_BYTES = 1 << 30
 """Of the file. Protobuf itself ends at 2 GiB; larger networks keep their weights in files beside it."""
 WEIGHT_BYTES = 2 << 30
 """Of all tensors together, those in files beside it included. The largest network known here, RNN-T, has 180 MB."""
-FIELDS = 2_000_000
+FIELDS = 1_000_000
 """Fields of all its messages. Each takes 100 to 200 bytes once it is parsed, and may take 2 in the file."""
 DEPTH = 60
 """Messages inside each other. A graph in a graph takes three, so this is about twenty graphs deep."""
@@ -14,6 +14,8 @@ TEXT_BYTES = 1 << 20
 """Of one text: a name, a comment, a property."""
 NODES = 100_000
 """Nodes of all graphs, after functions are put in place of their calls. 1,000 unrolled steps of an LSTM are 20,000."""
+CALLS = 50
+"""Functions that call each other, one inside the other."""
 NAME_CHARACTERS = 200
 """Of the name of an input or output, which tables, case files and records show."""
 ARRAYS = 256

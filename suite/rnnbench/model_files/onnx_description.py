@@ -128,9 +128,10 @@ def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
         yield Question(streams[0].name, "time", f"the axes of time and batch of {names} differ. Which are they?")
         return
     first = streams[0]
-    if first.time is None and first.shape is not None and any(not isinstance(dim, int) for dim in first.shape):
+    open_axes = [axis for axis, size in enumerate(first.shape or ()) if not isinstance(size, int)]
+    if first.time is None and any(axis != first.batch for axis in open_axes):
         yield Question(first.name, "time", "which axis is time? Null means that one call is one step.")
-    if first.batch is None and (first.shape is None or len(first.shape) > 1):
+    if first.batch is None and any(axis != first.time for axis in open_axes):
         yield Question(first.name, "batch", "which axis is the batch? Null means that there is none.")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.tensors import all_nodes, check_tensors
+from rnnbench.model_files.tensors import check_tensors, subgraphs
 from rnnbench.model_files.wire import check_wire
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
@@ -108,9 +108,37 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _check_nodes(model: Any) -> None:
-    nodes = sum(1 for _ in all_nodes(model))
+    nodes = _Expansion(model).nodes()
     if nodes > limits.NODES:
         raise ModelFileError(f"it has {nodes:,} nodes; up to {limits.NODES:,} are read")
+
+
+class _Expansion:
+    """How many nodes there are once functions are in place of their calls. Thirty that double make a billion."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._functions = {(function.domain, function.name): function for function in model.functions}
+        self._sizes: dict[tuple[str, str], int] = {}
+        self._calls = 0
+
+    def nodes(self) -> int:
+        return self._sum(self._model.graph.node)
+
+    def _sum(self, nodes: Any) -> int:
+        return sum(self._size(node) + sum(self._sum(graph.node) for graph in subgraphs(node)) for node in nodes)
+
+    def _size(self, node: Any) -> int:
+        called = node.domain, node.op_type
+        if called not in self._functions:
+            return 1
+        if called not in self._sizes:
+            self._calls += 1
+            if self._calls > limits.CALLS:
+                raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep, or for ever")
+            self._sizes[called] = self._sum(self._functions[called].node)
+            self._calls -= 1
+        return self._sizes[called]
 
 
 def graph_inputs(graph: Any) -> list[Any]:

@@ -17,70 +17,74 @@ _LONGEST_VARINT = 10
 
 def check_wire(data: bytes, descriptor: Any) -> None:
     """Raises ModelFileError where `data` is no message of this type, or has more than `limits` allow."""
-    _Walk(descriptor).message(memoryview(data), descriptor, 0)
+    _Walk(data, descriptor).message(0, len(data), descriptor, 0)
 
 
 class _Walk:
-    def __init__(self, descriptor: Any) -> None:
+    def __init__(self, data: bytes, descriptor: Any) -> None:
+        self._data = data
         self._fields = 0
         self._message_type = descriptor.fields_by_name["graph"].TYPE_MESSAGE
         self._text_type = descriptor.fields_by_name["graph"].TYPE_STRING
+        self._known: dict[str, dict[int, Any]] = {}
+        """By name of a message's type: its fields that are looked into, by number."""
 
-    def message(self, view: memoryview, descriptor: Any, depth: int) -> None:
+    def message(self, position: int, end: int, descriptor: Any, depth: int) -> None:
         if depth > limits.DEPTH:
             raise ModelFileError(f"its graphs are nested more than {limits.DEPTH // 3} deep; that many are not read")
-        position, end, by_number = 0, len(view), descriptor.fields_by_number
+        known = self._known_fields(descriptor)
         while position < end:
-            key, position = _varint(view, position)
-            self._count()
-            if key >> 3 == 0:
-                raise _damaged()
-            position, start = self._skip(view, position, key & 7)
-            if key & 7 == _BYTES and (field := by_number.get(key >> 3)) is not None:
-                self._content(view[start:position], field, depth)
+            key, position = self._varint(position, end)
+            self._fields += 1
+            if self._fields > limits.FIELDS:
+                raise ModelFileError(f"it has more than {limits.FIELDS:,} fields; files with so many are not read")
+            start, position = self._content(position, end, key)
+            if key & 7 == _BYTES and position > start and (field := known.get(key >> 3)) is not None:
+                if field.type == self._message_type:
+                    self.message(start, position, field.message_type, depth + 1)
+                else:
+                    self._check_text(start, position, field.name)
 
-    def _count(self) -> None:
-        self._fields += 1
-        if self._fields > limits.FIELDS:
-            raise ModelFileError(f"it has more than {limits.FIELDS:,} fields; files with so many are not read")
+    def _known_fields(self, descriptor: Any) -> dict[int, Any]:
+        if descriptor.full_name not in self._known:
+            kinds = (self._message_type, self._text_type)
+            looked_into = {field.number: field for field in descriptor.fields if field.type in kinds}
+            self._known[descriptor.full_name] = looked_into
+        return self._known[descriptor.full_name]
 
-    def _skip(self, view: memoryview, position: int, kind: int) -> tuple[int, int]:
-        """Where the field ends, and where its content begins."""
-        start = position
-        if kind == _VARINT:
-            _, position = _varint(view, position)
-        elif kind == _BYTES:
-            length, start = _varint(view, position)
-            position = start + length
-        elif kind in (_FIXED32, _FIXED64):
-            position += 4 if kind == _FIXED32 else 8
-        else:
+    def _content(self, position: int, end: int, key: int) -> tuple[int, int]:
+        """Where the content of a field begins and ends."""
+        kind, start = key & 7, position
+        if key >> 3 == 0 or kind not in (_VARINT, _BYTES, _FIXED32, _FIXED64):
             raise _damaged()
-        if position > len(view):
+        if kind == _VARINT:
+            _, position = self._varint(position, end)
+        elif kind == _BYTES:
+            length, start = self._varint(position, end)
+            position = start + length
+        else:
+            position += 4 if kind == _FIXED32 else 8
+        if position > end:
             raise ModelFileError("it is no ONNX file, or it is cut short: a part of it is longer than what is there")
-        return position, start
+        return start, position
 
-    def _content(self, content: memoryview, field: Any, depth: int) -> None:
-        if field.type == self._message_type:
-            self.message(content, field.message_type, depth + 1)
-        elif field.type == self._text_type:
-            if len(content) > limits.TEXT_BYTES:
-                raise ModelFileError(f"it has a text of {len(content):,} bytes ({field.name}); that is not read")
-            try:
-                str(content, "utf-8")
-            except UnicodeDecodeError as error:
-                raise ModelFileError(f"it has a text that is not UTF-8 ({field.name})") from error
+    def _varint(self, position: int, end: int) -> tuple[int, int]:
+        value = shift = 0
+        for place in range(position, min(end, position + _LONGEST_VARINT)):
+            byte = self._data[place]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, place + 1
+            shift += 7
+        raise _damaged()
 
-
-def _varint(view: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    for byte in view[position : position + _LONGEST_VARINT]:
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise _damaged()
+    def _check_text(self, start: int, end: int, name: str) -> None:
+        if end - start > limits.TEXT_BYTES:
+            raise ModelFileError(f"it has a text of {end - start:,} bytes ({name}); that is not read")
+        try:
+            self._data[start:end].decode()
+        except UnicodeDecodeError as error:
+            raise ModelFileError(f"it has a text that is not UTF-8 ({name})") from error
 
 
 def _damaged() -> ModelFileError:

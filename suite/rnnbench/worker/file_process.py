@@ -13,7 +13,7 @@ from rnnbench.worker.launcher import Host, WorkerError, WorkerProcess
 from rnnbench.worker.protocol import Command, Reply
 
 READ_LIMIT_S = 60.0
-"""Longest that reading a file may take. One of 1 GiB takes a few seconds, one with 2,000,000 fields about ten."""
+"""Longest that reading a file, or the calls of its check, may take. Reading 1,000,000 fields takes about 10 s."""
 MEMORY = 1 << 30
 """Bytes that the process may have, beside COPIES of the file."""
 COPIES = 4
@@ -33,7 +33,7 @@ def describe_file(path: Path) -> FileDescription:
     with suppress(OSError, ValueError):
         size = path.stat().st_size
     memory = MEMORY + COPIES * min(size, MEMORY)
-    return _asked(path, DescribeFile(path, memory), memory)
+    return _asked(path, "reading", DescribeFile(path, memory), memory)
 
 
 def check_file(path: Path, description: FileDescription, section: FileSection) -> StateCheck:
@@ -42,10 +42,10 @@ def check_file(path: Path, description: FileDescription, section: FileSection) -
     Raises ModelFileError, also where the file cannot be computed or called so.
     """
     memory = MEMORY + COPIES_TO_RUN * description.weight_bytes
-    return _asked(path, CheckFile(path, description, section, memory), memory)
+    return _asked(path, "calling", CheckFile(path, description, section, memory), memory)
 
 
-def _asked(path: Path, command: Command[Reply], memory: int) -> Reply:
+def _asked(path: Path, doing: str, command: Command[Reply], memory: int) -> Reply:
     with tempfile.TemporaryDirectory() as folder:
         host = Host(Path(folder) / "file.log", _ONE_THREAD)
         with closing(WorkerProcess("rnnbench.worker.file_worker", command, host)) as worker:
@@ -56,4 +56,4 @@ def _asked(path: Path, command: Command[Reply], memory: int) -> Reply:
                     raise ModelFileError(error.reason) from error
                 if error.outcome == "unavailable":
                     raise MissingExtraError(error.reason) from error
-                raise ModelFileError(f"{path}: reading it failed ({error.outcome}): {error.reason}") from error
+                raise ModelFileError(f"{path}: {doing} it failed ({error.outcome}): {error.reason}") from error
