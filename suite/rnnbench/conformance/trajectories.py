@@ -40,8 +40,6 @@ PASSES = 2
 """Passes over the ring that are kept call by call. The second one shows whether the ring starts again."""
 LONG_RING = 64
 """Steps over which rounding is measured where the stream is shorter than the ring: at most so many of the ring's."""
-SETTLE_STEPS = 4096
-"""Steps after which a trajectory that does not repeat itself yet is given up: its long-run state is not checked."""
 SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
 """Largest change of the state between two passes at which the trajectory repeats itself: far below float32's rounding.
 For a trial in float64, as small as the reference's own rounding allows."""
@@ -242,7 +240,7 @@ class ReferenceTrajectories:
             return self._compute_separate_calls()
         x = np.concatenate([chunk["x"] for chunk in self.ring])
         passes = [self._pass(x, self.start)]
-        limit = max(PASSES, SETTLE_STEPS // len(x))
+        limit = max(PASSES, self.trial.model.longest_reference // len(x))
         change = np.inf
         while len(passes) < PASSES or (change > self._settled and len(passes) < limit):
             before = passes[-1]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         section_yaml,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
+    from rnnbench.model_files.tensors import graphs
 
 _NAMES = {
     "onnx_description": ("describe",),
@@ -60,6 +61,7 @@ _NAMES = {
         "StateCheck",
         "check_state",
     ),
+    "tensors": ("graphs",),
 }
 __all__ = [
     "EQUAL",
@@ -76,6 +78,7 @@ __all__ = [
     "answered",
     "check_state",
     "describe",
+    "graphs",
     "network_of",
     "open_questions",
     "questions_left",

@@ -173,6 +173,10 @@ class FileNetwork(Network):
         """ONNX's reference evaluator takes milliseconds a step, and each row by itself where the file fixes them."""
         return max(self.weights, 10**6) * (10 if self.rows else 1)
 
+    @property
+    def longest_reference(self) -> int:
+        return 512
+
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         if time != "given":
             return "time", f"a model file brings its own program: time is given, not {time}"

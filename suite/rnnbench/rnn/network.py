@@ -109,6 +109,11 @@ class Network(BaseModel, ABC):
         return max(self.weight_count, 1)
 
     @property
+    def longest_reference(self) -> int:
+        """Steps after which the reference is followed no further, where it has not come to repeat itself."""
+        return 4096
+
+    @property
     def can_stream(self) -> bool:
         """Whether it can be fed step by step. A direction that runs backwards needs the whole sequence."""
         return True

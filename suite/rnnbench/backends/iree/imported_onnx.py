@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import onnx
+import onnx.version_converter
 from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 
@@ -12,12 +13,17 @@ from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported
 from rnnbench.backends.shared.onnx_graphs import COPY, FUSED, build_graph, copy_name
 
+OPSET = 17
+"""The operators of files with an older set are converted to this one."""
 _NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
 
 
 def import_module(request: Request) -> Imported:
     """The importer takes the location of a node from its name, which has the number of the copy of the cell."""
     model = build_graph(request)
+    if request.file is not None and model.opset_import[0].version < OPSET:
+        # As `iree-import-onnx --opset-version` does: the importer has no older forms of some operators.
+        model = onnx.version_converter.convert_version(model, OPSET)
     model.graph.name = "step"
     operators = [node for node in model.graph.node if node.op_type in FUSED]
     for number, node in enumerate(operators):

@@ -102,12 +102,26 @@ def _nodes(model: Any) -> Iterator[Any]:
     """Every node, including those in the bodies of loops."""
     for node in model.get_ordered_ops():
         yield node
-        if hasattr(node, "get_function"):
-            yield from _nodes(node.get_function())
+        for body in _inner(node):
+            yield from _nodes(body)
 
 
 def _bodies(model: Any) -> list[Any]:
-    return [node.get_function() for node in model.get_ordered_ops() if hasattr(node, "get_function")]
+    """The bodies of loops."""
+    return [
+        node.get_function() for node in model.get_ordered_ops() if hasattr(node, "get_function") and not _is_if(node)
+    ]
+
+
+def _inner(node: Any) -> list[Any]:
+    """The models inside a node: the body of a loop, both branches of an If."""
+    if _is_if(node):
+        return [node.get_function(branch) for branch in range(2)]
+    return [node.get_function()] if hasattr(node, "get_function") else []
+
+
+def _is_if(node: Any) -> bool:
+    return str(node.get_type_name()) == "If"
 
 
 def _counted(names: Iterator[str]) -> dict[str, int]:

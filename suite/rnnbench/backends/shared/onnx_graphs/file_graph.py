@@ -14,7 +14,7 @@ import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
-from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, read_whole
+from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, graphs, read_whole
 
 OWN, LAID = "~file/", "~laid/"
 """Before the names of everything that is the file's own, and of what lies between it and the suite's arrays. They stand
@@ -23,13 +23,13 @@ last in the order of names: where OpenVINO joins tensors, the joint one is calle
 
 def file_graph(request: Request, network: FileNetwork) -> Any:
     """An `onnx.ModelProto`. Raises BuildError."""
-    from onnx import compose, helper, shape_inference
+    from onnx import helper, shape_inference
 
     try:
         model = read_whole(Path(network.path), network.sha256)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
-    model = compose.add_prefix(model, OWN)
+    _rename(model, network)
     graph, chunk, batch = model.graph, request.strategy.chunk, request.batch
     e = _Layouts(chunk, batch)
     states = network.state_shapes(batch)
@@ -62,6 +62,25 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         return shape_inference.infer_shapes(made, data_prop=True)
     except Exception as error:
         raise BuildError(f"ONNX's shape inference refuses the file at these sizes: {error}") from error
+
+
+def _rename(model: Any, network: FileNetwork) -> None:
+    """Put OWN before the names of the file's inputs and outputs, and of values that are called as the suite's are."""
+    states = [state.before.name for state in network.states]
+    arrays = [value.name for value in (*model.graph.input, *model.graph.output)]
+    names = {name: OWN + name for name in ("x", "y", *states, *(NEXT + name for name in states), *arrays)}
+
+    def renamed(values: Any) -> None:
+        values[:] = [names.get(name, name) for name in values]
+
+    for graph in graphs(model):
+        for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+            value.name = names.get(value.name, value.name)
+        for tensor in graph.sparse_initializer:
+            tensor.values.name = names.get(tensor.values.name, tensor.values.name)
+        for node in graph.node:
+            renamed(node.input)
+            renamed(node.output)
 
 
 class _Layouts:
