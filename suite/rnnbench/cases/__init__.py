@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.files import case_files
     from rnnbench.cases.load import load_case, make_case
     from rnnbench.cases.matrix import MAX_TRIALS
+    from rnnbench.cases.new_case import case_of_file, case_of_network, names_of_networks
     from rnnbench.cases.quantity import parse_duration
     from rnnbench.cases.schema import json_schema
     from rnnbench.cases.selection import select
@@ -61,6 +62,11 @@ _NAMES = {
         "make_case",
     ),
     "matrix": ("MAX_TRIALS",),
+    "new_case": (
+        "case_of_file",
+        "case_of_network",
+        "names_of_networks",
+    ),
     "quantity": ("parse_duration",),
     "schema": ("json_schema",),
     "selection": ("select",),
@@ -93,6 +99,8 @@ __all__ = [
     "Target",
     "Trial",
     "case_files",
+    "case_of_file",
+    "case_of_network",
     "every_pair",
     "every_pair_between",
     "every_value",
@@ -102,6 +110,7 @@ __all__ = [
     "json_schema",
     "load_case",
     "make_case",
+    "names_of_networks",
     "parse_duration",
     "scalar",
     "select",

@@ -47,6 +47,11 @@ class Case:
     expected_failures_file: Path | None = None
     """The file of expected failures that holds for this case, if there is one."""
 
+    @property
+    def brings_program(self) -> bool:
+        """Whether it runs a model file, which only some routes read."""
+        return any(point.model.brings_program for point in self.points)
+
     def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS, endurance: float = 0.0) -> list[Trial]:
         """Every point on every target (no target twice). Trials of one point, which are compared, stand together.
 

@@ -18,7 +18,6 @@ from rnnbench.model_files import (
     network_of,
     questions_left,
     section_of,
-    sized,
 )
 from rnnbench.optional import MissingExtraError
 from rnnbench.rnn import Network, Size
@@ -72,7 +71,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     place = source.place(("model", "file"))
     path = folder / written.file
     try:
-        description = sized(read_model(path), written.sizes)
+        description = read_model(path)
         called = _section(written, description)
         if questions := questions_left(called, description, written.model_fields_set):
             raise ModelFileError("; ".join(question.text for question in questions))
@@ -95,7 +94,7 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
     """What the file says, and over it what the case says."""
     found = section_of(description, written.file)
-    said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", "sizes")}
+    said = {key: getattr(written, key) for key in written.model_fields_set if key != "file"}
     if "constants" in said:
         said["constants"] = {**found.constants, **said["constants"]}
     if "state" in said:

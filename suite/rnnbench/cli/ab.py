@@ -59,7 +59,7 @@ def ab(
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
 
-    trials = selection.select(selection.load_cases(), selection.targets(installed=False))
+    trials = selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False))
     sides = open_side(side_a, trials, environments), open_side(side_b, trials, environments)
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()

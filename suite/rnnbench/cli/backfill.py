@@ -98,7 +98,7 @@ def backfill(
     from rnnbench.sampling import PairBudget
 
     selection = Selection(cases, (backend,), filters=filters)
-    trials = selection.select(selection.load_cases(), selection.targets(installed=False))
+    trials = selection.select(loaded := selection.load_cases(), selection.targets(loaded, installed=False))
     of_package = package or released_package(trials[0].target.backend)
     releases = list_releases(of_package, versions, listed)
     kept = newest_of_minors(releases) if minors else releases

@@ -87,7 +87,7 @@ def bisect(
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    trial = _one(selection.select(selection.load_cases(), selection.targets(installed=False)))
+    trial = _one(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
     of_package = package or released_package(trial.target.backend)
     releases = _releases(list_releases(of_package, versions, listed), of_package, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")

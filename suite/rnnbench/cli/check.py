@@ -115,7 +115,7 @@ def _trials(selection: Selection, cases: list[Case], endurance: float | None, *,
     from rnnbench.plan import covering_trials, installed_backends, require_devices, targets_of
 
     if selection.backends:
-        trials = selection.select(cases, selection.targets(), endurance)
+        trials = selection.select(cases, selection.targets(cases), endurance)
         if not elsewhere:
             require_devices(trials)
         return trials

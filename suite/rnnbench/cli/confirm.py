@@ -92,7 +92,8 @@ def _chosen(alerts: Alerts, identities: Sequence[str]) -> list[Alert]:
 def _trials(cases: tuple[Path, ...], backend: str) -> list[Trial]:
     """Those of the cases on every route of a backend."""
     selection = Selection(cases, (f"{backend}:*",))
-    return selection.select(selection.load_cases(), selection.targets(installed=False))
+    loaded = selection.load_cases()
+    return selection.select(loaded, selection.targets(loaded, installed=False))
 
 
 def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:

@@ -18,7 +18,7 @@ from rnnbench.cli.output import tell
     "answers",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, time=AXIS or batch=AXIS (null: none).",
+    help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, sizes.NAME=N, time=AXIS (or null), batch.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
@@ -29,11 +29,12 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
     The file is read and called in processes of their own, with limits of memory and time.
     """
-    from rnnbench.model_files import ModelFileError, answered, open_questions, section_of, section_yaml
+    from rnnbench.model_files import ModelFileError, answered, open_questions, section_of, section_yaml, sized
     from rnnbench.worker import check_file, describe_file
 
     description = describe_file(file)
     section = answered(section_of(description, str(file)), description, answers)
+    description = sized(description, section.sizes)
     questions = open_questions(section, description, answers)
     check, unchecked = None, "answer the questions with --set first" if questions else ""
     if not questions:

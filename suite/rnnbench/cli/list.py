@@ -27,10 +27,10 @@ def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool) ->
 
     cases = selection.load_cases()
     if shard is None:
-        trials = selection.select(cases, selection.targets())
+        trials = selection.select(cases, selection.targets(cases))
         told = count(len(trials), "trial")
     else:
-        whole = selection.select(cases, selection.targets(baseline=not no_baseline, everywhere=True))
+        whole = selection.select(cases, selection.targets(cases, baseline=not no_baseline, everywhere=True))
         part = shard_of(whole, shard, baseline_trials(whole))
         trials, told = list(part.trials), part.sentence
     if trials:

@@ -148,7 +148,7 @@ def _selected(selection: Selection, expectations: Path | None) -> tuple[list[Tri
     from rnnbench.plan import expected_failures
 
     cases = selection.load_cases()
-    trials = selection.select(cases, selection.targets(baseline=True))
+    trials = selection.select(cases, selection.targets(cases, baseline=True))
     return trials, expected_failures(cases, trials, expectations)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -193,18 +193,27 @@ class Selection:
         ]
         return select(trials, self.only, self.filters)
 
-    def targets(self, *, baseline: bool = False, installed: bool = True, everywhere: bool = False) -> list[Target]:
+    def targets(
+        self,
+        cases: Sequence[Case] = (),
+        *,
+        baseline: bool = False,
+        installed: bool = True,
+        everywhere: bool = False,
+    ) -> list[Target]:
         """The named targets; or, if none is named, the default route of every installed backend. Raises BackendError.
 
         With `baseline`, NumPy's are added. Unless `installed` is false, each must be installed in this environment.
-        With `everywhere`, backends that are not installed are there too where none is named.
+        With `everywhere`, backends that are not installed are there too where none is named. Where all `cases` run
+        model files, a name alone is the backend's route that reads them.
         """
         from rnnbench.plan import targets_of
 
         names = [name for text in self.backends for name in text.split(",") if name.strip()]
         if self.backends and not names:
             raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
-        return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere)
+        reading = bool(cases) and all(case.brings_program for case in cases)
+        return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere, reading=reading)
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:

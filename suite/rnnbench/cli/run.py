@@ -94,7 +94,7 @@ def _new_run(
     from rnnbench.plan import baseline_trials, begin_run, expected_failures, require_devices, shard_of
 
     cases = selection.load_cases()
-    trials = selection.select(cases, selection.targets(baseline=baseline, everywhere=shard is not None))
+    trials = selection.select(cases, selection.targets(cases, baseline=baseline, everywhere=shard is not None))
     if selection.backends and shard is None and place is None:
         require_devices(trials)
     if processes is not None:

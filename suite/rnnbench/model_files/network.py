@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, sized
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.onnx_file import read_onnx, type_names
 from rnnbench.model_files.oracle import Oracle
@@ -177,6 +177,10 @@ class FileNetwork(Network):
     def longest_reference(self) -> int:
         return 512
 
+    @property
+    def brings_program(self) -> bool:
+        return True
+
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         if time != "given":
             return "time", f"a model file brings its own program: time is given, not {time}"
@@ -281,6 +285,7 @@ def _digest(path: Path, external: Sequence[str]) -> str:
 
 def network_of(path: Path, section: FileSection, description: FileDescription) -> FileNetwork:
     """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
+    description = sized(description, section.sizes)
     given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
     made = {array.name: array for array in description.of_role("output", "state_out")}
     _known(section, given, made)

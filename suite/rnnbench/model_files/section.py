@@ -24,6 +24,8 @@ class FileSection:
     """The output that is the next value of each state input."""
     constants: dict[str, Constant | None] = field(default_factory=dict)
     """Values of inputs that are the same in every call. None is one that only the user knows."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Sizes that the file leaves open, by name or as `array.axis`."""
     time: int | None = None
     """Axis of time of the inputs; None where one call is one step."""
     batch: int | None = None
@@ -42,7 +44,7 @@ def section_of(description: FileDescription, file: str) -> FileSection:
 
 
 def answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
-    """The section with answers `constants.sr=16000`, `state.h0=hn`, `time=0` or `batch=null`. Raises ModelFileError."""
+    """The section with answers such as `constants.sr=16000`, `sizes.T=576`, `time=0`. Raises ModelFileError."""
     for answer in answers:
         key, equals, text = answer.partition("=")
         key, _, name = key.strip().partition(".")
@@ -62,12 +64,16 @@ def answered(section: FileSection, description: FileDescription, answers: Iterab
             if not isinstance(value, Constant):
                 raise _wrong(answer, "a constant is a number, true or false")
             section = replace(section, constants={**section.constants, name: value})
+        elif key == "sizes" and name:
+            if type(value) is not int or value < 1:
+                raise _wrong(answer, "a size is 1, 2, 3 …")
+            section = replace(section, sizes={**section.sizes, name: value})
         elif key in ("time", "batch") and not name:
             if not (value is None or (type(value) is int and value >= 0)):
                 raise _wrong(answer, "an axis is 0, 1, 2 …, or null")
             section = replace(section, time=value) if key == "time" else replace(section, batch=value)
         else:
-            raise _wrong(answer, "the keys are state.NAME, constants.NAME, time and batch")
+            raise _wrong(answer, "the keys are state.NAME, constants.NAME, sizes.NAME, time and batch")
     return section
 
 

@@ -9,8 +9,11 @@ from rnnbench.cases import Target
 from rnnbench.plan.adapters import STAND_IN, begin, probe, probe_or_stand_in
 
 
-def targets(requested: Iterable[str]) -> list[Target]:
-    """Targets for each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError."""
+def targets(requested: Iterable[str], *, reading: bool = False) -> list[Target]:
+    """Targets for each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError.
+
+    A name alone is the backend's default route; with `reading`, the first of its routes that reads model files.
+    """
     chosen: dict[Target, None] = {}
     for text in requested:
         name, _, route = text.strip().partition(":")
@@ -21,7 +24,8 @@ def targets(requested: Iterable[str]) -> list[Target]:
         elif route == "*":
             chosen.update(dict.fromkeys(Target(name, r) for r in routes))
         elif route in ("", *routes):
-            chosen[Target(name, route or routes[0])] = None
+            readers = [one for one in routes if one in answer.reads] if reading else []
+            chosen[Target(name, route or (readers or routes)[0])] = None
         else:
             raise BackendError(f"unknown route '{name}:{route}'{nearest(route, routes)}")
     return list(chosen)

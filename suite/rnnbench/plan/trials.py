@@ -13,17 +13,23 @@ from rnnbench.plan.named_targets import baselines, targets
 
 
 def targets_of(
-    backends: Sequence[str], *, baseline: bool = False, installed: bool = True, everywhere: bool = False
+    backends: Sequence[str],
+    *,
+    baseline: bool = False,
+    installed: bool = True,
+    everywhere: bool = False,
+    reading: bool = False,
 ) -> list[Target]:
     """The targets that `backends` name, as `name`, `name:route` or `name:*`.
 
     Where none is named: the default route of every installed backend; with `everywhere`, of every backend, so that
     machines agree that have others installed. With `baseline`, the baseline's targets come first. Unless `installed` is
-    false, each target that is named must be installed here. Raises BackendError.
+    false, each target that is named must be installed here. With `reading`, a name alone is the first of the backend's
+    routes that reads model files. Raises BackendError.
     """
     if not backends:
-        return targets(names() if everywhere else installed_backends())
-    chosen = targets(backends)
+        return targets(names() if everywhere else installed_backends(), reading=reading)
+    chosen = targets(backends, reading=reading)
     for target in chosen if installed else ():
         if lack := probe_or_stand_in(target.backend).lack(target.route):
             raise BackendError(f"{target} is not available: {lack.reason}; install it with: {lack.install}")

@@ -71,7 +71,7 @@ class CaseCollector(pytest.File):
         selection = _selection(self.config, Path(self.relative_path))
         try:
             cases = selection.load_cases()
-            trials = selection.select(cases, selection.targets(), _endurance(self.config))
+            trials = selection.select(cases, selection.targets(cases), _endurance(self.config))
             (expected,) = expected_failures(cases, trials).values()
         except (BackendError, CaseError, click.UsageError) as error:
             raise self.CollectError(_text(error)) from None

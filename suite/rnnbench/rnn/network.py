@@ -99,6 +99,11 @@ class Network(BaseModel, ABC):
         """Every key of `model:` with its value, for the case of a trial that is like another one."""
         return {"network": self.network, **self.model_dump()}
 
+    @property
+    def brings_program(self) -> bool:
+        """Whether a runtime reads it from the user's file."""
+        return False
+
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""
         return ("time", "given is for a model file, which brings its own program") if time == "given" else None

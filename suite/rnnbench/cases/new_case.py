@@ -1,0 +1,62 @@
+"""A case file to begin with: commented, ready to run, for a cell, a named network or a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rnnbench.model_files import FileSection, section_yaml
+from rnnbench.rnn import GATES, Model, Network, families
+
+CELLS = tuple(cell for cell in GATES if cell != "counter")
+
+
+def names_of_networks() -> list[str]:
+    """What `rnnbench new` knows by name: cells, and the networks of all families that a case can name."""
+    return [*CELLS, *(name for name, family in families().items() if name != Model.network and family.keys_in_case)]
+
+
+def case_of_network(what: str, name: str) -> str:
+    """The text of a case for a name of `names_of_networks`."""
+    if what in CELLS:
+        model = [
+            f"{f'  cell: {what}':<36}# {', '.join(CELLS)}",
+            f"{'  input: 64':<36}# size of x at each step",
+            f"{'  hidden: [128]':<36}# a list anywhere is an axis: [128, 512] makes trials of both",
+        ]
+        times, chunks = "[fused, looped, unrolled]", "[1, 16]"
+    else:
+        model = [f"  network: {what}", *_sizes(families()[what])]
+        times, chunks = "[looped, unrolled]", "[1, 8]"
+    return _text(name, ["model:", *model], times, "[stitched, stateful]", chunks, 1)
+
+
+def case_of_file(section: FileSection, name: str, network: Network) -> str:
+    """The text of a case for a model file."""
+    chunk, batch = getattr(network, "steps", None), getattr(network, "rows", None)
+    state = "[stitched, stateful]" if section.state else "[none]"
+    model = section_yaml(section).splitlines()
+    return _text(name, model, "given", state, str(chunk or "[1, 8]"), batch or 1)
+
+
+def _sizes(family: type[Network]) -> Iterable[str]:
+    for key, field in family.model_fields.items():
+        if not field.is_required():
+            yield f"{f'  # {key}: {field.default}':<36}# {field.description}"
+
+
+def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int) -> str:
+    meaning = {"given": "the file's own program"}.get(times, "fused: the runtime's operator; unrolled: a copy a step")
+    keys = [
+        ("workload:", ""),
+        ("  steps: 64", "time steps of the whole stream"),
+        (f"  chunk: {chunks}", "steps of one call; 1 is sample by sample, all is the whole stream"),
+        (f"  batch: {batch}", "streams that advance together"),
+        ("strategy:", ""),
+        (f"  time: {times}", meaning),
+        (f"  state: {states}", "stitched: the caller carries the state; stateful: the program keeps it"),
+        ("measure:", ""),
+        ("  budget: 1s", "sampling time of one trial"),
+        ("  processes: 3", "fresh processes that sample one trial"),
+    ]
+    commented = [f"{key:<36}# {comment}" if comment else key for key, comment in keys]
+    return "\n".join(["schema: 1", f"name: {name}", *model, *commented]) + "\n"

@@ -1,0 +1,58 @@
+"""`rnnbench new`: a case to begin with."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from rnnbench.cli.output import tell
+
+
+@click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
+@click.argument("what")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The case file to write.")
+@click.option(
+    "--set",
+    "answers",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What a model file does not say, as for `rnnbench inspect`: constants.NAME=VALUE, time=AXIS, …",
+)
+def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
+    """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or an ONNX file (my.onnx).
+
+    It writes no file that is there already.
+    """
+    from rnnbench.cases import case_of_network, names_of_networks
+    from rnnbench.disk import write_text
+    from rnnbench.yaml_files import hint
+
+    names = names_of_networks()
+    if output.exists():
+        raise click.UsageError(f"{output} is there already; give another name with -o")
+    name = re.sub(r"[^a-z0-9_.-]+", "_", output.stem.lower()).strip("_.-")[:64] or "mine"
+    if what in names:
+        text = case_of_network(what, name)
+    elif Path(what).suffix or os.sep in what or Path(what).exists():
+        text = _of_file(Path(what), output, answers, name)
+    else:
+        raise click.UsageError(f"unknown '{what}'; {hint(what, names)}; or give the path of an ONNX file")
+    write_text(output, text)
+    tell(f"{output} is written. Run it: rnnbench run {output}")
+
+
+def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> str:
+    from rnnbench.cases import case_of_file
+    from rnnbench.model_files import ModelFileError, answered, network_of, open_questions, section_of
+    from rnnbench.worker import describe_file
+
+    description = describe_file(file)
+    written = os.path.relpath(file, output.parent)
+    section = answered(section_of(description, written), description, answers)
+    if questions := open_questions(section, description, answers):
+        asked = "; ".join(f"{one.array}: {one.text} (--set {one.key}…)" for one in questions)
+        raise ModelFileError(f"{file}: the file does not say everything. {asked}")
+    return case_of_file(section, name, network_of(file, section, description))
