@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 FAKE = str(Path(__file__).parent / "fake")
@@ -30,3 +33,16 @@ HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
 settings.register_profile("suite", settings.get_profile("explore"), max_examples=40, derandomize=True, database=None)
 settings.load_profile("suite")
+
+
+@pytest.fixture
+def own_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of shared memory that this process takes for the machine's: a neighbour makes its segments elsewhere."""
+    from rnnbench.measure import SharedSegments, descendants, memory
+
+    with tempfile.TemporaryDirectory(prefix="rnnbench-test-", dir=descendants._SEGMENTS) as folder:
+        monkeypatch.setattr(descendants, "_SEGMENTS", Path(folder))
+        segments = SharedSegments()
+        monkeypatch.setattr(descendants, "SEGMENTS", segments)
+        monkeypatch.setattr(memory, "SEGMENTS", segments)
+        yield Path(folder)

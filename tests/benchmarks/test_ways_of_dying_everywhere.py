@@ -36,7 +36,8 @@ def test_each_way_has_its_outcome_and_harms_no_other_trial(stage, command, tmp_p
     dying, mistakes, began = deaths(stage), [], time.monotonic()
     for first in range(0, len(dying), TOGETHER):
         together = dying[first : first + TOGETHER]
-        wrong = die_together(together, tmp_path / str(first), timed=command == "run").mistakes(together)
+        ended = die_together(together, tmp_path / str(first), timed=command == "run")
+        wrong = [*ended.mistakes(together), *ended.late]
         print("".join(f"\n  {line}" for line in wrong), end="", flush=True)
         mistakes += wrong
     print(f"\n{command}, {stage}: {len(dying)} ways, {len(mistakes)} mistakes, {time.monotonic() - began:.0f} s")

@@ -121,7 +121,7 @@ def test_without_time_neither_has_passed(verdicts):
         ("segment", "shared segments grow", "close"),
     ],
 )
-def test_what_sessions_leave_behind_is_a_leak(leak, named, place, tmp_path, monkeypatch):
+def test_what_sessions_leave_behind_is_a_leak(leak, named, place, tmp_path, monkeypatch, own_segments):
     monkeypatch.setattr(endurance_module, "CALLS", 4 * WINDOWS)
     leaks = Leaks()
     try:

@@ -16,6 +16,7 @@ import pytest
 from harness_trials import SilentObserver, make_trial
 from killed_runs import LATER_S, MARK, left_of
 from unasked import unasked_adapters
+from waiting import PATIENCE_S
 from ways_of_dying import WAYS, Kind
 
 from rnnbench.cases import Limits, Measure, Trial
@@ -70,13 +71,14 @@ class Ended:
 
     records: dict[str, Record]
     """By target."""
-    late: list[tuple[str, float, float]] = field(default_factory=list)
-    """Commands that failed later than their limit and LATER_S: name, limit, and how long that took, in seconds."""
+    late: list[str] = field(default_factory=list)
+    """Commands that failed later than their limit and LATER_S, and processes that outlived the run by LATER_S, a line
+    each. On a busy machine these are no mistakes."""
     left: list[str] = field(default_factory=list)
     """Processes and files that were left."""
 
     def mistakes(self, dying: Iterable[Death]) -> list[str]:
-        """What is not as it should be, a line each."""
+        """What is not as it should be, a line each, without what is late."""
         harmed = [target for target in HEALTHY if not self._is_ok(target)]
         lines = [f"{target}: harmed: {_told(self.records.get(target))}" for target in harmed]
         for stage, way in dying:
@@ -84,7 +86,6 @@ class Ended:
             expected = outcomes(way, stage)
             if record is None or record.outcome not in expected:
                 lines.append(f"{stage}.{way}: expected {', '.join(sorted(expected))}: {_told(record)}")
-        lines += [f"{name} took {took:.1f} s, its limit is {limit:g} s" for name, limit, took in self.late]
         return lines + [f"left: {process}" for process in self.left]
 
     def _is_ok(self, target: str) -> bool:
@@ -110,11 +111,9 @@ def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) ->
         else:
             check_trials(plan, observer, jobs=2, shrinks=False)
     files = _files_left(folder, plan.folder)
-    deadline = time.monotonic() + LATER_S
-    while (left := _left_of(folder)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    left, outlived = _wait_for_processes(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    return Ended({record.target: record for record in observer.records}, late, [*left, *files])
+    return Ended({record.target: record for record in observer.records}, late + outlived, [*left, *files])
 
 
 OF_A_RUN = {"run.json", "records.jsonl", "trials.json", "expected_failures.json", "run.lock", "logs", "samples"}
@@ -126,6 +125,16 @@ def _files_left(folder: Path, run: Path) -> list[str]:
     """Files that are none of a finished run's, and all temporary files."""
     parts = [path.name for path in run.rglob(".*")]
     return [*sorted({path.name for path in run.iterdir()} - OF_A_RUN), *parts, *os.listdir(folder / TEMPORARY)]
+
+
+def _wait_for_processes(folder: Path) -> tuple[list[str], list[str]]:
+    """Wait for the end of the run's processes: those that do not end, and those that ended late."""
+    ended, outlived = time.monotonic(), list[str]()
+    while (left := _left_of(folder)) and time.monotonic() < ended + PATIENCE_S:
+        if time.monotonic() > ended + LATER_S:
+            outlived = outlived or [f"outlived the run by {LATER_S:g} s: {process}" for process in left]
+        time.sleep(0.05)
+    return left, outlived
 
 
 def _left_of(folder: Path) -> list[str]:
@@ -160,9 +169,9 @@ def enlisted(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _watched() -> Iterator[list[tuple[str, float, float]]]:
-    """Collects the commands that failed later than their limit and LATER_S."""
-    late: list[tuple[str, float, float]] = []
+def _watched() -> Iterator[list[str]]:
+    """Collects the commands that failed later than their limit and LATER_S, a line each."""
+    late: list[str] = []
     ask = WorkerProcess.ask
 
     @wraps(ask)
@@ -173,7 +182,7 @@ def _watched() -> Iterator[list[tuple[str, float, float]]]:
         except WorkerError:
             took = time.monotonic() - began
             if took > timeout + LATER_S:
-                late.append((type(command).__name__, timeout, took))
+                late.append(f"{type(command).__name__} took {took:.1f} s, its limit is {timeout:g} s")
             raise
 
     with pytest.MonkeyPatch.context() as patch:

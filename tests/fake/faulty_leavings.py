@@ -23,6 +23,8 @@ import numpy as np
 from honest_adapter import HonestBound, HonestSession
 from waiting import wait_until
 
+from rnnbench.measure import descendants
+
 PLACES = ("open", "bind", "step", "call", "get_state", "close")
 _LIBC = ctypes.CDLL(None)
 
@@ -98,7 +100,7 @@ class Segment:
     """Shared memory that is mapped and full. Python's own starts a process beside it, which stays."""
 
     def __init__(self, size: int) -> None:
-        self.path = Path("/dev/shm", f"rnnbench-test-{uuid.uuid4().hex}")
+        self.path = Path(descendants._SEGMENTS, f"rnnbench-test-{uuid.uuid4().hex}")
         with self.path.open("xb+") as file:
             file.truncate(size)
             self._mapped = mmap(file.fileno(), size)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 from dying_runs import Death, die_together
+from waiting import started_from_now
 from ways_of_dying import WAYS, Kind
 
 from rnnbench.measure.memory import resident_in_use
@@ -28,6 +29,7 @@ class Left:
     descriptors: int
     threads: int
     children: int
+    """Those that the round started."""
 
 
 def soak_round(trials: int, draw: random.Random, folder: Path, *, timed: bool = False) -> tuple[Left, list[str]]:
@@ -36,10 +38,10 @@ def soak_round(trials: int, draw: random.Random, folder: Path, *, timed: bool = 
     That is a wrong outcome, a healthy trial that was harmed, or a file or process that was left.
     """
     dying: dict[Death, None] = {}
+    started = started_from_now()
     while len(dying) < trials:
         ways = SELDOM if draw.random() < SELDOM_SHARE else OFTEN
         dying[draw.choice(SAMPLED if timed else STAGES), draw.choice(ways)] = None
     mistakes = die_together(list(dying), folder / "run", timed=timed).mistakes(dying)
     process = psutil.Process()
-    children = len(process.children(recursive=True))
-    return Left(resident_in_use(), process.num_fds(), process.num_threads(), children), mistakes
+    return Left(resident_in_use(), process.num_fds(), process.num_threads(), len(started())), mistakes

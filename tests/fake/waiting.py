@@ -21,6 +21,12 @@ def wait_until(happened: Callable[[], bool], what: str, process: subprocess.Pope
         time.sleep(0.02)
 
 
+def started_from_now() -> Callable[[], list[psutil.Process]]:
+    """What gives the children of this process that were started after this call. Earlier tests may have left others."""
+    before = set(psutil.Process().children(recursive=True))
+    return lambda: [process for process in psutil.Process().children(recursive=True) if process not in before]
+
+
 def ended(processes: Sequence[psutil.Process]) -> bool:
     """Whether none of them runs; one that is only waited for by nobody has ended."""
     return not any(map(_runs, processes))

@@ -57,7 +57,7 @@ def test_a_process_on_the_same_core_is_noticed(core):
 
 
 @pytest.mark.skipif(
-    read_core_counters().waited is None, reason="this kernel does not count for how long a thread waits"
+    read_core_counters().thread.waited is None, reason="this kernel does not count for how long a thread waits"
 )
 def test_a_thread_of_the_same_process_is_no_other_process(core):
     """As a runtime's own thread that works while the caller goes on: both hash, which needs no interpreter.
@@ -75,5 +75,5 @@ def test_a_thread_of_the_same_process_is_no_other_process(core):
     found, seconds = disturbance_since(before), time.perf_counter() - begun
     now = read_core_counters()
     other.join()
-    waited = now.waited - before.waited
+    waited = now.thread.waited - before.thread.waited
     assert waited - found.waited > 3 * DISTURBED_SHARE * seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from alone import alone
 from faulty_leavings import Segment
 
 from rnnbench.measure import SharedSegments, descendants, memory
@@ -20,22 +20,25 @@ from rnnbench.measure import SharedSegments, descendants, memory
 SIZE = 64 << 20
 
 
-@pytest.fixture
-def swept():
-    """What other tests left behind is gone, and does not go in the middle of this one."""
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("own_segments")
 
 
-def test_the_peak_remembers_what_was_freed_until_it_is_forgotten(swept):
-    memory.reset_peak()
-    before = memory.peak()
-    # Not from the allocator, which may keep what is freed.
-    with mmap.mmap(-1, SIZE) as block:
-        np.frombuffer(block, np.uint8)[:] = 1
-        assert memory.resident() >= SIZE
-    assert memory.peak() >= before + 0.9 * SIZE
-    memory.reset_peak()
-    assert memory.peak() < before + 0.5 * SIZE
+def test_the_peak_remembers_what_was_freed_until_it_is_forgotten():
+    def measure():
+        memory.reset_peak()
+        before = memory.peak()
+        # Not from the allocator, which may keep what is freed.
+        with mmap.mmap(-1, SIZE) as block:
+            np.frombuffer(block, np.uint8)[:] = 1
+            resident = memory.resident()
+        peak = memory.peak()
+        memory.reset_peak()
+        return resident, peak - before, memory.peak() - before
+
+    resident, peak, forgotten = alone(measure)
+    assert resident >= SIZE
+    assert peak >= 0.9 * SIZE
+    assert forgotten < 0.5 * SIZE
 
 
 def test_a_childs_peak_is_seen_once_it_has_ended():
@@ -44,90 +47,109 @@ def test_a_childs_peak_is_seen_once_it_has_ended():
 
 
 def test_what_was_freed_is_not_in_use_though_an_allocator_may_keep_it():
-    memory.resident_in_use()
-    before = memory.resident_in_use()
-    blocks = [np.ones(1 << 16, np.uint8) for _ in range(SIZE >> 16)]
-    last = np.ones(1 << 16, np.uint8)
-    assert memory.resident_in_use() - before >= 0.9 * SIZE
-    del blocks
-    assert memory.resident_in_use() - before < 0.1 * SIZE
-    assert last.all(), "which keeps the heap from shrinking by itself"
+    def measure():
+        memory.resident_in_use()
+        before = memory.resident_in_use()
+        blocks = [np.ones(1 << 16, np.uint8) for _ in range(SIZE >> 16)]
+        last = np.ones(1 << 16, np.uint8)
+        used = memory.resident_in_use() - before
+        del blocks
+        left = memory.resident_in_use() - before
+        assert last.all(), "which keeps the heap from shrinking by itself"
+        return used, left
+
+    used, left = alone(measure)
+    assert used >= 0.9 * SIZE
+    assert left < 0.1 * SIZE
 
 
-def test_memory_that_is_kept_is_resident(swept):
-    before = memory.resident()
-    kept = np.ones(SIZE, np.uint8)
-    assert memory.resident() - before >= 0.9 * kept.nbytes
+def test_memory_that_is_kept_is_resident():
+    def measure():
+        before = memory.resident()
+        kept = np.ones(SIZE, np.uint8)
+        return memory.resident() - before, kept.nbytes
+
+    grown, nbytes = alone(measure)
+    assert grown >= 0.9 * nbytes
 
 
-def test_a_process_without_children_and_segments_has_its_resident_bytes_and_no_more(swept):
-    assert abs(memory.resident() - psutil.Process().memory_info().rss) < 1 << 20, "what looking itself takes"
-    assert abs(memory.peak() - high_water_mark()) < 1 << 20
+def test_a_process_without_children_and_segments_has_its_resident_bytes_and_no_more():
+    def measure():
+        return (
+            abs(memory.resident() - psutil.Process().memory_info().rss),
+            abs(memory.peak() - high_water_mark()),
+        )
+
+    resident, peak = alone(measure)
+    assert resident < 1 << 20, "what looking itself takes"
+    assert peak < 1 << 20
 
 
 def high_water_mark():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def test_what_a_living_child_computes_with_counts_and_what_it_shares_does_not_count_twice(swept):
-    kept = np.ones(SIZE, np.uint8)
-    before, peak = memory.resident(), memory.peak()
-    ready, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        own = np.ones(SIZE, np.uint8)
-        os.write(tell, b".")
-        signal.pause()
-        os._exit(int(own[0] + kept[0]))
-    os.read(ready, 1)
-    try:
-        grown, peak_grown = memory.resident() - before, memory.peak() - peak
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(ready)
-        os.close(tell)
+def test_what_a_living_child_computes_with_counts_and_what_it_shares_does_not_count_twice():
+    def measure():
+        kept = np.ones(SIZE, np.uint8)
+        before, peak = memory.resident(), memory.peak()
+        ready, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            own = np.ones(SIZE, np.uint8)
+            os.write(tell, b".")
+            signal.pause()
+            os._exit(int(own[0] + kept[0]))
+        os.read(ready, 1)
+        try:
+            return memory.resident() - before, memory.peak() - peak
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+    grown, peak_grown = alone(measure)
     assert 0.9 * SIZE <= grown < 1.5 * SIZE
     assert 0.9 * SIZE <= peak_grown < 1.5 * SIZE
 
 
-def test_shared_memory_counts_once_whether_it_is_mapped_or_not(swept):
-    before = memory.resident()
-    segment = Segment(SIZE)
-    try:
+def test_shared_memory_counts_once_whether_it_is_mapped_or_not():
+    def measure():
+        before = memory.resident()
+        segment = Segment(SIZE)
         mapped = memory.resident() - before
         segment.close()
-        unmapped = memory.resident() - before
-    finally:
-        segment.unlink()
+        return mapped, memory.resident() - before
+
+    mapped, unmapped = alone(measure)
     assert 0.9 * SIZE <= mapped < 1.5 * SIZE
     assert 0.9 * SIZE <= unmapped < 1.5 * SIZE
 
 
 FOREIGN = """
-from multiprocessing import shared_memory
-import os, sys
+import mmap, os, sys
 if os.fork():
     os._exit(0)
-segment = shared_memory.SharedMemory(create=True, size=1 << 20)
-segment.buf[:] = bytes(1 << 20)
-print(segment.name, flush=True)
+with open(sys.argv[1], "xb+") as file:
+    file.truncate(1 << 20)
+    segment = mmap.mmap(file.fileno(), 1 << 20)
+segment.write(bytes(1 << 20))
+print("made", flush=True)
 sys.stdin.read()
-segment.unlink()
 """
 
 
-def test_a_segment_that_a_neighbour_made_is_not_counted(swept):
-    segments = SharedSegments()
-    with subprocess.Popen([sys.executable, "-c", FOREIGN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
+def test_a_segment_that_a_neighbour_made_is_not_counted(own_segments):
+    segments, made = SharedSegments(), own_segments / "foreign"
+    command = [sys.executable, "-c", FOREIGN, str(made)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
         assert neighbour.stdout is not None
-        name = neighbour.stdout.readline().decode().strip()
+        assert neighbour.stdout.readline() == b"made\n"
         neighbour.wait()
-        assert Path("/dev/shm", name).exists()
+        assert made.exists()
         assert segments.nbytes() == segments.held() == segments.unmapped() == 0
 
 
-def test_a_segment_that_goes_while_its_holders_are_looked_for_is_not_counted(swept, monkeypatch):
+def test_a_segment_that_goes_while_its_holders_are_looked_for_is_not_counted(monkeypatch):
     segments = SharedSegments()
     segment = Segment(SIZE)
     segment.close()

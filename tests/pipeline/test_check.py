@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import psutil
 import pytest
 from harness_trials import SilentObserver, context_in, make_trial
-from waiting import ended
+from waiting import ended, started_from_now, wait_until
 
 from rnnbench.cases import ExpectedFailure, Limits
 from rnnbench.pipeline import check_trials
@@ -49,6 +48,7 @@ def test_a_thread_that_finds_every_group_taken_helps_with_the_longest() -> None:
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]
+    started = started_from_now()
     hanging = Limits(trial=1.5)
     trials = [make_trial(f"fake:{route}", limits=hanging if "hangs" in route else Limits()) for route in routes]
     trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
@@ -66,7 +66,7 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
         "check-hangs": "timed-out",
     }
     assert pool.workers_started == 6, "one for each route: a route's environment is its own"
-    assert ended(psutil.Process().children())
+    wait_until(lambda: ended(started()), "a worker is left")
     assert all(record.timing.build_s is None and not record.timing.latency for record in records), "none is timed"
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import psutil
 import pytest
 from harness_trials import check_trial, context_in, make_trial
 from rnnbench_fake import HANGING_PATHS, HANGS_IN
-from waiting import ended
+from waiting import ended, started_from_now, wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
@@ -23,8 +22,9 @@ COMMANDS = ("prepare", "sample_state_copy", "verify", *HANGING_PATHS)
 
 
 @pytest.fixture(scope="module")
-def failures(tmp_path_factory):
-    """What the trial that hangs in each command of sampling ended with."""
+def hung(tmp_path_factory):
+    """What the trial that hangs in each command of sampling ended with, and the processes that were started for it."""
+    started = started_from_now()
 
     def sampled(where: str) -> Failure | None:
         context = context_in(tmp_path_factory.mktemp(where))
@@ -40,16 +40,20 @@ def failures(tmp_path_factory):
         return sampling.failure
 
     with ThreadPoolExecutor(3) as pool:
-        return dict(zip(COMMANDS, pool.map(sampled, COMMANDS), strict=True))
+        failures = dict(zip(COMMANDS, pool.map(sampled, COMMANDS), strict=True))
+    close_adapters()
+    return failures, started()
 
 
 @pytest.mark.parametrize("where", COMMANDS)
-def test_a_trial_that_hangs_while_it_is_sampled_is_timed_out(failures, where):
-    failure = failures[where]
+def test_a_trial_that_hangs_while_it_is_sampled_is_timed_out(hung, where):
+    failure = hung[0][where]
     assert (failure.stage, failure.outcome) == ("sample", "timed-out")
     assert failure.reason == "no answer within 1 s, what its limits leave; killed"
-    close_adapters()
-    assert ended(psutil.Process().children())
+
+
+def test_no_process_of_a_trial_that_hangs_is_left(hung):
+    wait_until(lambda: ended(hung[1]), "a process of a trial is left")
 
 
 def test_a_trial_that_hangs_while_it_is_loaded_is_timed_out(tmp_path):

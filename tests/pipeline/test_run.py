@@ -14,7 +14,7 @@ import psutil
 import pytest
 from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import HANGING
-from waiting import PATIENCE_S, ended, wait_until
+from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench import pipeline
 from rnnbench.cases import ExpectedFailure, Limits, Measure
@@ -122,10 +122,11 @@ def test_no_figures_come_from_a_trial_that_died(mixed):
     ],
 )
 def test_limits_end_the_trial_and_all_of_its_processes(route, limits, outcome, tmp_path):
+    started = started_from_now()
     trial = make_trial(f"fake:{route}", limits=limits)
     _, records = run_trials([trial], tmp_path)
     assert records[trial.id].outcome == outcome
-    assert ended(psutil.Process().children())
+    wait_until(lambda: ended(started()), "a process of the trial is left")
 
 
 def test_two_trials_with_the_same_program_and_plan_are_measured_once(tmp_path):

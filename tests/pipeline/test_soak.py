@@ -13,6 +13,7 @@ def test_ten_trials_leave_no_descriptor_thread_child_or_file(tmp_path):
     assert not mistakes
     after, mistakes = soak_round(10, draw, tmp_path)
     assert not mistakes
-    assert after.descriptors == before.descriptors
-    assert after.threads == before.threads
+    # Fewer, where something of an earlier test has gone meanwhile.
+    assert after.descriptors <= before.descriptors
+    assert after.threads <= before.threads
     assert after.children == 0

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -41,10 +41,18 @@ def dying(tmp_path_factory):
 
 
 def suite_state():
-    """What an adapter could change in the suite's own process, without what an earlier test left to be collected."""
-    gc.collect()
+    """What an adapter could change in the suite's own process."""
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    return os.getcwd(), dict(os.environ), handlers, len(os.listdir("/proc/self/fd"))
+    return os.getcwd(), dict(os.environ), handlers
+
+
+def open_files():
+    """Number and file of each descriptor of this process. One that earlier tests left may be closed at any time."""
+    files = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            files.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return files
 
 
 def outcome_of(target: str) -> tuple[str, Failure | None]:
@@ -74,7 +82,7 @@ def named(stage: str, way: str, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("stage", ["entry", "probe", "support"])
 def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, stage, way):
     target = named(stage, way, monkeypatch)
-    before = suite_state()
+    before, opened = suite_state(), open_files()
     outcome, failure = outcome_of(target)
     adapters.close_adapters()
     assert outcome in outcomes(way, stage), failure
@@ -82,6 +90,7 @@ def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, st
         assert failure.stage == ("support" if stage == "support" else "probe")
         assert failure.outcome != "crashed" or {"entry": "import"}.get(stage, stage) in failure.reason
     assert suite_state() == before
+    assert open_files() <= opened
     assert capfd.readouterr() == ("", "")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_site import DISTURBED, HOSTILE_SHOWN, SAMPLES
+from waiting import PATIENCE_S
 
 from rnnbench.results import compare_runs
 from rnnbench.results.ranking import RATIO_CONFIDENCE
@@ -34,7 +35,7 @@ class Watched:
     def __init__(self, browser: Any, size: dict[str, int], scheme: str = "light") -> None:
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(1000 * PATIENCE_S)
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 from harness_trials import make_trial
-from waiting import ended
+from waiting import ended, started_from_now, wait_until
 
 from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
@@ -83,6 +83,7 @@ def test_a_build_that_asked_to_exit_harmed_its_own_child_alone(start):
 
 
 def test_a_child_that_died_takes_its_parent_with_it(start):
+    started = started_from_now()
     trial = make_trial("fake:load-segfaults")
     parent = start(trial)
     worker = ForkedWorker(parent)
@@ -93,4 +94,4 @@ def test_a_child_that_died_takes_its_parent_with_it(start):
     worker.close()
     assert parent.is_closed
     close_adapters()
-    assert ended(psutil.Process().children())
+    wait_until(lambda: ended(started()), "the parent or its child is left")

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
+
+import psutil
+from waiting import ended, wait_until
 
 from rnnbench.worker import kernel
 from rnnbench.worker.forked import run_forked
@@ -74,17 +76,22 @@ def test_a_child_that_raises_or_answers_nonsense_is_a_crash_and_never_goes_on_as
 
 
 def test_what_a_child_leaves_running_is_not_waited_for():
-    """It holds the pipe, and the reply is there already."""
+    """It holds the pipe of the reply, and lives until this test closes another one."""
+    waits, ends = os.pipe()
 
     def answer_and_leave() -> Reply:
-        if os.fork() == 0:
-            time.sleep(5)
+        if (left := os.fork()) == 0:
+            os.close(ends)
+            os.read(waits, 1)
             os._exit(0)
-        return Reply(1)
+        return Reply(left)
 
-    began = time.monotonic()
-    assert run_forked(Work(), answer_and_leave).reply == Reply(1)
-    assert time.monotonic() - began < 4
+    reply = run_forked(Work(), answer_and_leave).reply
+    left = psutil.Process(reply.pid)
+    assert not ended([left])
+    os.close(waits)
+    os.close(ends)
+    wait_until(lambda: ended([left]), "what was left waits for the end of a pipe")
 
 
 def test_a_child_that_the_kernel_killed_for_want_of_memory_is_told_so(monkeypatch, tmp_path):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import psutil
 import pytest
 from harness_trials import make_trial
-from waiting import ended, wait_until
+from rnnbench_fake import HANGS_IN
+from waiting import ended, started_from_now, wait_until
 
 from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import (
@@ -91,12 +92,15 @@ def test_an_interpreter_that_ends_at_once_is_told_with_its_status(tmp_path):
         worker.close()
 
 
-def test_a_worker_without_an_answer_in_time_is_killed(worker):
+def test_a_worker_without_an_answer_in_time_is_killed(tmp_path):
+    started = started_from_now()
+    trial = make_trial(f"fake:{HANGS_IN}import_framework")
+    worker = start_trial_worker(examine(trial), RunFolders.of_run(tmp_path), "worker.log")
     with pytest.raises(WorkerError, match=r"no answer within 0\.001 s") as raised:
         worker.ready(0.001)
     assert (raised.value.outcome, raised.value.alive) == ("timed-out", False)
     close_adapters()
-    assert ended(psutil.Process().children())
+    wait_until(lambda: ended(started()), "the worker is left")
 
 
 def test_a_finished_run_keeps_only_its_logs(tmp_path):

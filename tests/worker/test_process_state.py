@@ -37,7 +37,7 @@ def process():
 
 
 @pytest.fixture
-def leaks():
+def leaks(own_segments):
     leaks = Leaks()
     yield leaks
     leaks.clean_up()

@@ -1,4 +1,7 @@
-"""Whatever a worker does, it ends itself alone: the right outcome, the reason in words, within its limit plus 2 s."""
+"""Whatever a worker does, it ends itself alone: the right outcome, the reason in words, and nobody waits for it.
+
+How long after its limit a worker is gone is measured in `tests/benchmarks`. Here, one that was not killed would hang.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -15,8 +17,6 @@ from waiting import ended, wait_until
 from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, supervisor
 from rnnbench.worker.commands import EndFork
 
-LATER_S = 2.0
-"""How much later than its limit a worker must be gone."""
 BEGIN = """
 import os, signal, socket, subprocess, sys, time
 line = socket.socket(fileno=int(sys.argv[-1]))
@@ -44,10 +44,8 @@ def start(tmp_path):
 def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
     """What its first command ends with. The worker is gone by then."""
     worker.ready()
-    began = time.monotonic()
     with pytest.raises(WorkerError) as raised:
         worker.ask(EndFork(), limit)
-    assert time.monotonic() - began < limit + LATER_S
     assert not raised.value.alive
     assert ended([psutil.Process(worker._process.pid)] if psutil.pid_exists(worker._process.pid) else [])
     return raised.value
@@ -59,25 +57,30 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
 @pytest.mark.parametrize(
     ("does", "limit", "outcome", "words"),
     [
-        ("line.sendall(b'no JSON\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: JSONDecodeError"),
-        ("line.sendall(b'[1]\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: TypeError: list"),
-        ("line.sendall(b'{\"odd\": 1}\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: KeyError"),
-        ("line.sendall(b'{\"reply\": {}}\\n'); time.sleep(60)", 30, "crashed", "modules: Field required"),
-        ('line.sendall(b\'{"reply": {"modules": 3}}\\n\'); time.sleep(60)', 30, "crashed", "modules: Input should"),
-        ("line.sendall(b'{\"failed\": 3}\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork"),
-        ("line.sendall(b'\\xff\\xfe\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork"),
-        ("line.sendall(b'[' * 100_000 + b'\\n'); time.sleep(60)", 30, "crashed", "no reply to EndFork: RecursionError"),
+        ("line.sendall(b'no JSON\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: JSONDecodeError"),
+        ("line.sendall(b'[1]\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: TypeError: list"),
+        ("line.sendall(b'{\"odd\": 1}\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: KeyError"),
+        ("line.sendall(b'{\"reply\": {}}\\n'); time.sleep(3600)", 300, "crashed", "modules: Field required"),
+        ('line.sendall(b\'{"reply": {"modules": 3}}\\n\'); time.sleep(3600)', 300, "crashed", "modules: Input should"),
+        ("line.sendall(b'{\"failed\": 3}\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork"),
+        ("line.sendall(b'\\xff\\xfe\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork"),
+        (
+            "line.sendall(b'[' * 100_000 + b'\\n'); time.sleep(3600)",
+            300,
+            "crashed",
+            "no reply to EndFork: Recursion",
+        ),
         ("while True: line.send(b'x'); time.sleep(0.05)", 1, "timed-out", "no answer within 1 s"),
-        ("line.close(); time.sleep(60)", 1, "crashed", "closed its channel and ran on; killed"),
-        ("os._exit(0)", 30, "crashed", "exited with status 0"),
-        ("os._exit(7)", 30, "crashed", "exited with status 7"),
-        ("sys.exit('enough')", 30, "crashed", "exited with status 1; its log ends: enough"),
-        ("raise KeyboardInterrupt", 30, "crashed", "KeyboardInterrupt"),
-        ("os.abort()", 30, "crashed", "died of SIGABRT"),
-        ("os.kill(os.getpid(), 40)", 30, "crashed", "died of signal 40"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 30, "crashed", "died of SIGKILL"),
-        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)", 1, "timed-out", "no answer within 1 s"),
-        ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)", 1, "timed-out", "no answer within 1 s"),
+        ("line.close(); time.sleep(3600)", 1, "crashed", "closed its channel and ran on; killed"),
+        ("os._exit(0)", 300, "crashed", "exited with status 0"),
+        ("os._exit(7)", 300, "crashed", "exited with status 7"),
+        ("sys.exit('enough')", 300, "crashed", "exited with status 1; its log ends: enough"),
+        ("raise KeyboardInterrupt", 300, "crashed", "KeyboardInterrupt"),
+        ("os.abort()", 300, "crashed", "died of SIGABRT"),
+        ("os.kill(os.getpid(), 40)", 300, "crashed", "died of signal 40"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 300, "crashed", "died of SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
     ],
 )
 def test_each_way_has_its_outcome_and_its_words(start, does, limit, outcome, words):
@@ -90,24 +93,22 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, 
     worker = start(ANSWER_ONCE + "while True: line.sendall(b'x' * 65536)")
     worker._channel._max_line = 8 << 20
     before = psutil.Process().memory_info().rss
-    error = failure(worker, 10)
+    error = failure(worker)
     assert (error.outcome, error.reason) == ("crashed", "its reply is longer than any reply may be; killed")
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
 
 def test_a_second_reply_that_nobody_asked_for_is_never_taken_for_the_next_one(start):
-    worker = start(ANSWER_ONCE.replace("REPLY", "REPLY * 2", 1) + "time.sleep(60)")
+    worker = start(ANSWER_ONCE.replace("REPLY", "REPLY * 2", 1) + "time.sleep(3600)")
     assert failure(worker).reason == "it sent something that nobody asked for; killed"
 
 
 def test_a_worker_that_does_not_read_is_not_waited_for_longer_than_its_limit(start):
-    worker = start("line.sendall(REPLY); time.sleep(60)")
+    worker = start("line.sendall(REPLY); time.sleep(3600)")
     worker.ready()
     fill = b"x" * (8 << 20)
-    began = time.monotonic()
     with pytest.raises(TimeoutError):
         worker._channel.send(fill, 0.5)
-    assert time.monotonic() - began < 0.5 + LATER_S
 
 
 def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkeypatch, tmp_path):
@@ -131,7 +132,7 @@ def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkey
     "grows", ["kept = b'x' * (600 << 20)", "os.fork() or globals().update(kept=b'x' * (600 << 20))"]
 )
 def test_the_limit_of_memory_holds_while_a_worker_starts(start, grows):
-    worker = start(f"{grows}; time.sleep(60)")
+    worker = start(f"{grows}; time.sleep(3600)")
     with pytest.raises(WorkerError, match="over its limit of 300 MiB; killed") as raised:
         worker.ready(60, 300 << 20)
     assert raised.value.outcome == "out-of-memory"
@@ -143,7 +144,7 @@ DAEMON = (
     "os.setsid()\n"
     "if os.fork(): os._exit(0)\n"
     "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
-    "time.sleep(60)\n"
+    "time.sleep(3600)\n"
 )
 
 
@@ -152,7 +153,7 @@ ORPHAN = "from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
 
 @pytest.mark.parametrize(
     ("begin", "end"),
-    [("", "time.sleep(60)"), ("", "os.kill(os.getpid(), signal.SIGSEGV)"), (ORPHAN, "time.sleep(60)")],
+    [("", "time.sleep(3600)"), ("", "os.kill(os.getpid(), signal.SIGSEGV)"), (ORPHAN, "time.sleep(3600)")],
     ids=["killed", "dies", "killed, adopted without a mark"],
 )
 def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin, end):
@@ -166,16 +167,16 @@ def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin,
         f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}], {environment})\n"
         f"while not os.path.exists({str(number)!r}) or not open({str(number)!r}).read(): time.sleep(0.01)\n"
     )
-    failure(start(ANSWER_ONCE + begin + script + end), 2)
+    failure(start(begin + script + ANSWER_ONCE + end), 1)
     daemon = int(number.read_text())
-    assert not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)])
+    wait_until(lambda: not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)]), "the daemon outlived it")
 
 
 def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, monkeypatch, tmp_path):
     """A compiler's own process was killed, and the compiler says no more than that it failed."""
     events = tmp_path / "memory.events"
     monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
-    refuses = """line.sendall(b'{"failed": {"outcome": "build-failed", "reason": "cc: Killed"}}\\n'); time.sleep(60)"""
+    refuses = """line.sendall(b'{"failed": {"outcome": "build-failed", "reason": "cc: Killed"}}\\n'); time.sleep(900)"""
     counts = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
     for does, outcome, words in (
         (refuses, "build-failed", "cc: Killed"),
@@ -189,7 +190,7 @@ def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, mo
         assert (raised.value.outcome, raised.value.reason, raised.value.alive) == (outcome, words, True)
 
 
-COMPILER = "compiler = subprocess.Popen(['sleep', '100'], {options})\n"
+COMPILER = "compiler = subprocess.Popen(['sleep', '3600'], {options})\n"
 SUITE = """
 import os, signal, sys
 from pathlib import Path
@@ -207,7 +208,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, options, paused):
     """The kernel ends no grandchild with the suite, and a worker that is stopped can do nothing about it."""
     script = COMPILER.format(options=options) + "open('pids', 'w').write(f'{os.getpid()} {compiler.pid}')\n"
-    (tmp_path / "odd_worker.py").write_text(BEGIN + script + "line.sendall(REPLY); time.sleep(100)")
+    (tmp_path / "odd_worker.py").write_text(BEGIN + script + "line.sendall(REPLY); time.sleep(3600)")
     command = [sys.executable, "-c", SUITE.format(paused=paused)]
     done = subprocess.run(command, cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL

@@ -2,7 +2,8 @@
 a few of its calls, into other threads, or into a table of results of earlier calls.
 
 A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
-that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks.
+that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks, and
+the time in which other processes had the core does not count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from rnnbench.measure.blocks import Block
+from rnnbench.measure.disturbance import read_thread_counters, waited_since
 
 # Read before any framework is imported: a program may put others in their place later.
 CLOCKS = MappingProxyType(
@@ -65,7 +67,7 @@ Start = TypeVar("Start")
 
 @dataclass(frozen=True)
 class BlockSurroundings:
-    """Seconds around one block, and CPU seconds in it."""
+    """Seconds around one block, without those in which other processes had the core, and CPU seconds in it."""
 
     before: float
     """Of what puts the program into its start state."""
@@ -93,20 +95,13 @@ def surrounded(
     sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object]
 ) -> tuple[Block, BlockSurroundings]:
     """A block, and what lies around it: `prepare` before it, and `look` twice after it."""
-    start = now()
-    prepare()
-    before = now() - start
+    before = _seconds_with_core(prepare)
     process_cpu, caller_cpu = cpu_of_process(), cpu_of_thread()
     block = sample()
     process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
-    looks = []
-    for _ in range(2):
-        start = now()
-        look()
-        looks.append(now() - start)
+    first_look, second_look = (_seconds_with_core(look) for _ in range(2))
     median = float(np.median(block.seconds))
     timed = median * len(block.seconds) * block.calls_per_sample
-    first_look, second_look = looks
     return block, BlockSurroundings(
         before, first_look, second_look, block.calls, timed, median, caller_cpu, process_cpu
     )
@@ -187,6 +182,18 @@ def lazy_result(result: np.ndarray) -> str:
     if type(result) is np.ndarray:
         return ""
     return f"public: a call returns a {type(result).__name__} and no array: it may be computed when somebody looks"
+
+
+def _seconds_with_core(work: Callable[[], object]) -> float:
+    """Seconds until it is done, without those in which other processes had the core.
+
+    Waiting for a device, or for other threads and processes of the program, counts.
+    """
+    counters = read_thread_counters()
+    start = now()
+    work()
+    seconds = now() - start
+    return max(0.0, seconds - (waited_since(counters) or 0.0))
 
 
 def _cpu_seconds(work: Callable[[], object]) -> float:

@@ -40,42 +40,56 @@ class Disturbance:
 
 
 @dataclass(frozen=True)
-class CoreCounters:
-    """The kernel's counters of the calling thread since its start, and of its cores since the machine's start."""
+class ThreadCounters:
+    """The kernel's counters of the calling thread since its start."""
 
-    switches: int
     waited: float | None
     """Seconds in which this thread was ready to run and had no core."""
-    stolen: float | None
     other_threads_s: float
     """CPU seconds of this process's other threads."""
     time: float
     """When they were read, by the performance counter."""
 
 
-def read_core_counters() -> CoreCounters:
-    return CoreCounters(
-        switches=resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw,
-        waited=_waited(),
-        stolen=_stolen(),
-        other_threads_s=time.process_time() - time.thread_time(),
-        time=time.perf_counter(),
+@dataclass(frozen=True)
+class CoreCounters:
+    """Those of the calling thread, and the counters of its cores since the machine's start."""
+
+    switches: int
+    stolen: float | None
+    thread: ThreadCounters
+
+
+def read_thread_counters() -> ThreadCounters:
+    return ThreadCounters(
+        waited=_waited(), other_threads_s=time.process_time() - time.thread_time(), time=time.perf_counter()
     )
 
 
-def disturbance_since(before: CoreCounters) -> Disturbance:
-    """The disturbance since the counters were read as `before`.
+def read_core_counters() -> CoreCounters:
+    switches = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+    return CoreCounters(switches, stolen=_stolen(), thread=read_thread_counters())
+
+
+def waited_since(before: ThreadCounters) -> float | None:
+    """Seconds since then in which this thread was ready to run and other processes had the core.
 
     The process's own threads do not disturb it: the time that they ran is subtracted, as far as the other cores of the
-    process could not have run them.
+    process could not have run them. None where the kernel does not count them.
     """
-    now = read_core_counters()
+    now = read_thread_counters()
     waited = _difference(now.waited, before.waited)
-    if waited is not None:
-        on_other_cores = (len(os.sched_getaffinity(0)) - 1) * (now.time - before.time)
-        other_threads_s = now.other_threads_s - before.other_threads_s
-        waited = max(0.0, waited - max(0.0, other_threads_s - on_other_cores))
-    return Disturbance(now.switches - before.switches, waited, _difference(now.stolen, before.stolen))
+    if waited is None:
+        return None
+    on_other_cores = (len(os.sched_getaffinity(0)) - 1) * (now.time - before.time)
+    other_threads_s = now.other_threads_s - before.other_threads_s
+    return max(0.0, waited - max(0.0, other_threads_s - on_other_cores))
+
+
+def disturbance_since(before: CoreCounters) -> Disturbance:
+    """The disturbance since the counters were read as `before`."""
+    switches = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw - before.switches
+    return Disturbance(switches, waited_since(before.thread), _difference(_stolen(), before.stolen))
 
 
 def _difference(now: float | None, before: float | None) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -73,16 +74,51 @@ class SupportMatrix(Protocol[Target]):
         ...
 
 
+@dataclass(frozen=True)
+class _Answers(Generic[Target]):
+    """The answers of a matrix, and the parts of their keys in the order in which they first come."""
+
+    support: Mapping[tuple[Target, str, str], Support]
+    targets: tuple[Target, ...]
+    models: tuple[str, ...]
+    times: tuple[str, ...]
+    states: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        """The model that all others are compared with."""
+        return self.models[0]
+
+    @classmethod
+    def of(cls, matrix: SupportMatrix[Target]) -> _Answers[Target]:
+        strategies = _distinct(strategy for _, _, strategy in matrix.support)
+        return cls(
+            matrix.support,
+            targets=_distinct(target for target, _, _ in matrix.support),
+            models=_distinct(model for _, model, _ in matrix.support),
+            times=_distinct(strategy.rpartition("-")[0] for strategy in strategies),
+            states=_distinct(strategy.rpartition("-")[2] for strategy in strategies),
+        )
+
+
+Part = TypeVar("Part", bound=Hashable)
+
+
+def _distinct(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(dict.fromkeys(parts))
+
+
 def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> None:
     """The backends, the strategies of the first model with numbered reasons, and the models that differ from it."""
     console.print(_backends(matrix))
     reasons: dict[str, int] = {}
-    console.print(_strategies(matrix, reasons))
+    answers = _Answers.of(matrix)
+    console.print(_strategies(answers, reasons))
     numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
     for reason, number in reasons.items():
         numbered.add_row(str(number), line(reason))
     console.print(numbered, highlight=False)
-    if (others := _others(matrix)).row_count:
+    if (others := _others(answers)).row_count:
         console.print(others)
 
 
@@ -116,21 +152,20 @@ def _devices(name: str, probe: Probe) -> list[Text]:
     return told
 
 
-def _strategies(matrix: SupportMatrix[Target], reasons: dict[str, int]) -> Table:
-    times = _times(matrix)
-    title = f"Strategies of {_first(matrix)}: time across; states where one differs (numbers: see below)"
-    columns = (Column(line(time)) for time in times)
+def _strategies(answers: _Answers[Target], reasons: dict[str, int]) -> Table:
+    title = f"Strategies of {answers.first}: time across; states where one differs (numbers: see below)"
+    columns = (Column(line(time)) for time in answers.times)
     table = Table(Column("target", no_wrap=True), *columns, title=line(title), title_justify="left", show_lines=True)
-    for target in _targets(matrix):
-        table.add_row(line(str(target)), *(_states(matrix, target, time, reasons) for time in times))
+    for target in answers.targets:
+        table.add_row(line(str(target)), *(_states(answers, target, time, reasons) for time in answers.times))
     return table
 
 
-def _states(matrix: SupportMatrix[Target], target: Target, time: str, reasons: dict[str, int]) -> Text:
+def _states(answers: _Answers[Target], target: Target, time: str, reasons: dict[str, int]) -> Text:
     """The mark of most states, and below it those that are answered otherwise."""
     by_mark: dict[tuple[str, str], list[str]] = {}
-    for state in _states_of(matrix):
-        mark = _mark(matrix.support[target, _first(matrix), f"{time}-{state}"], reasons)
+    for state in answers.states:
+        mark = _mark(answers.support[target, answers.first, f"{time}-{state}"], reasons)
         by_mark.setdefault(mark, []).append(state)
     most = max(by_mark, key=lambda mark: len(by_mark[mark]))
     return _lines(line(most), *(line(f"{', '.join(by_mark[mark])}: ", mark) for mark in by_mark if mark != most))
@@ -150,52 +185,32 @@ def _because(support: Support) -> str:
     return " ".join(part for part in (support.reason, upstream) if part.strip("()"))
 
 
-def _others(matrix: SupportMatrix[Target]) -> Table:
+def _others(answers: _Answers[Target]) -> Table:
     """Where support for another model differs from that for the first. Targets with one answer stand together."""
-    title = f"Models whose support differs from that of {_first(matrix)}"
+    title = f"Models whose support differs from that of {answers.first}"
     columns = (Column("model", no_wrap=True), "strategies: support, and the targets")
     table = Table(*columns, title=line(title), title_justify="left")
-    for kind in _models(matrix):
-        answers: dict[str, list[str]] = {}
-        for target in _targets(matrix):
-            for answer, strategies in _apart(matrix, target, kind).items():
-                answers.setdefault(f"{', '.join(strategies)}: {answer}", []).append(str(target))
-        for answer, targets in answers.items():
+    for kind in answers.models:
+        rows: dict[str, list[str]] = {}
+        for target in answers.targets:
+            for answer, strategies in _apart(answers, target, kind).items():
+                rows.setdefault(f"{', '.join(strategies)}: {answer}", []).append(str(target))
+        for answer, targets in rows.items():
             table.add_row(line(kind), _lines(line(answer), line(", ".join(targets), style="dim")))
     return table
 
 
-def _apart(matrix: SupportMatrix[Target], target: Target, kind: str) -> dict[str, list[str]]:
+def _apart(answers: _Answers[Target], target: Target, kind: str) -> dict[str, list[str]]:
     """Strategies whose support differs from the first model's, by answer; a time alone stands for all its states."""
     differing: dict[str, list[str]] = {}
-    for time in _times(matrix):
+    for time in answers.times:
         by_answer: dict[str, list[str]] = {}
-        states = [state for state in _states_of(matrix) if (target, kind, f"{time}-{state}") in matrix.support]
+        states = [state for state in answers.states if (target, kind, f"{time}-{state}") in answers.support]
         for state in states:
-            there, here = (matrix.support[target, model, f"{time}-{state}"] for model in (kind, _first(matrix)))
+            there, here = (answers.support[target, model, f"{time}-{state}"] for model in (kind, answers.first))
             if there.level != here.level:
                 by_answer.setdefault(f"{there.level}: {_because(there)}", []).append(state)
         for answer, answered in by_answer.items():
             names = [time] if answered == states else [f"{time}-{state}" for state in answered]
             differing.setdefault(answer, []).extend(names)
     return differing
-
-
-def _targets(matrix: SupportMatrix[Target]) -> list[Target]:
-    return list(dict.fromkeys(target for target, _, _ in matrix.support))
-
-
-def _models(matrix: SupportMatrix[Target]) -> list[str]:
-    return list(dict.fromkeys(model for _, model, _ in matrix.support))
-
-
-def _first(matrix: SupportMatrix[Target]) -> str:
-    return next(model for _, model, _ in matrix.support)
-
-
-def _times(matrix: SupportMatrix[Target]) -> list[str]:
-    return list(dict.fromkeys(strategy.rpartition("-")[0] for *_, strategy in matrix.support))
-
-
-def _states_of(matrix: SupportMatrix[Target]) -> list[str]:
-    return list(dict.fromkeys(strategy.rpartition("-")[2] for *_, strategy in matrix.support))
