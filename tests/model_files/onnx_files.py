@@ -88,3 +88,32 @@ def exported(
         )
     onnx.checker.check_model(str(path))
     return path
+
+
+def odd(batch: int | str = "B") -> Any:
+    """Two inputs, two outputs, a constant, and a state whose axes are not those of a stack of cells.
+
+    One call is one step: a [B, 1, 3], x [B, 5] and the state s [B, 2, 4] give y [B, 1, 8], total [B, 1] and next_s.
+    """
+    draw = np.random.default_rng(1)
+    weights = [
+        weight("W", (draw.standard_normal((8, 8)) * 0.4).astype(np.float32)),
+        weight("flat", np.array([0, 1, 8], np.int64)),
+        weight("square", np.array([0, 2, 4], np.int64)),
+        weight("middle", np.array([1], np.int64)),
+    ]
+    nodes = [
+        helper.make_node("Unsqueeze", ["x", "middle"], ["wide"]),
+        helper.make_node("Concat", ["a", "wide"], ["both"], axis=2),
+        helper.make_node("MatMul", ["both", "W"], ["product"]),
+        helper.make_node("Reshape", ["s", "flat"], ["line"]),
+        helper.make_node("Mul", ["line", "gain"], ["kept"]),
+        helper.make_node("Add", ["product", "kept"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["y"]),
+        helper.make_node("Reshape", ["y", "square"], ["next_s"]),
+        helper.make_node("ReduceSum", ["y", "last"], ["total"], keepdims=0),
+    ]
+    weights.append(weight("last", np.array([2], np.int64)))
+    inputs = arrays(("a", [batch, 1, 3]), ("x", [batch, 5]), ("s", [batch, 2, 4]), ("gain", []))
+    outputs = arrays(("y", [batch, 1, 8]), ("total", [batch, 1]), ("next_s", [batch, 2, 4]))
+    return model(nodes, inputs, outputs, weights)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from rnnbench.cases.errors import CaseError
 from rnnbench.model_files import (
     FileDescription,
+    FileNetwork,
     FileSection,
     ModelFileError,
     describe,
@@ -65,7 +66,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     """
     whole = source.data if isinstance(source.data, dict) else {}
     section = whole.get("model")
-    if not isinstance(section, dict) or "file" not in section:
+    if not isinstance(section, dict) or ("file" not in section and section.get("network") != FileNetwork.network):
         return None, source
     written = _validated(source, {key: value for key, value in section.items() if key != "network"})
     place = source.place(("model", "file"))

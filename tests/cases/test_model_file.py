@@ -1,0 +1,81 @@
+"""`model: {file: …}`: a case of a model file, and its mistakes with their places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import onnx_files as files
+import pytest
+
+from rnnbench.cases import CaseError, load_case, select
+from rnnbench.cases.trial import Target
+
+CASE = """\
+schema: 1
+name: mine
+model: {file: network.onnx}
+workload: {steps: 8, chunk: [1, 4], batch: [1, 2]}
+strategy: {time: given, state: stitched}
+"""
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx")
+
+    def write(replaced="", by="", **overrides):
+        assert replaced in CASE
+        Path("case.yaml").write_text(CASE.replace(replaced, by))
+        return load_case("case.yaml", **overrides)
+
+    return write
+
+
+def refused(case, replaced, by):
+    with pytest.raises(CaseError) as caught:
+        case(replaced, by)
+    return str(caught.value)
+
+
+def test_it_has_a_trial_for_each_point_by_the_files_own_name(case):
+    trials = case().trials([Target("onnxruntime", "onnx")])
+    assert Counter(trial.id.split("/")[-1][:10] for trial in trials) == {"network-b1": 2, "network-b2": 2}
+    assert {trial.params["model"]["file"] for trial in trials} == {"network.onnx"}
+    assert case().brings_program
+    assert len(select(trials, filters=["network=file,chunk=4"])) == 2
+
+
+def test_another_file_of_the_same_name_makes_other_trials(case):
+    before = {trial.id for trial in case().trials([Target("onnxruntime", "onnx")])}
+    files.saved(files.recurrent("LSTM", hidden=5), Path("network.onnx"))
+    assert not before & {trial.id for trial in case().trials([Target("onnxruntime", "onnx")])}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "told"),
+    [
+        ("network.onnx", "other.onnx", "case.yaml:3:15: model.file: it cannot be read"),
+        ("file: network.onnx", "network: file", "case.yaml:3:1: the key 'file' is missing in model"),
+        ("network.onnx", "network.onnx, tmie: 0", "case.yaml:3:29: unknown key 'tmie' in model; did you mean 'time'?"),
+        ("network.onnx", "network.onnx, time: soon", "case.yaml:3:35: model.time: expected a whole number"),
+        ("network.onnx", "network.onnx, state: {h9: hn}", "case.yaml:3:15: model.file: it has no input h9"),
+        ("time: given", "time: looped", "case.yaml:5:18: strategy.time: a model file brings its own program"),
+        ("stitched", "none", "case.yaml:5:32: strategy.state: network.onnx takes the state h0, c0: write stitched"),
+        ("batch: [1, 2]", "dtype: float64", "workload.dtype: a model file is called in float32, not float64"),
+    ],
+)
+def test_a_mistake_is_told_at_its_place(case, replaced, by, told):
+    assert told in refused(case, replaced, by)
+
+
+def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(case):
+    case()
+    Path("network.onnx").write_bytes(b"\x80\x04pickle")
+    assert "case.yaml:3:15: model.file: it is no ONNX file" in refused(case, "", "")
+
+
+def test_given_is_for_files_alone(case):
+    told = refused(case, "{file: network.onnx}", "{cell: lstm, input: 2, hidden: 2}")
+    assert "strategy.time: given is for a model file, which brings its own program" in told

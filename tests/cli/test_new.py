@@ -1,0 +1,49 @@
+"""`rnnbench new`: the case that it writes can be run as it stands."""
+
+from __future__ import annotations
+
+import onnx_files as files
+import pytest
+
+
+@pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8)])
+def test_a_case_for_a_cell_or_a_network(rnnbench, folder, what, trials):
+    rnnbench("new", what, "-o", "my.yaml")
+    listed = rnnbench("list", "my.yaml", "--backend=numpy")
+    assert f"{trials} trials" in listed.stderr
+
+
+def test_a_case_for_a_file_runs_to_a_report(rnnbench, folder):
+    (folder / "models").mkdir()
+    files.saved(files.recurrent("GRU"), folder / "models" / "network.onnx")
+    rnnbench("new", "models/network.onnx", "-o", "my.yaml")
+    fewer = ("--set", "measure.budget=50ms", "--set", "measure.processes=1", "--filter", "chunk=1")
+    rnnbench("run", "my.yaml", "--backend=onnxruntime", "--no-baseline", *fewer)
+    (report,) = folder.glob("reports/*/report.md")
+    text = report.read_text()
+    assert "network.onnx" in text
+    assert "2 trials: 2 ok" in text
+
+
+def test_what_a_file_does_not_say_is_asked(rnnbench, folder):
+    files.saved(files.odd(), folder / "odd.onnx")
+    told = rnnbench("new", "odd.onnx", "-o", "my.yaml", status=2).stderr
+    assert "gain" in told
+    assert not (folder / "my.yaml").exists()
+    answers = ("--set", "constants.gain=0.5", "--set", "time=null", "--set", "batch=0", "--set", "state.s=next_s")
+    rnnbench("new", "odd.onnx", "-o", "my.yaml", *answers)
+    assert "2 trials" in rnnbench("list", "my.yaml", "--backend=onnxruntime").stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("lsmt", "did you mean 'lstm'"), ("nosuch.onnx", "cannot be read"), ("weights.pth", "weights.pth")],
+)
+def test_a_wrong_name_is_told(rnnbench, folder, what, told):
+    assert told in rnnbench("new", what, "-o", "my.yaml", status=2).stderr
+
+
+def test_it_overwrites_nothing(rnnbench, folder):
+    (folder / "my.yaml").write_text("mine")
+    assert "is there already" in rnnbench("new", "gru", "-o", "my.yaml", status=2).stderr
+    assert (folder / "my.yaml").read_text() == "mine"

@@ -1,0 +1,119 @@
+"""A model file as a network: where its arrays lie, what it refuses, and what its reference gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_files as files
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+from rnnbench.model_files import FileArray, FileSection, ModelFileError, describe, network_of, section_of
+from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
+from rnnbench.rnn import network_of as decoded
+
+ODD = {"state": {"s": "next_s"}, "constants": {"gain": 0.5}, "batch": 0}
+
+
+def network(path, **said):
+    description = describe(path)
+    found = section_of(description, path.name)
+    return network_of(path, FileSection(**{**vars(found), **said}), description)
+
+
+@given(shape=st.permutations(["n", "batch", 3, 2]), steps=st.integers(1, 3), batch=st.integers(1, 3))
+def test_an_array_goes_to_the_file_and_comes_back(shape, steps, batch):
+    array = FileArray(name="x", shape=tuple(shape))
+    x = np.arange(steps * batch * 6).reshape(steps, batch, 6)
+    there = array.to_file(x)
+    sizes = {"n": steps, "batch": batch}
+    assert there.shape == tuple(sizes.get(dim, dim) for dim in shape)
+    np.testing.assert_array_equal(array.from_file(there, steps, batch), x)
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_a_reference_step_by_step_is_what_a_runtime_gives_for_the_whole(tmp_path, operator):
+    path = files.saved(files.recurrent(operator), tmp_path / "network.onnx")
+    found = network(path)
+    x, state = draw_inputs(found, 6, 2, 0), draw_state(found, 2, 0)
+    run = run_reference(found, Weights(), x, state)
+    session = onnxruntime.InferenceSession(str(path))
+    y, *final = session.run(None, {"x": x, **{name: np.asarray(array) for name, array in state.items()}})
+    np.testing.assert_allclose(run.y, y.reshape(run.y.shape), atol=2e-6)
+    for mine, theirs in zip(run.final.values(), final, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=2e-6)
+
+
+def test_two_halves_of_a_file_with_odd_arrays_are_the_whole(tmp_path):
+    found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
+    assert (found.input, found.width, found.state_shapes(3)) == (8, 9, {"s": (1, 3, 8)})
+    x, state = draw_inputs(found, 6, 3, 0), draw_state(found, 3, 0)
+    whole = run_reference(found, Weights(), x, state)
+    first = run_reference(found, Weights(), x[:2], state)
+    second = run_reference(found, Weights(), x[2:], first.final)
+    np.testing.assert_array_equal(np.concatenate([first.y, second.y]), whole.y)
+    np.testing.assert_array_equal(whole.states["s"][1], first.final["s"])
+
+
+def test_random_roundings_leave_the_exact_rows_as_they_are(tmp_path):
+    found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
+    x = np.repeat(draw_inputs(found, 4, 1, 0), 5, axis=1)
+    noisy = run_in(RandomRounding("float32", 0, 2), found, Weights(), x).y
+    exact = run_reference(found, Weights(), x).y
+    np.testing.assert_array_equal(noisy[:, :2], exact[:, :2])
+    error = np.abs(noisy - exact)[:, 2:].max()
+    assert 1e-9 < error < 1e-5
+
+
+def test_a_file_whose_batch_is_fixed_runs_row_by_row(tmp_path):
+    one = network(files.saved(files.odd(1), tmp_path / "one.onnx"), **ODD)
+    any_number = network(files.saved(files.odd(), tmp_path / "any.onnx"), **ODD)
+    x = draw_inputs(one, 4, 3, 0)
+    np.testing.assert_allclose(
+        run_reference(one, Weights(), x).y, run_reference(any_number, Weights(), x).y, rtol=1e-12
+    )
+    assert one.refusal(time="given", state="stitched", chunk=1, batch=2, dtype="float32") == (
+        "batch",
+        "one.onnx has a batch of 1, not 2",
+    )
+
+
+def test_it_survives_a_journey_to_a_worker(tmp_path):
+    found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
+    assert decoded({"network": found.network, **found.model_dump(mode="json")}) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"constants": {}}, "gain has 0 axes, and the case says that axis 0 is one"),
+        ({"constants": {"gain": None}}, "the constant gain has no value; write one"),
+        ({"constants": {"gian": 1}}, "it has no input gian; its inputs are a, x, s, gain"),
+        ({"state": {"s": "next"}}, "it has no output next; its outputs are y, total, next_s"),
+        ({"batch": 9}, "a has 3 axes, and"),
+        ({"sizes": {"T": 3}}, "it leaves no size T open"),
+    ],
+)
+def test_what_cannot_be_called_so_is_told(tmp_path, said, told):
+    path = files.saved(files.odd(), tmp_path / "odd.onnx")
+    with pytest.raises(ModelFileError, match=told):
+        network(path, **{**ODD, **said})
+
+
+def test_an_input_of_integers_is_refused(tmp_path):
+    proto = files.odd()
+    proto.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
+    with pytest.raises(ModelFileError):
+        network(files.saved(proto, tmp_path / "odd.onnx"), **ODD)
+
+
+def test_a_file_that_changed_since_is_refused(tmp_path):
+    path = files.saved(files.odd(), tmp_path / "odd.onnx")
+    found = network(path, **ODD)
+    proto = files.odd()
+    proto.producer_name = "another"
+    files.saved(proto, path)
+    with pytest.raises(ModelFileError, match="has changed since the case was read"):
+        run_reference(found, Weights(), draw_inputs(found, 1, 1, 0))
