@@ -22,7 +22,8 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns"}))
+AUTHORS = dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns"}))
+"""StableHLO is JAX's, whose function is written over the primitives too."""
 
 
 class IreeBackend:
