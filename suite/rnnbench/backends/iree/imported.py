@@ -35,7 +35,7 @@ class Imported:
     x: Shape
     """The shape of x in the program. Its layout in memory is that of the suite."""
     state: tuple[Shape, ...]
-    """The shapes of the state: an array for each of h and c, or one for both; none where a call starts from zeros."""
+    """The shapes of the state: an array for each of h and c, or one for all; none where a call starts from zeros."""
 
 
 def imported(request: Request, cache: Path) -> Imported:
