@@ -23,6 +23,8 @@ from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
 from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.plan import adapters
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import Trajectory, run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_state, draw_weights
@@ -40,6 +42,8 @@ COUNTER = Model(cell="counter", input=4, hidden=4)
 LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_activation="hard_sigmoid")
 GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
 RNN_BACKWARDS = Model(cell="rnn", input=3, hidden=17, direction="reverse")
+RNNOISE = RNNoise(input=5, hidden=6)
+"""Layers of other kinds, with states of several sizes and with none, that read several others."""
 
 FOLDERS = {"shared": "onnxruntime"}
 """Whose tests those of a folder are, where it is not the backend's own."""
@@ -58,7 +62,7 @@ class Plan:
     `ragged`: its rows have lengths of their own.
     """
 
-    model: Model
+    model: Network
     strategy: Strategy
     batch: int
     tails: bool = True
@@ -71,7 +75,8 @@ class Plan:
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
-        model = "-".join([self.model.cell, *(f"{name}{value}" for name, value in changed.items())])
+        kind = self.model.cell if isinstance(self.model, Model) else self.model.network
+        model = "-".join([kind, *(f"{name}{value}" for name, value in changed.items())])
         return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}{'-ragged' * self.ragged}"
 
 
@@ -145,6 +150,9 @@ RAGGED = [
 ]
 """Of programs whose rows end before their call does. For every target: few take any of them."""
 
+NETWORKS = [Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False)]
+"""Networks of other layers than cells, for every route that has them (`Probe.authors`)."""
+
 ON_VULKAN = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
     Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False, device="vulkan"),
@@ -193,7 +201,7 @@ class Subject:
         return run_reference(self.plan.model, self.request.weights, x, state, lengths=lengths)
 
     def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
-        tolerance = 0.0 if self.plan.model.cell == "counter" else TOLERANCE[self.program.artifact.math]
+        tolerance = 0.0 if self.plan.model.is_exact else TOLERANCE[self.program.artifact.math]
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
@@ -345,7 +353,7 @@ def _targets() -> Iterator[tuple[Target, str]]:
 
 def _plans(target: Target) -> Iterator[Plan]:
     shared = PRODUCT if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
-    for plan in (*PLANS.get(target, shared), *RAGGED):
+    for plan in (*PLANS.get(target, shared), *NETWORKS, *RAGGED):
         if adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported":
             yield plan
 

@@ -273,15 +273,15 @@ def wrong_inputs(subject) -> list[tuple[Any, str]]:
 
 def wrong_states(subject) -> list[tuple[Any, str]]:
     state = subject.state()
-    rows, batch, size = state["h"].shape
-    shape = f"h: expected shape {[rows, batch, size]}, got "
     names = list(state)
-    last = names[-1]
+    first, last = names[0], names[-1]
+    rows, batch, size = state[first].shape
+    shape = f"{first}: expected shape {[rows, batch, size]}, got "
     return [
-        ({**state, "k": state["h"]}, f"state: expected the arrays {names}, got {[*names, 'k']}"),
+        ({**state, "k": state[first]}, f"state: expected the arrays {names}, got {[*names, 'k']}"),
         ({}, f"state: expected the arrays {names}, got none"),
-        ({**state, "h": state["h"][0]}, shape + str([batch, size])),
-        ({**state, "h": state["h"][..., :-1]}, shape + str([rows, batch, size - 1])),
+        ({**state, first: state[first][0]}, shape + str([batch, size])),
+        ({**state, first: state[first][..., :-1]}, shape + str([rows, batch, size - 1])),
         ({**state, last: state[last].astype("float64")}, f"{last}: expected dtype float32, got float64"),
     ]
 

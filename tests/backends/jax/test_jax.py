@@ -17,6 +17,8 @@ from rnnbench.backends.base import Artifact, BuildError, Request
 from rnnbench.backends.jax import JaxBackend
 from rnnbench.backends.program_store import described
 from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_weights
@@ -27,10 +29,12 @@ LSTM = Model(cell="lstm", input=4, hidden=6)
 STACK = LSTM.model_copy(update={"layers": 2})
 BOTH_WAYS = LSTM.model_copy(update={"direction": "bidirectional"})
 COUNTER = Model(cell="counter", input=4, hidden=4)
+RNNOISE = RNNoise(input=5, hidden=6)
+"""Five layers with a state, and two without one."""
 
 
 def ask(
-    model: Model = LSTM, time: str = "looped", state: State = "stitched", chunk: int = 4, dtype: str = "float32"
+    model: Network = LSTM, time: str = "looped", state: State = "stitched", chunk: int = 4, dtype: str = "float32"
 ) -> Request:
     return Request(
         "jit", model, draw_weights(model, 0), Strategy(time, state, chunk), batch=2, precision=Precision.of(dtype)
@@ -55,9 +59,12 @@ def artifact(folder: Path, request: Request) -> Artifact:
         (ask(COUNTER), "looped 1"),
         (ask(COUNTER, time="unrolled:2"), "looped 1 of 2"),
         (ask(COUNTER, time="unrolled"), "unrolled 4"),
+        (ask(RNNOISE), "looped 5"),
+        (ask(RNNOISE, chunk=1), "unrolled 5"),
+        (ask(RNNOISE, time="unrolled:2", state="none"), "looped 5 of 2"),
     ],
     ids=lambda value: (
-        value if isinstance(value, str) else f"{value.model.cell}-{value.strategy}-{value.strategy.chunk}"
+        value if isinstance(value, str) else f"{value.model.label}-{value.strategy}-{value.strategy.chunk}"
     ),
 )
 def test_loops_and_copies_are_found_in_what_xla_made(tmp_path: Path, request_: Request, lowered: str) -> None:
@@ -83,8 +90,8 @@ def test_a_loop_over_copies_is_what_scan_makes_of_unroll(tmp_path: Path) -> None
 
     def step(x, h, c):
         def advance(state, projected):
-            state = body.advance(projected, state)
-            return state, state[0]
+            y, state = body.advance(projected, state)
+            return state, y
 
         return jax.lax.scan(advance, (h, c), body.project(x.reshape(32, 4)).reshape(16, 2, 24), unroll=4)
 

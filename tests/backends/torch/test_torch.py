@@ -16,9 +16,13 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.torch import TorchBackend
-from rnnbench.backends.torch.counting import cell_copies, lowered
+from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor_code import lowered_code
+from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.cells import LayerBody
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
@@ -30,11 +34,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.jit")
 LSTM = Model(cell="lstm", input=5, hidden=16)
 GRU = Model(cell="gru", input=5, hidden=16)
 COUNTER = Model(cell="counter", input=4, hidden=4)
+RNNOISE = RNNoise(input=5, hidden=6)
 EXCHANGED = {"bfloat16": "float32"}
 
 
 def make_request(
-    model: Model, route: str, time: str, state: str = "stitched", chunk: int = 4, dtype: str = "float32"
+    model: Network, route: str, time: str, state: str = "stitched", chunk: int = 4, dtype: str = "float32"
 ) -> Request:
     weights = draw_weights(model, 0, EXCHANGED.get(dtype, dtype))
     return Request(route, model, weights, Strategy(time, state, chunk), 1, Precision.of(dtype))  # type: ignore[arg-type]
@@ -141,11 +146,12 @@ def test_an_unsupported_request_has_a_reason(model, route, time, reason) -> None
     assert reason in support.reason
 
 
-def test_copies_are_counted_by_an_operation_of_the_cell() -> None:
-    assert cell_copies(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
-    assert cell_copies(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
-    assert cell_copies(GRU, {"tanh": 4, "sigmoid": 8}) == 4
-    assert cell_copies(COUNTER, {"add": 4}) == 4
+def test_copies_are_counted_by_an_operation_of_the_body() -> None:
+    assert body_copies(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
+    assert body_copies(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
+    assert body_copies(GRU, {"tanh": 4, "sigmoid": 8}) == 4
+    assert body_copies(COUNTER, {"add": 4}) == 4
+    assert body_copies(RNNOISE, {"tanh": 10, "sigmoid": 14}) == 10, "five layers with a state, and two heads without"
     assert lowered([], 4) == "unrolled 4"
     assert lowered([1, 1], 0) == "looped 2"
     assert lowered([8, 1], 2) == "looped 1 + looped 1 of 8 + unrolled 2"
@@ -154,10 +160,74 @@ def test_copies_are_counted_by_an_operation_of_the_cell() -> None:
 def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> None:
     product = "aoti_torch_cpu_addmm_out(a, b);\n"
     loop = "while (1) {\n if (done) { break; }\n" + 2 * product + "}\n"
-    assert lowered_code(LSTM, product + loop, 2) == "looped 1 of 2"
-    assert lowered_code(LSTM, product + loop + product, 2) == "looped 1 of 2 + unrolled 1"
-    assert lowered_code(LSTM, product + 4 * product, 1) == "unrolled 4"
-    assert lowered_code(LSTM, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);", 1) == "fused"
+    by_two, unrolled = make_request(LSTM, "aoti", "unrolled:2"), make_request(LSTM, "aoti", "unrolled")
+    assert lowered_code(by_two, product + loop) == "looped 1 of 2"
+    assert lowered_code(by_two, product + loop + product) == "looped 1 of 2 + unrolled 1"
+    assert lowered_code(unrolled, product + 4 * product) == "unrolled 4"
+    assert lowered_code(unrolled, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);") == "fused"
+
+
+def test_products_that_inductor_writes_out_are_not_expected_in_its_code() -> None:
+    product = "aoti_torch_cpu_addmm_out(a, b);\n"
+    loop = "while (1) {\n if (done) { break; }\n" + 2 * product + "}\n"
+    none = "while (1) {\n if (done) { break; }\n}\n"
+    request = make_request(RNNOISE, "aoti", "unrolled:2")
+    assert lowered_code(request, 5 * product + 2 * none + 3 * loop) == "looped 5 of 2"
+    unrolled = make_request(RNNOISE, "aoti", "unrolled")
+    assert lowered_code(unrolled, 5 * product + 3 * 4 * product) == "unrolled 20"
+    one_step = make_request(RNNOISE, "aoti", "unrolled", chunk=1)
+    assert lowered_code(one_step, 4 * product + 3 * product) == "unrolled 5", "and the head of one value"
+
+
+class Delay(LayerBody[Any]):
+    """y is the input of two steps before; and a sum, whose second part is read after the first has its next value."""
+
+    def __init__(self, ops: Any) -> None:
+        self.ops = ops
+
+    def advance(self, projected: Any, state: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        ops, (last, before, total) = self.ops, state
+        grown = ops.add(total, ops.mul(before, projected))
+        half = ops.columns(grown, 0, 1)
+        return ops.concat([before, half, ops.columns(total, 0, 1)]), (projected, last, grown)
+
+
+def test_state_that_others_still_read_is_not_overwritten() -> None:
+    recorder, state = Recorder(torch.float32), torch.zeros(3, 2, 2).unbind()
+    current = torch.zeros(2, 2)
+    y, new = Delay(recorder).advance(current, state)
+    calls, y = in_place(recorder.take(), state, new, y)
+    expected = [np.zeros((2, 2), np.float32)] * 3
+    for step in range(5):
+        x = np.full((2, 2), step + 1, np.float32)
+        current.copy_(torch.from_numpy(x))
+        for call in calls:
+            call.call()()
+        last, before, total = expected
+        grown = total + before * x
+        np.testing.assert_array_equal(y, np.concatenate([before, grown[:, :1], total[:, :1]], axis=1))
+        expected = [x, last, grown]
+        np.testing.assert_array_equal(torch.stack(state), expected)
+
+
+@pytest.mark.parametrize(
+    ("route", "time", "lowered"),
+    [
+        ("eager", "looped", "looped 5"),
+        ("script", "looped", "looped 5 + looped 5 of 8"),
+        ("script", "unrolled", "unrolled 20"),
+        ("compile", "unrolled:2", "looped 5 of 2"),
+    ],
+)
+def test_a_network_of_other_layers_has_a_loop_or_copies_for_each_layer_with_a_state(route, time, lowered, tmp_path):
+    request = make_request(RNNOISE, route, time, "stateful")
+    program = build(request, tmp_path)
+    assert program.artifact.lowered == lowered
+    x = draw_inputs(RNNOISE, 8, 1, 0)
+    session = program.open()
+    expected = run_reference(RNNOISE, request.weights, x)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    assert session.get_state().keys() == expected.final.keys()
 
 
 OTHER_PROCESS = """

@@ -23,7 +23,8 @@ WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
-AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns"}))
+AUTHORS = dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns"}))
+"""StableHLO is JAX's, whose function is written over the primitives too."""
 
 
 class IreeBackend:

@@ -35,7 +35,7 @@ class Imported:
     x: Shape
     """The shape of x in the program. Its layout in memory is that of the suite."""
     state: tuple[Shape, ...]
-    """The shapes of the state: an array for each of h and c, or one for both; none where a call starts from zeros."""
+    """The shapes of the state: an array for each of h and c, or one for all; none where a call starts from zeros."""
 
 
 def imported(request: Request, cache: Path) -> Imported:
@@ -61,7 +61,7 @@ def unsupported(request: Request) -> str:
     """Why the importer of a route makes no program of a request; empty where it does."""
     if request.file is not None:
         return ""
-    model, time = request.stack, request.strategy.time
+    time = request.strategy.time
     if request.route == "stablehlo":
         return (
             "StableHLO has no RNN operator: JAX and TensorFlow write a loop or copies of the cell."
@@ -69,7 +69,7 @@ def unsupported(request: Request) -> str:
             else ""
         )
     if request.route == "onnx":
-        return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
+        return onnx_graphs.unsupported(request) or (_onnx_operator(request.stack) if time == "fused" else "")
     return torch_export.unsupported(request)
 
 

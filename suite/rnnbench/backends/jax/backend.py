@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
@@ -14,6 +15,7 @@ NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
+AUTHORS = {ROUTE: frozenset({"concat", "columns"})}
 
 
 class JaxBackend:
@@ -22,7 +24,7 @@ class JaxBackend:
     name = "jax"
 
     def probe(self) -> Probe:
-        return probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
+        return replace(probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'"), authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -43,7 +45,7 @@ class JaxBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()

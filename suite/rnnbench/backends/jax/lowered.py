@@ -1,7 +1,7 @@
-"""What XLA made of a program, read off its optimised HLO: loops, and the copies of the cell inside and outside of them.
+"""What XLA made of a program, read off its optimised HLO: loops, and the copies of layers inside and outside of them.
 
 HLO text is a list of computations, each a list of instructions that may call others. A loop is a `while`; an
-instruction that came from a copy of the cell has the copy's name in its `op_name`, and fusion keeps that.
+instruction that came from a copy of a layer has the copy's name in its `op_name`, and fusion keeps that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Computation:
     loops: list[str] = field(default_factory=list)
     """The bodies of its loops."""
     copies: set[str] = field(default_factory=set)
-    """Numbers of the copies of the cell that its instructions came from."""
+    """Numbers of the copies of layers that its instructions came from."""
 
 
 def computations(hlo: str) -> tuple[str, dict[str, Computation]]:

@@ -1,11 +1,13 @@
-"""A request as a function for `jax.jit`: the layers, each a scan over its steps or a copy of the cell for each step.
+"""A request as a function for `jax.jit`: the layers, each a scan over its steps or a copy of its body for each step.
 
-The state of all layers is one flat array, h before c. One argument and one result less save 1 µs a call.
+The state of all layers is one flat array: its arrays one after the other, h before c. One argument and one result less
+save 1 µs a call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from math import prod
 
@@ -17,7 +19,7 @@ from jax import lax
 from rnnbench.backends.base import Request
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
-from rnnbench.rnn import LayerBody, cell_body
+from rnnbench.rnn import LayerBody, run_graph, state_by_array, state_by_layer
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
@@ -30,18 +32,20 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
     if request.strategy.state == "none":
 
         def from_zeros(x: jax.Array, *lengths: jax.Array) -> tuple[jax.Array]:
-            zeros = _by_row(request, jnp.zeros(state_size(request), x.dtype))
+            zeros = _by_layer(request, jnp.zeros(state_size(request), x.dtype))
             return (_layers(request, x, zeros, *lengths)[0],)
 
         return from_zeros
 
     def step(x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
-        y, final = _layers(request, x, _by_row(request, state))
-        flat = jnp.concatenate([array.ravel() for name in zip(*final, strict=True) for array in name])
-        if request.strategy.chunk == 1:
-            # y is the last layer's h. It is read off the state, because XLA would compute the gates for y once more.
+        y, final = _layers(request, x, _by_layer(request, state))
+        arrays = state_by_array(request.model, final).values()
+        flat = jnp.concatenate([row.ravel() for rows in arrays for row in rows])
+        if request.strategy.chunk == 1 and (places := _places_of_y(request, x.dtype)):
+            # y is read off the state, because XLA would compute the gates for y once more.
             flat = lax.optimization_barrier(flat)
-            y = _by_row(request, flat)[-1][0].reshape(y.shape)
+            after = _by_layer(request, flat)
+            y = jnp.concatenate([after[layer][place] for layer, place in places], axis=1).reshape(y.shape)
         return y, flat
 
     return step
@@ -51,49 +55,68 @@ def state_size(request: Request) -> int:
     return sum(prod(shape) for shape in request.model.state_shapes(request.batch).values())
 
 
-def _by_row(request: Request, flat: jax.Array) -> list[State]:
-    """h, or h and c, of every layer and direction, [batch, size] each."""
-    shapes = list(request.model.state_shapes(request.batch).values())
-    ends = np.cumsum([prod(shape) for shape in shapes])
-    arrays = [part.reshape(shape) for part, shape in zip(jnp.split(flat, ends[:-1]), shapes, strict=True)]
-    return list(zip(*arrays, strict=True))
+def _by_layer(request: Request, flat: jax.Array) -> list[State]:
+    """The state of every layer, [batch, size] each."""
+    shapes = request.model.state_shapes(request.batch)
+    ends = np.cumsum([prod(shape) for shape in shapes.values()])
+    parts = zip(shapes.items(), jnp.split(flat, ends[:-1]), strict=True)
+    return state_by_layer(request.model, {name: list(part.reshape(shape)) for (name, shape), part in parts})
+
+
+def _places_of_y(request: Request, dtype: np.dtype[np.generic]) -> list[tuple[int, int]]:
+    """Where y is in the state: a layer and one of its arrays for each part of y. Empty where a part is in none."""
+    network, batch = request.model, request.batch
+    sizes = {name: shape[2] for name, shape in network.state_shapes(batch).items()}
+    places = list[tuple[int, int]]()
+
+    def advance(body: LayerBody[jax.Array], index: int, projected: jax.Array, state: State) -> jax.Array:
+        y, after = body.advance(projected, state)
+        places.extend((index, place) for place, value in enumerate(after) if value is y)
+        return y
+
+    for index in network.outputs:
+        layer, body = network.graph[index], network.body(JaxPrimitives(dtype), request.weights, index)
+        if not layer.states:
+            return []
+        state = tuple(jax.ShapeDtypeStruct((batch, sizes[name]), dtype) for name, _ in layer.states)
+        projected = jax.ShapeDtypeStruct((batch, layer.projected), dtype)
+        jax.eval_shape(partial(advance, body, index), projected, state)
+    return places if [layer for layer, _ in places] == list(network.outputs) else []
 
 
 def _layers(
     request: Request, x: jax.Array, state: Sequence[State], lengths: jax.Array | None = None
 ) -> tuple[jax.Array, list[State]]:
-    """The stack: y [chunk, batch, width] of the last layer, and every layer's final state."""
-    model, ops, numbers = request.stack, JaxPrimitives(x.dtype), count()
+    """The network: y [chunk, batch, width], and every layer's final state."""
+    network, ops, numbers = request.model, JaxPrimitives(x.dtype), count()
     beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
-    final = []
-    for layer in range(model.layers):
-        outputs = []
-        for direction in range(model.directions):
-            row = layer * model.directions + direction
-            body = cell_body(ops, model, request.weights.row(row))
-            backward = model.direction == "reverse" or direction == 1
-            y, last = _sequence(body, (x, beyond), state[row], request.strategy.time, backward, numbers)
-            outputs.append(y)
-            final.append(last)
-        x = jnp.concatenate(outputs, axis=2)
-    return x, final
+    final: list[State] = []
+
+    def run(index: int, x: jax.Array) -> jax.Array:
+        body, backward = network.body(ops, request.weights, index), network.graph[index].backward
+        y, last = _sequence(body, (x, beyond), state[index], request.strategy.copies, backward, numbers)
+        final.append(last)
+        return y
+
+    return run_graph(network, x, run, partial(jnp.concatenate, axis=2)), final
 
 
 def _sequence(
-    body: LayerBody[jax.Array], steps: Steps, state: State, time: str, backward: bool, numbers: Iterator[int]
+    body: LayerBody[jax.Array], steps: Steps, state: State, size: int | None, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
-    """One layer in one direction over x: y [steps, batch, output] and the final state.
+    """One layer in one direction over x: y [steps, batch, width] and the final state.
 
-    All steps are projected at once, before the first. A loop over k copies is what `lax.scan(unroll=k)` makes, written
-    out so that each copy has a name of its own, by which it is found again in XLA's program.
+    All steps are projected at once, before the first. A loop over `size` copies is what `lax.scan(unroll=size)` makes,
+    written out so that each copy has a name of its own, by which it is found again in XLA's program. Where `size` is
+    None there is no loop.
     """
     x, beyond = steps
     number, batch, _ = x.shape
     projected = body.project(x.reshape(number * batch, -1)).reshape(number, batch, -1)
-    if time == "unrolled":
+    if not state:
+        return projected, ()
+    if size is None:
         return _copies(body, (projected, beyond), state, backward, numbers)
-    _, _, k = time.partition(":")
-    size = int(k or 1)
 
     def a_pass(state: State, block: Steps) -> tuple[State, jax.Array]:
         y, state = _copies(body, block, state, backward, numbers)
@@ -107,16 +130,18 @@ def _sequence(
 def _copies(
     body: LayerBody[jax.Array], steps: Steps, state: State, backward: bool, numbers: Iterator[int]
 ) -> tuple[jax.Array, State]:
-    """A copy of the cell for each step of projected [steps, batch, gates·hidden].
+    """A copy of the body for each step of projected [steps, batch, size].
 
-    After each copy the state is zero in the rows that the step is beyond: they have ended, or (backwards) not begun.
+    After each copy y and the state are zero in the rows that the step is beyond: they have ended, or (backwards) not
+    begun.
     """
     projected, beyond = steps
     outputs = []
     for step in range(len(projected))[:: -1 if backward else 1]:
         with jax.named_scope(f"{TAG}{next(numbers)}"):
-            _, state = body.advance(projected[step], state)
+            y, state = body.advance(projected[step], state)
             if beyond is not None:
-                state = tuple(jnp.where(beyond[step], 0, value) for value in state)
-        outputs.append(state[0])
+                y, *values = (jnp.where(beyond[step], 0, value) for value in (y, *state))
+                state = tuple(values)
+        outputs.append(y)
     return jnp.stack(outputs[::-1] if backward else outputs), state

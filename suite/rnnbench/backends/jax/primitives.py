@@ -1,6 +1,8 @@
-"""The primitives of the shared cell in jax.numpy."""
+"""The primitives of layers in jax.numpy."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -42,3 +44,9 @@ class JaxPrimitives:
 
     def split(self, x: jax.Array, parts: int) -> list[jax.Array]:
         return jnp.split(x, parts, axis=1)
+
+    def concat(self, parts: Sequence[jax.Array]) -> jax.Array:
+        return jnp.concatenate(parts, axis=1)
+
+    def columns(self, x: jax.Array, start: int, stop: int) -> jax.Array:
+        return x[:, start:stop]

@@ -71,7 +71,7 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
 
 def _notes(request: Request) -> tuple[str, ...]:
     notes = ["The weights are constants of the executable."]
-    if request.stack.cell != "counter":
+    if not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     if request.strategy.state != "none":
         notes.append("The state of all layers is one flat array, donated to each call.")

@@ -12,7 +12,7 @@ from rnnbench.backends.jax.lowered import TAG
 
 Shape = tuple[int, ...]
 COPY = TAG
-"""A location in the text that names a copy of the cell has this word with the copy's number after it: `cell3`."""
+"""A location in the text that names a copy of a layer has this word with the copy's number after it: `cell3`."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def _compile(request: Request, source: str, path: Path) -> Described:
     artifact = Artifact(
         source_digest=source,
         operations={OperationStage.COMPILED: calls(code)},
-        lowered=lowered_code(request.stack, code, copies or 1),
+        lowered=lowered_code(request, code),
         origin=origin(request),
         math="exact",
         notes=(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import Probe, Program, Request, Support
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
-from rnnbench.backends.torch.support import COMPILED, TIMES, UPSTREAM, covered, unsupported
+from rnnbench.backends.torch.support import AUTHORS, COMPILED, TIMES, UPSTREAM, covered, unsupported
 
 
 class TorchBackend:
     name = "torch"
 
     def probe(self) -> Probe:
-        return probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
+        probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
+        return replace(probe, authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -31,7 +33,7 @@ class TorchBackend:
         importlib.import_module("torch")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         import torch
 
         from rnnbench.backends.torch.stream import TorchProgram

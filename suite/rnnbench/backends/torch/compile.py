@@ -70,7 +70,7 @@ def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Descr
     artifact = Artifact(
         source_digest=source,
         operations={OperationStage.COMPILED: calls(code)},
-        lowered=lowered_code(request.stack, code, request.strategy.copies or 1),
+        lowered=lowered_code(request, code),
         origin=origin(request),
         math="exact",
         flags=tuple(f"{name}={value}" for name, value in OPTIONS.items() if value in (True, False)),

@@ -3,20 +3,95 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
-from rnnbench.rnn import Model
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rnnbench.backends.torch.operators import Operators
+from rnnbench.rnn import Network
+
+MARKS = ("tanh", "relu", "sigmoid", "add")
+"""Operators by which copies of a body are counted, where its step has them: the first ones are in a step alone."""
 
 
-def cell_copies(model: Model, counts: Mapping[str, int]) -> int:
-    """The number of copies of the cell, by an operation that only cells contain, and a known number of times each."""
-    if model.cell == "counter":
-        return counts.get("add", 0)
-    return counts.get(model.activation, 0) // (2 if model.cell == "lstm" else 1)
+class Kernel(NamedTuple):
+    """A kernel that torch dispatched to, and the shapes of its tensors."""
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+
+
+class KernelRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the kernels that torch dispatches to inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kernels: list[Kernel] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        shapes = tuple(tuple(argument.shape) for argument in args if isinstance(argument, Tensor))
+        self.kernels.append(Kernel(func._schema.name.removeprefix("aten::"), shapes))
+        return func(*args, **(kwargs or {}))
+
+
+def dispatched(call: Callable[[], object]) -> list[Kernel]:
+    """The kernels of a call. In inference mode torch would dispatch whole operators, so it is off."""
+    recorder = KernelRecorder()
+    with recorder, torch.no_grad():
+        call()
+    return recorder.kernels
+
+
+@dataclass(frozen=True)
+class LayerKernels:
+    """What torch would run for a layer: its projection, and one step. A layer without state has no step."""
+
+    projection: Sequence[Kernel]
+    step: Sequence[Kernel] | None
+
+
+def kernels_by_layer(network: Network, chunk: int, batch: int) -> list[LayerKernels]:
+    """The kernels of each layer of the graph. They run over shapes alone."""
+    zeros = {name: np.broadcast_to(np.zeros(()), shape) for name, shape, _ in network.weight_specs()}
+    weights = network.as_weights(zeros)
+    sizes = {name: shape[2] for name, shape in network.state_shapes(batch).items()}
+    outputs = [layer.width for layer in network.graph]
+    layers = []
+    with torch.inference_mode(False), torch.device("meta"):
+        for index, layer in enumerate(network.graph):
+            body = network.body(Operators(torch.float32), weights, index)
+            width = sum(network.input if source < 0 else outputs[source] for source in layer.sources)
+            x, projected = torch.zeros(chunk * batch, width), torch.zeros(batch, layer.projected)
+            state = tuple(torch.zeros(batch, sizes[name]) for name, _ in layer.states)
+            projection = dispatched(partial(body.project, x))
+            step = dispatched(partial(body.advance, projected, state)) if state else None
+            layers.append(LayerKernels(projection, step))
+    return layers
+
+
+def copies_among(layers: Sequence[LayerKernels], count: Callable[[Sequence[Kernel]], int], found: int) -> int:
+    """The copies of layers' bodies outside loops, where a program has `found` of what `count` counts in no loop."""
+    steps = [count(layer.step) for layer in layers if layer.step is not None]
+    projections = sum(count(layer.projection) for layer in layers)
+    return (found - projections) * len(steps) // sum(steps) if any(steps) else 0
+
+
+def body_copies(network: Network, counts: Mapping[str, int]) -> int:
+    """The copies of layers' bodies in a program without loops, by an operator that most of its layers' steps have."""
+    layers = kernels_by_layer(network, 1, 1)
+    steps = [{kernel.name for kernel in layer.step} for layer in layers if layer.step is not None]
+    mark = max(MARKS, key=lambda name: sum(name in names for names in steps))
+    return copies_among(layers, lambda kernels: sum(kernel.name == mark for kernel in kernels), counts.get(mark, 0))
 
 
 def lowered(loops: Sequence[int], copies: int) -> str:
-    """`loops` has, for each loop, the copies of the cell in one pass. `copies` is the number of those outside loops."""
+    """`loops` has, for each loop, the copies of a body in one pass. `copies` is the number of those outside loops."""
     loops_by_size = sorted(Counter(loops).items())
     parts = [f"looped {count}" if size == 1 else f"looped {count} of {size}" for size, count in loops_by_size]
     return " + ".join(parts + ([f"unrolled {copies}"] if copies or not loops else []))

@@ -1,7 +1,8 @@
-"""Route eager: Python calls the operators one by one. They are nn's RNN, or the authored cell in a loop."""
+"""Route eager: Python calls the operators one by one. They are nn's RNN, or those of the layers' bodies in a loop."""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch.fused import FusedStream, dispatched, lowered
+from rnnbench.backends.torch.counting import dispatched
+from rnnbench.backends.torch.fused import FusedStream, lowered
 from rnnbench.backends.torch.library import ONEDNN_MIN_STEPS, library_module, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
 from rnnbench.backends.torch.packed import PackedStream
@@ -42,7 +44,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
     stream = _library_stream(request, library_module(model, dtype, weights), dtype)
     x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype)
     lengths = _different_lengths(request) if request.ragged else None
-    kernels = dispatched(partial(stream.step, x, lengths))
+    kernels = dict(sorted(Counter(kernel.name for kernel in dispatched(partial(stream.step, x, lengths))).items()))
     torch.save(weights, path)
     onednn = request.ragged or uses_onednn(request)
     if request.ragged:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
@@ -10,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
@@ -99,25 +97,6 @@ def operator_of(model: Model) -> Callable[..., tuple[Tensor, ...]]:
 def settings_of(model: Model, module: nn.RNNBase) -> tuple[Any, ...]:
     """The operator's arguments after the state: weights, bias, layers, dropout, training, bidirectional."""
     return list(module.parameters()), model.bias, model.layers, 0.0, False, model.direction == "bidirectional"
-
-
-class KernelCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the kernels that torch dispatches to inside it."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kernels: Counter[str] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.kernels[func._schema.name.removeprefix("aten::")] += 1
-        return func(*args, **(kwargs or {}))
-
-
-def dispatched(step: Callable[[], Tensor]) -> dict[str, int]:
-    """The kernels of one call, by name. In inference mode torch would dispatch the whole operator, so it is off."""
-    with KernelCounter() as mode, torch.no_grad():
-        step()
-    return dict(sorted(mode.kernels.items()))
 
 
 def lowered(model: Model, kernels: Mapping[str, int]) -> str:

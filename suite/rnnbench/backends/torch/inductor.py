@@ -39,7 +39,7 @@ class Scan(nn.Module):
     def forward(self, projected: Tensor, *state: Tensor) -> State:
         def step(old_state: State, rows: Tensor) -> tuple[State, Tensor]:
             y, *new_state = self._block(rows, *old_state)
-            return tuple(new_state), y
+            return tuple(map(_laid_out, new_state, old_state)), y
 
         final, y = scan(
             step, state, projected.view(-1, self._copies, *projected.shape[1:]), dim=0, reverse=self._backward
@@ -47,8 +47,13 @@ class Scan(nn.Module):
         return (y.flatten(0, 1), *final)
 
 
+def _laid_out(new: Tensor, old: Tensor) -> Tensor:
+    """The new state with the strides of the old one, as the scan operator wants it: columns of a tensor are copied."""
+    return new if new.stride() == old.stride() else new.clone(memory_format=torch.contiguous_format)
+
+
 def network(request: Request) -> nn.Module:
-    """The module of a request: nn's RNN, the authored cell in a scan, or a copy of the cell for each step."""
+    """The module of a request: nn's RNN, or the network with a scan or a copy of its body for each step."""
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}

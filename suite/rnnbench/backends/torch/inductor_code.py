@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from rnnbench.backends.torch.counting import lowered
+from rnnbench.backends.base import Request
+from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered
 from rnnbench.backends.torch.library import ONEDNN_KERNEL
-from rnnbench.rnn import Model
 
 _LOOP = "while (1) {"
 _KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+)\(", re.MULTILINE)
 _LIBRARY_CALL = re.compile(r"aoti_torch_cpu_(\w+?)(?:_out)?\(")
+SMALL_OUTER_PRODUCT = 32
+"""The most elements of the two vectors of an outer product that Inductor writes out."""
+SMALL_SIDE = 16
+"""The longest side of a matrix whose product with a vector, and a sum after it, Inductor writes out."""
 _ADDITION = re.compile(r"= tmp\d+ \+ tmp\d+;")
 
 
@@ -24,21 +29,41 @@ def calls(code: str) -> dict[str, int]:
     return {name: count for name, count in sorted(counts.items()) if count}
 
 
-def lowered_code(model: Model, code: str, copies: int) -> str:
-    """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of the cell in each loop and outside.
+def lowered_code(request: Request, code: str) -> str:
+    """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
 
-    Copies are counted by their products. A counter has no products: a loop over it has the `copies` of the source.
+    Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
+    a counter, is counted by its additions, and a loop over it has the copies of the source.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
-    bodies = list(_loop_bodies(code))
-    if model.cell == "counter":
-        return lowered([copies] * len(bodies), 0 if bodies else _additions(code))
-    rows = model.layers * model.directions
-    per_copy = 2 if model.projection or not model.reset_after else 1
+    layers = kernels_by_layer(request.model, request.strategy.chunk, request.batch)
+    products = [_products_called(layer.step) for layer in layers if layer.step is not None]
+    bodies, copies = list(_loop_bodies(code)), request.strategy.copies or 1
+    if not any(products):
+        return lowered(
+            [copies] * len(bodies), 0 if bodies else copies_among(layers, _additions_among, _additions(code))
+        )
     in_loops = [_products(body) for body in bodies]
-    outside = _products(code) - rows - sum(in_loops)
-    return lowered([products // per_copy for products in in_loops], outside // per_copy)
+    loops = [found // of_copy if of_copy else copies for found, of_copy in zip(in_loops, products, strict=False)]
+    return lowered(loops, copies_among(layers, _products_called, _products(code) - sum(in_loops)))
+
+
+def _products_called(kernels: Sequence[Kernel]) -> int:
+    """The products, [rows, size] by [size, columns], that Inductor calls. It (2.13) writes the smallest in kernels."""
+    called = 0
+    for kernel, following in zip_longest(kernels, kernels[1:]):
+        if kernel.name == "mm":
+            (rows, size), (_, columns) = kernel.shapes
+            summed = following is not None and following.name == "add"
+            small = rows == 1 and summed and max(size, columns) <= SMALL_SIDE
+            outer = size == 1 and min(rows, columns) > 1 and rows + columns <= SMALL_OUTER_PRODUCT
+            called += not (small or outer or rows == columns == 1)
+    return called
+
+
+def _additions_among(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.name == "add" for kernel in kernels)
 
 
 def _loop_bodies(code: str) -> Iterator[str]:

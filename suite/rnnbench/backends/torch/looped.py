@@ -1,4 +1,4 @@
-"""Route eager, authored: a Python loop over the recorded calls of the cell, for each layer and direction."""
+"""Route eager, authored: a Python loop over the recorded calls of a layer's body, for each layer with a state."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import OperationStage, Request
-from rnnbench.backends.torch.recorder import Recorder, in_place
+from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
-from rnnbench.rnn import Layer, Model, cell_body
+from rnnbench.rnn import LayerBody, run_graph, state_by_layer
 
 
 class Loop:
-    """One layer in one direction: the projection of the whole chunk, then the cell, step by step.
+    """One layer in one direction: the projection of the whole chunk, then the body, step by step.
 
-    Reads x [steps, batch, input], advances `state` (h, c: [batch, size]) in place, writes y [steps, batch, size].
+    Reads x [steps, batch, input], advances `state` ([batch, size] each) in place, writes `y` [steps, batch, width]. A
+    layer without state is its projection alone.
     """
 
     def __init__(
         self,
         recorder: Recorder,
-        model: Model,
-        layer: Layer,
+        body: LayerBody[Tensor],
         x: Tensor,
         state: Sequence[Tensor],
-        y: Tensor,
         *,
         backward: bool,
         padding: Tensor | None,
     ) -> None:
         self.length, batch, _ = x.shape
-        body = cell_body(recorder, model, layer)
-        projected = body.project(x.view(self.length * batch, -1)).view(self.length, batch, -1).unbind()
+        whole = body.project(x.view(self.length * batch, -1)).view(self.length, batch, -1)
         self.project = recorder.take()
+        self._projection_calls = [recorded.call() for recorded in self.project]
+        self.advance: list[RecordedCall] = []
+        self._step_calls: list[Callable[[], object]] = []
+        self._steps: list[tuple[Callable[[], object], tuple[Callable[[], object], ...]]] = []
+        if not state:
+            self.y = whole
+            return
+        projected = whole.unbind()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
-        _, new = body.advance(current, tuple(state))
-        self.advance = in_place(recorder.take(), state, new)
-        self._projection_calls = [recorded.call() for recorded in self.project]
+        output, new = body.advance(current, tuple(state))
+        self.advance, output = in_place(recorder.take(), state, new, output)
         self._step_calls = [recorded.call() for recorded in self.advance]
+        self.y = torch.zeros(self.length, *output.shape, dtype=output.dtype)
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
-        self._steps = [(partial(current.copy_, projected[t]), _stores(y, state, padding, t)) for t in order]
+        self._steps = [
+            (partial(current.copy_, projected[t]), _stores(self.y, output, state, padding, t)) for t in order
+        ]
 
     def __call__(self) -> None:
         for call in self._projection_calls:
@@ -58,38 +66,39 @@ class Loop:
                 call()
 
 
-def _stores(y: Tensor, state: Sequence[Tensor], padding: Tensor | None, t: int) -> tuple[Callable[[], object], ...]:
-    """The calls after step t: set the state of rows to zero where t is padding, and copy h to y."""
+def _stores(
+    y: Tensor, output: Tensor, state: Sequence[Tensor], padding: Tensor | None, t: int
+) -> tuple[Callable[[], object], ...]:
+    """The calls after step t: set the state of rows to zero where t is padding, and copy the step's output to y."""
     zeroings = () if padding is None else tuple(partial(tensor.masked_fill_, padding[t], 0.0) for tensor in state)
-    return (*zeroings, partial(y[t].copy_, state[0]))
+    return (*zeroings, partial(y[t].copy_, output))
 
 
 class LoopedStream(PreparedStream):
-    """A model over one chunk, in tensors that are allocated once. Every call writes the same y [chunk, batch, width].
+    """A network over one chunk, in tensors that are allocated once. Every call writes the same y [chunk, batch, width].
 
     `constants` are those of another stream of the same request, which share them.
     """
 
     def __init__(self, request: Request, dtype: torch.dtype, constants: Sequence[Tensor] = ()) -> None:
-        model, chunk, batch = request.stack, request.strategy.chunk, request.batch
-        self._x = torch.zeros(chunk, batch, model.input, dtype=dtype)
-        self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in model.state_shapes(batch).items()}
+        network, chunk, batch = request.model, request.strategy.chunk, request.batch
+        self._x = torch.zeros(chunk, batch, network.input, dtype=dtype)
+        self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in network.state_shapes(batch).items()}
         self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
         """True for steps of the chunk in `_x` that are padding: beyond their row's length."""
         self._loops: list[Loop] = []
         recorder = Recorder(dtype, constants)
-        y = self._x
-        for number in range(model.layers):
-            x, y = y, torch.zeros(chunk, batch, model.width, dtype=dtype)
-            for direction, side in enumerate(y.chunk(model.directions, dim=2)):
-                row = number * model.directions + direction
-                state = [tensor[row] for tensor in self.state.values()]
-                backward = direction == 1 or model.direction == "reverse"
-                layer = request.weights.row(row)
-                self._loops.append(
-                    Loop(recorder, model, layer, x, state, side, backward=backward, padding=self._padding)
-                )
-        self._y = y
+        states = state_by_layer(network, {name: tensor.unbind() for name, tensor in self.state.items()})
+
+        def run(index: int, x: Tensor) -> Tensor:
+            body, backward = network.body(recorder, request.weights, index), network.graph[index].backward
+            loop = Loop(recorder, body, x, states[index], backward=backward, padding=self._padding)
+            self._loops.append(loop)
+            return loop.y
+
+        self._y = run_graph(network, self._x, run, recorder.join)
+        self._end = recorder.take()
+        self._end_calls = [recorded.call() for recorded in self._end]
         self._start = [tensor.zero_ for tensor in self.state.values()] if request.strategy.state == "none" else []
         self.constants = recorder.constants
 
@@ -115,19 +124,28 @@ class LoopedStream(PreparedStream):
             call()
         for loop in self._loops:
             loop()
+        for end in self._end_calls:
+            end()
         return self._y
 
+    def _outside(self) -> Iterator[RecordedCall]:
+        """The calls outside loops."""
+        for loop in self._loops:
+            yield from loop.project
+        yield from self._end
+
     def operations(self) -> dict[OperationStage, dict[str, int]]:
-        """Calls into torch by name: those before the loop, and those of one step."""
-        projection = Counter(recorded.name for loop in self._loops for recorded in loop.project)
+        """Calls into torch by name: those outside loops, and those of one step."""
+        projection = Counter(recorded.name for recorded in self._outside())
         step = Counter(recorded.name for loop in self._loops for recorded in loop.advance)
         return {OperationStage.COMPILED: dict(projection + step)}
 
     def lowered(self) -> str:
-        return f"looped {len(self._loops)}"
+        return f"looped {sum(bool(loop.advance) for loop in self._loops)}"
 
     def listing(self) -> Iterator[str]:
         """Every call with the shapes of its tensors, in order. The digest of the program is made from it."""
         for loop in self._loops:
-            yield f"project, then {loop.length} steps"
+            yield f"project, then {loop.length if loop.advance else 0} steps"
             yield from map(str, (*loop.project, *loop.advance))
+        yield from map(str, self._end)

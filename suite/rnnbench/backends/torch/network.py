@@ -1,8 +1,8 @@
-"""A model as an nn.Module of the authored cell, for the routes that trace programs."""
+"""A network as an nn.Module of its layers' bodies, for the routes that trace programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,35 +10,55 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn import LayerBody, cell_body
+from rnnbench.rnn import LayerBody, run_graph, state_by_array, state_by_layer
 
 State = tuple[Tensor, ...]
 MakeLoop = Callable[[LayerBody[Tensor], bool, State], nn.Module]
-"""Makes the module that runs a cell body over all steps. Its arguments are the body, whether it runs backwards, and
-examples of one step's projection and state. The module takes (projected [steps, batch, gates·hidden], h, c) and returns
-(y, h, c)."""
+"""Makes the module that runs the body of a layer with a state over all steps. Its arguments are the body, whether it
+runs backwards, and examples of one step's projection and state. The module takes (projected [steps, batch, projected],
+*state) and returns (y, *state)."""
 
 
 class Network(nn.Module):
-    """forward(x, h, c) returns (y, h, c). With state `none`, forward(x) starts from zeros and returns y."""
+    """forward(x, *state) returns (y, *state). With state `none`, forward(x) starts from zeros and returns y.
+
+    The graph is followed once, in the constructor. What is traced has numbers of values alone.
+    """
 
     def __init__(self, request: Request, make_loop: MakeLoop) -> None:
         super().__init__()
-        model = request.stack
-        dtype = DTYPES[request.precision.compute]
-        self._layers, self._directions = model.layers, model.directions
+        network, dtype = request.model, DTYPES[request.precision.compute]
         self._steps, self._batch = request.strategy.chunk, request.batch
         self._from_zeros = request.strategy.state == "none"
-        self._shapes = list(model.state_shapes(request.batch).values())
-        state = [torch.zeros(shape[1:], dtype=dtype) for shape in self._shapes]
+        shapes = network.state_shapes(request.batch)
+        self._shapes = list(shapes.values())
+        places = {
+            name: [(array, row) for row in range(rows)] for array, (name, (rows, *_)) in enumerate(shapes.items())
+        }
+        self._given = state_by_layer(network, places)
+        """For each layer, where its state is in the arrays: an array and a row of it, for each part."""
+        parts = [[(index, part) for part in range(len(given))] for index, given in enumerate(self._given)]
+        self._returned = list(state_by_array(network, parts).values())
+        """For each array, what its rows are: a layer and a part of its state."""
+        self._plan: list[tuple[int | None, tuple[int, ...]]] = []
+        """What makes value 1, 2, …: a layer, or None where values are joined; and from which values. Value 0 is x."""
+        self._y = run_graph(network, 0, self._planned_layer, self._planned_join)
         self._bodies, loops = [], []
-        for row in range(self._layers * self._directions):
-            body = cell_body(Operators(dtype), model, request.weights.row(row))
-            x = torch.zeros(self._batch, model.layer_input(row // self._directions), dtype=dtype)
-            backward = model.direction == "reverse" or row % self._directions == 1
+        for index, layer in enumerate(network.graph):
+            body = network.body(Operators(dtype), request.weights, index)
             self._bodies.append(body)
-            loops.append(make_loop(body, backward, (body.project(x), *state)))
+            state = [torch.zeros(self._shapes[array][1:], dtype=dtype) for array, _ in self._given[index]]
+            example = torch.zeros(self._batch, layer.projected, dtype=dtype)
+            loops.append(make_loop(body, layer.backward, (example, *state)) if state else nn.Identity())
         self._loops = nn.ModuleList(loops)
+
+    def _planned_layer(self, index: int, x: int) -> int:
+        self._plan.append((index, (x,)))
+        return len(self._plan)
+
+    def _planned_join(self, values: Sequence[int]) -> int:
+        self._plan.append((None, tuple(values)))
+        return len(self._plan)
 
     def forward(self, x: Tensor, *state: Tensor) -> Tensor | State:
         if self._from_zeros:
@@ -48,18 +68,26 @@ class Network(nn.Module):
         return (y, *final)
 
     def _run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        final: list[State] = []
-        for _ in range(self._layers):
-            flat = x.reshape(self._steps * self._batch, -1)
-            sides = []
-            for _ in range(self._directions):
-                row = len(final)
-                projected = self._bodies[row].project(flat).view(self._steps, self._batch, -1)
-                side, *last = self._loops[row](projected, *[tensor[row] for tensor in state])
-                sides.append(side)
-                final.append(tuple(last))
-            x = sides[0] if len(sides) == 1 else torch.cat(sides, dim=2)
-        return x, tuple(torch.stack(rows) for rows in zip(*final, strict=True))
+        values = [x]
+        final: list[State] = [() for _ in self._given]
+        for index, sources in self._plan:
+            if index is None:
+                values.append(torch.cat([values[source] for source in sources], dim=2))
+            else:
+                y, final[index] = self._layer(index, values[sources[0]], state)
+                values.append(y)
+        arrays = [torch.stack([final[index][part] for index, part in rows]) for rows in self._returned]
+        return values[self._y], tuple(arrays)
+
+    def _layer(self, index: int, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """y of a layer, and its state afterwards."""
+        flat = x.reshape(self._steps * self._batch, -1)
+        projected = self._bodies[index].project(flat).view(self._steps, self._batch, -1)
+        given = self._given[index]
+        if not given:
+            return projected, ()
+        y, *final = self._loops[index](projected, *[state[array][row] for array, row in given])
+        return y, tuple(final)
 
 
 class Stateful(nn.Module):
@@ -92,8 +120,8 @@ class Unrolled(nn.Module):
     def forward(self, projected: Tensor, *state: Tensor) -> State:
         outputs = []
         for step in projected.unbind()[:: -1 if self.backward else 1]:
-            _, state = self.body.advance(step, state)
-            outputs.append(state[0])
+            y, state = self.body.advance(step, state)
+            outputs.append(y)
         return (torch.stack(outputs[::-1] if self.backward else outputs), *state)
 
 

@@ -1,6 +1,8 @@
-"""The cell's primitives as torch's operators, each of which returns a new tensor: for programs that torch traces."""
+"""The primitives as torch's operators, each of which returns a new tensor: for programs that torch traces."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,7 +10,7 @@ from torch import Tensor
 
 
 class Operators:
-    """The primitives. The module of a cell owns the constants, so that they are its buffers and not its inputs."""
+    """The primitives. The module of a layer owns the constants, so that they are its buffers and not its inputs."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
@@ -43,3 +45,9 @@ class Operators:
 
     def split(self, x: Tensor, parts: int) -> list[Tensor]:
         return list(x.chunk(parts, dim=1))
+
+    def concat(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(parts), dim=1)
+
+    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[:, start:stop]

@@ -1,4 +1,4 @@
-"""The cell's primitives as torch calls. Each call is recorded once, with its output tensor, and then repeated.
+"""The primitives as torch calls. Each call is recorded once, with its output tensor, and then repeated.
 
 After the recording, no call allocates and no slice is taken. An LSTM step of 128 units takes 13 µs in this way, and
 20 µs with `torch.lstm_cell`. A product and the sum after it are one call: `addmm` or `addcmul`.
@@ -6,7 +6,7 @@ After the recording, no call allocates and no slice is taken. An LSTM step of 12
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ class RecordedCall:
 
     function: Callable[..., Tensor]
     operands: tuple[Any, ...]
+    """Tensors, numbers, or a tuple of tensors."""
     out: Tensor
 
     def call(self) -> Callable[[], object]:
@@ -32,14 +33,18 @@ class RecordedCall:
         return self.function.__name__.lstrip("_")
 
     def __str__(self) -> str:
-        shapes = [tuple(o.shape) if isinstance(o, Tensor) else o for o in self.operands]
-        return f"{self.name} {shapes} {tuple(self.out.shape)}"
+        return f"{self.name} {[_described(operand) for operand in self.operands]} {tuple(self.out.shape)}"
+
+    def reads(self) -> Iterator[Tensor]:
+        """The tensors among its operands."""
+        for operand in self.operands:
+            yield from (o for o in (operand if isinstance(operand, tuple) else (operand,)) if isinstance(o, Tensor))
 
 
 class Recorder:
     """The primitives over tensors of one dtype. Values are the tensors that recorded calls write.
 
-    `constants` are those of an earlier recorder over the same cell bodies, in the order in which the bodies asked for
+    `constants` are those of an earlier recorder over the same bodies, in the order in which the bodies asked for
     them. They are used instead of new tensors.
     """
 
@@ -68,7 +73,7 @@ class Recorder:
     def add(self, a: Tensor, b: Tensor) -> Tensor:
         """The sum; one call together with the product before it, where that product is one of the two operands.
 
-        A cell body reads each product only once, so the product alone is not needed.
+        A body reads each product only once, so the product alone is not needed.
         """
         for product, fused in ((torch.mm, torch.addmm), (torch.mul, torch.addcmul)):
             for factor, summand in ((a, b), (b, a)):
@@ -100,6 +105,20 @@ class Recorder:
     def split(self, x: Tensor, parts: int) -> list[Tensor]:
         return list(x.chunk(parts, dim=1))
 
+    def concat(self, parts: Sequence[Tensor]) -> Tensor:
+        return self._joined(parts, 1)
+
+    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[:, start:stop]
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """[steps, batch, size] each, side by side."""
+        return self._joined(parts, 2)
+
+    def _joined(self, parts: Sequence[Tensor], axis: int) -> Tensor:
+        size = sum(part.shape[axis] for part in parts)
+        return self._record(torch.cat, (tuple(parts), axis), (*parts[0].shape[:axis], size))
+
     def _record(self, function: Callable[..., Tensor], operands: tuple[Any, ...], shape: Sequence[int]) -> Tensor:
         out = torch.zeros(*shape, dtype=self._dtype)
         self._calls.append(RecordedCall(function, operands, out))
@@ -107,27 +126,73 @@ class Recorder:
 
 
 def in_place(
-    calls: Sequence[RecordedCall], old_state: Sequence[Tensor], new_state: Sequence[Tensor]
-) -> list[RecordedCall]:
-    """The calls, changed so that each new state is written over the old one where no later call reads the old one.
+    calls: Sequence[RecordedCall], old_state: Sequence[Tensor], new_state: Sequence[Tensor], y: Tensor
+) -> tuple[list[RecordedCall], Tensor]:
+    """The calls, changed so that the new state is in the tensors of the old one, and the tensor that then has y.
 
-    Elsewhere, a copy of the new state over the old one is added at the end.
+    Each new state is written over the old one where no later call reads the old one. Elsewhere, a copy of the new state
+    over the old one is added at the end.
     """
     calls, copies = list(calls), []
-    for old, new in zip(old_state, new_state, strict=True):
-        index = next(i for i, call in enumerate(calls) if call.out is new)
-        readers = [i for i, call in enumerate(calls) if any(operand is old for operand in call.operands)]
-        elementwise = calls[index].function not in (torch.mm, torch.addmm)
-        if all(i < index or (i == index and elementwise) for i in readers):
+    values = [y, *new_state]
+    for place, value in enumerate(values):
+        if any(_overlap(value, old) for old in old_state):
+            # A part of the old state, which is overwritten.
+            calls.append(RecordedCall(_copy, (value,), torch.empty_like(value)))
+            values[place] = calls[-1].out
+    for place, old in enumerate(old_state, start=1):
+        new = values[place]
+        if _may_overwrite(calls, old, new, values):
             calls = [_with_tensor_replaced(call, new, old) for call in calls]
         else:
             copies.append(RecordedCall(_copy, (new,), old))
-    return calls + copies
+        # Where y is a part of the state it is read there, since the state of a row that has ended is zero.
+        values = [old if value is new else value for value in values]
+    return calls + copies, values[0]
+
+
+def _may_overwrite(calls: Sequence[RecordedCall], old: Tensor, new: Tensor, values: Sequence[Tensor]) -> bool:
+    """Whether `new` may be written to `old` at once: no later call reads `old`, and nothing reads a part of `new`."""
+    index = next((i for i, call in enumerate(calls) if call.out is new), None)
+    if index is None:
+        return False
+    elementwise = calls[index].function not in (torch.mm, torch.addmm, torch.cat)
+    for i, call in enumerate(calls):
+        for operand in call.reads():
+            if _overlap(operand, old) and not (i < index or (i == index and elementwise and operand is old)):
+                return False
+            if _overlap(operand, new) and operand is not new:
+                return False
+    return not any(_overlap(value, new) and value is not new for value in values)
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors may share elements: the ranges of their elements in one storage intersect."""
+    if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
+        return False
+    (a_start, a_end), (b_start, b_end) = _elements(a), _elements(b)
+    return a_start < b_end and b_start < a_end
+
+
+def _elements(tensor: Tensor) -> tuple[int, int]:
+    """Where in its storage a tensor starts and ends."""
+    start = int(tensor.storage_offset())
+    return start, start + 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _with_tensor_replaced(call: RecordedCall, tensor: Tensor, replacement: Tensor) -> RecordedCall:
-    operands = tuple(replacement if operand is tensor else operand for operand in call.operands)
-    return RecordedCall(call.function, operands, replacement if call.out is tensor else call.out)
+    def replaced(operand: Any) -> Any:
+        if isinstance(operand, tuple):
+            return tuple(map(replaced, operand))
+        return replacement if operand is tensor else operand
+
+    return RecordedCall(call.function, replaced(call.operands), replaced(call.out))
+
+
+def _described(operand: Any) -> Any:
+    if isinstance(operand, tuple):
+        return [_described(part) for part in operand]
+    return tuple(operand.shape) if isinstance(operand, Tensor) else operand
 
 
 def _copy(source: Tensor, *, out: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch.counting import cell_copies, lowered
+from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, module_to_trace, stream_state
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
@@ -76,54 +76,38 @@ def _trace(request: Request, source: str, path: Path) -> Described:
     return artifact, str(executed)
 
 
-class LoopOverH(nn.Module):
-    """A scripted loop over copies of a cell whose state is h."""
+FORWARD = """
+def forward(self, projected: Tensor, {parameters}) -> Tuple[{results}]:
+    blocks = projected.view(-1, self.copies, projected.size(1), projected.size(2))
+    passes = blocks.size(0)
+    outputs: List[Tensor] = []
+    for index in range(passes):
+        y, {states} = self.block(blocks[passes - 1 - index if self.backward else index], {states})
+        outputs.append(y)
+    if self.backward:
+        outputs.reverse()
+    return torch.cat(outputs), {states}
+"""
+"""The loop in TorchScript, which has no functions of a variable number of arguments: one is written for each number of
+state tensors."""
+
+
+class Loop(nn.Module):
+    """What a scripted loop over copies of a body reads. Its `forward` is defined from `FORWARD`."""
 
     def __init__(self, block: Any, copies: int, backward: bool) -> None:
         super().__init__()
         self.block = block
         self.copies = copies
         self.backward = backward
-
-    def forward(self, projected: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        blocks = projected.view(-1, self.copies, projected.size(1), projected.size(2))
-        passes = blocks.size(0)
-        outputs: list[Tensor] = []
-        for index in range(passes):
-            y, h = self.block(blocks[passes - 1 - index if self.backward else index], h)
-            outputs.append(y)
-        if self.backward:
-            outputs.reverse()
-        return torch.cat(outputs), h
-
-
-class LoopOverHC(nn.Module):
-    """A scripted loop over copies of a cell whose state is h and c."""
-
-    def __init__(self, block: Any, copies: int, backward: bool) -> None:
-        super().__init__()
-        self.block = block
-        self.copies = copies
-        self.backward = backward
-
-    def forward(self, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        blocks = projected.view(-1, self.copies, projected.size(1), projected.size(2))
-        passes = blocks.size(0)
-        outputs: list[Tensor] = []
-        for index in range(passes):
-            y, h, c = self.block(blocks[passes - 1 - index if self.backward else index], h, c)
-            outputs.append(y)
-        if self.backward:
-            outputs.reverse()
-        return torch.cat(outputs), h, c
 
 
 class Single(Unrolled):
     """`Unrolled` for a single step: without splitting x and joining y."""
 
     def forward(self, projected: Tensor, *state: Tensor) -> State:
-        _, state = self.body.advance(projected[0], state)
-        return (state[0].unsqueeze(0), *state)
+        y, state = self.body.advance(projected[0], state)
+        return (y.unsqueeze(0), *state)
 
 
 def scripted_loop(body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> Any:
@@ -131,8 +115,16 @@ def scripted_loop(body: LayerBody[Tensor], backward: bool, example: State, copie
     projected, *state = example
     block = (Single if copies == 1 else Unrolled)(body, backward, example)
     traced = jit.trace(block, (projected.expand(copies, -1, -1), *state))
-    loop = LoopOverH if len(state) == 1 else LoopOverHC
-    return jit.script(loop(traced, copies, backward))
+    loop = jit.script(Loop(traced, copies, backward))
+    names = [f"state{number}" for number in range(len(state))]
+    loop.define(
+        FORWARD.format(
+            states=", ".join(names),
+            parameters=", ".join(f"{name}: Tensor" for name in names),
+            results=", ".join(["Tensor"] * (1 + len(names))),
+        )
+    )
+    return loop
 
 
 def counted(graph: Any) -> dict[str, int]:
@@ -148,10 +140,10 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 
 def _copies(request: Request, graph: Any, in_block: int) -> tuple[list[int], int]:
-    """The copies of the cell in each loop, and those outside loops. A loop appends one output for each block of copies.
+    """The copies of a body in each loop, and those outside loops. A loop appends one output for each block of copies.
 
     The executor splits a loop into one over eight passes and one for the rest.
     """
     bodies = [body for node in _nodes(graph) if node.kind() == "prim::Loop" for body in node.blocks()]
     in_loops = [counted(body)["append"] * in_block for body in bodies]
-    return in_loops, 0 if bodies else cell_copies(request.stack, counted(graph))
+    return in_loops, 0 if bodies else body_copies(request.model, counted(graph))
