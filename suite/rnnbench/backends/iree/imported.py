@@ -59,7 +59,7 @@ def _read(path: Path) -> Imported:
 
 def unsupported(request: Request) -> str:
     """Why the importer of a route makes no program of a request; empty where it does."""
-    model, time = request.stack, request.strategy.time
+    time = request.strategy.time
     if request.route == "stablehlo":
         return (
             "StableHLO has no RNN operator: JAX and TensorFlow write a loop or copies of the cell."
@@ -67,7 +67,7 @@ def unsupported(request: Request) -> str:
             else ""
         )
     if request.route == "onnx":
-        return onnx_graphs.unsupported(request) or (_onnx_operator(model) if time == "fused" else "")
+        return onnx_graphs.unsupported(request) or (_onnx_operator(request.stack) if time == "fused" else "")
     return torch_export.unsupported(request)
 
 

@@ -24,6 +24,7 @@ ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 
 MODEL = "optimised.onnx"
 COVERS = frozenset({ACTIVATIONS})
+AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
@@ -31,7 +32,7 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        return probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'")
+        return replace(probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'"), authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -44,7 +45,7 @@ class OnnxRuntimeBackend:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
         sources = (Path(__file__).parent, onnx_graphs.SOURCES)

@@ -40,6 +40,6 @@ def _notes(request: Request) -> tuple[str, ...]:
     notes = ["All buffers are bound beforehand. Two state buffers change places: one is read, the other is written."]
     if request.strategy.state == "none":
         notes = ["All buffers are bound beforehand."]
-    if request.strategy.time != "fused" and request.stack.cell != "counter":
+    if request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)
