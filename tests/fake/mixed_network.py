@@ -69,11 +69,14 @@ class Mixed(ComposedNetwork):
 
     network: ClassVar[str] = "mixed"
     input: Size = 5
+    passes_on: bool = True
+    """Whether a layer's next state is its input and its y its state, with no operation between."""
 
     def layers(self) -> Sequence[Placed]:
         lstm = Model(cell="lstm", input=2 * self.input, hidden=7, projection=4)
+        delay = Delay(self.input) if self.passes_on else TimeConvolution(self.input, self.input, 2)
         return [
-            Placed("delay", Delay(self.input)),
+            Placed("delay", delay),
             Placed("lstm", Recurrent(lstm), ("x", "delay")),
             Placed("conv", TimeConvolution(4, 6, 2, "relu"), ("lstm",)),
             Placed("dense", Dense(10, 3, "sigmoid"), ("conv", "lstm")),
