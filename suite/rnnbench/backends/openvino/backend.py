@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from rnnbench.backends.shared import (
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
+AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 
 
 class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
+        return replace(probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'"), authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -36,7 +38,7 @@ class OpenVinoBackend:
         importlib.import_module("openvino")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
         sources = (Path(__file__).parent, onnx_graphs.SOURCES)

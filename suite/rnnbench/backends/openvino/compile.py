@@ -126,6 +126,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("Two requests alternate: each reads the state buffer that the other one writes.")
     if request.strategy.state != "stateful":
         notes.append("Calls use the C API, which makes no dictionary of the outputs.")
-    if request.strategy.time != "fused" and request.stack.cell != "counter":
+    if request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return tuple(notes)

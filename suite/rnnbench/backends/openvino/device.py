@@ -34,9 +34,9 @@ def misexported(request: Request) -> bool:
     the first axis. The mark is not in the export, so batch and steps change places. Where one of them is 1, this makes
     no difference. Bidirectional operators are not marked.
     """
-    one_direction = request.stack.direction != "bidirectional"
     fused = request.route == "onnx" and request.strategy.time == "fused"
-    return fused and one_direction and request.batch > 1 and request.strategy.chunk > 1
+    several = request.batch > 1 and request.strategy.chunk > 1
+    return fused and several and request.stack.direction != "bidirectional"
 
 
 def export(compiled: Any, folder: Path) -> None:
