@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 class Placed(NamedTuple):
-    """A layer in its network. `reads` are names of layers before it, side by side; none for the network's x."""
+    """A layer in its network. `reads` are names of layers before it, or `x`, side by side; none for the network's x."""
 
     name: str
     kind: LayerKind
@@ -82,7 +82,7 @@ class ComposedNetwork(Network):
         """Layer by layer, each over all steps."""
         if lengths is not None:
             raise ValueError("lengths: rows of their own lengths are for stacks of cells")
-        outputs: dict[str, np.ndarray] = {}
+        outputs = {"x": x}
         states: dict[str, np.ndarray] = {}
         for name, kind, reads in self._placed:
             read = np.concatenate([outputs[source] for source in reads], axis=2) if reads else x

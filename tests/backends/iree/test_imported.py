@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mixed_network import Mixed, built_and_right, request_for
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Request
@@ -58,6 +59,12 @@ def test_what_an_import_becomes_is_read_off_the_compiled_form(
     x = draw_inputs(LSTM, 3, 1, seed=1)
     expected = run_reference(LSTM, request.weights, x).y
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("time", "state"), [("looped", "stitched"), ("unrolled", "none")])
+def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path, time: str, state: State) -> None:
+    needs("onnx")
+    built_and_right(IreeBackend(), request_for(Mixed(), "onnx", Strategy(time, state, 3)), tmp_path)
 
 
 LOADED = """

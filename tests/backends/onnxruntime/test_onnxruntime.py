@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixed_network import Mixed, built_and_right, request_for
 from random_models import models, problem, with_other_activations
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
@@ -51,6 +53,21 @@ def test_every_model_is_the_oracle(model: Model, form: tuple[str, str], steps: i
     with TemporaryDirectory() as folder:
         y = BACKEND.build(request, Path(folder)).open().step({"x": data.x})["y"]
     np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("form", [("onnx", "looped"), ("loop", "unrolled:2"), ("onnx", "unrolled")])
+def test_a_network_of_other_layers_is_right(tmp_path: Path, form: tuple[str, str], state: Any) -> None:
+    route, time = form
+    built_and_right(BACKEND, request_for(Mixed(), route, Strategy(time, state, 4)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("time", "form"), [("looped", "looped 5"), ("unrolled:2", "looped 5 of 2"), ("unrolled", "unrolled 20")]
+)
+def test_copies_are_counted_for_each_layer_with_state(tmp_path: Path, time: str, form: str) -> None:
+    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy(time, "stitched", 4))
+    assert BACKEND.build(request, tmp_path).artifact.lowered == form
 
 
 @pytest.mark.parametrize("time", ["looped", "unrolled", "unrolled:2"])

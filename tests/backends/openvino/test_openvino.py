@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixed_network import Mixed, built_and_right, request_for
 from random_models import models, problem
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino import OpenVinoBackend
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
@@ -72,6 +74,31 @@ def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: 
         program = BACKEND.build(request, tmp_path)
         assert program.cached is cached
         np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("time", ["looped", "unrolled:2", "unrolled"])
+def test_a_network_of_other_layers_is_right(tmp_path: Path, route: str, time: str, state: Any) -> None:
+    built_and_right(BACKEND, request_for(Mixed(passes_on=False), route, Strategy(time, state, 4)), tmp_path)
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+@pytest.mark.parametrize(("time", "state", "chunk"), [("looped", "stitched", 4), ("unrolled", "stateful", 1)])
+def test_a_state_that_is_only_passed_on_is_still_wrong_upstream(
+    tmp_path: Path, route: str, time: str, state: Any, chunk: int
+) -> None:
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        built_and_right(BACKEND, request_for(Mixed(), route, Strategy(time, state, chunk)), tmp_path)
+
+
+@pytest.mark.parametrize("route", ["onnx", "opset"])
+@pytest.mark.parametrize(
+    ("time", "form"), [("looped", "looped 5"), ("unrolled:2", "looped 5 of 2"), ("unrolled", "unrolled 20")]
+)
+def test_copies_are_counted_for_each_layer_with_state(tmp_path: Path, route: str, time: str, form: str) -> None:
+    request = request_for(RNNoise(input=5, hidden=6), route, Strategy(time, "stitched", 4))
+    assert BACKEND.build(request, tmp_path).artifact.lowered == form
 
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])

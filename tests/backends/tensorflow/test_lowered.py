@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from mixed_network import Mixed, built_and_right, request_for
 
 from rnnbench.backends.program_store import described
-from rnnbench.backends.tensorflow.lowered import tags
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.backends.tensorflow.lowered import AUTHORED, KERAS, tags
+from rnnbench.cases.trial import State, Strategy
+from rnnbench.rnn.networks.rnnoise import RNNoise
 
 
 def test_a_copy_is_where_its_activation_is() -> None:
-    assert tags("while/body/_1/while/cell_copy_3/Tanh_1", "lstm") == {"3"}
-    assert tags("cell_copy_3/MatMul", "lstm") == set()
-    assert tags("cell_copy_12/add", "counter") == {"12"}
+    assert tags("while/body/_1/while/cell_copy_3/Tanh_1", KERAS) == {"3"}
+    assert tags("cell_copy_3/MatMul", KERAS) == set()
+    assert tags("cell_copy_3/MatMul", AUTHORED) == {"3"}
+    assert tags("cell_copy_12/add", AUTHORED) == {"12"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +35,22 @@ def test_a_copy_is_where_its_activation_is() -> None:
 )
 def test_a_graph_keeps_its_loops(build, options, expected: str) -> None:
     assert build("graph", **options).artifact.lowered == expected
+
+
+@pytest.mark.parametrize("route", ["graph", "xla"])
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("time", ["looped", "unrolled:2", "unrolled"])
+def test_a_network_of_other_layers_is_right(folder: Path, route: str, time: str, state: State) -> None:
+    built_and_right(TensorflowBackend(), request_for(Mixed(), route, Strategy(time, state, 4)), folder)
+
+
+@pytest.mark.parametrize("route", ["graph", "xla"])
+@pytest.mark.parametrize(
+    ("time", "form"), [("looped", "looped 5"), ("unrolled:2", "looped 5 of 2"), ("unrolled", "unrolled 20")]
+)
+def test_copies_are_counted_for_each_layer_with_state(folder: Path, route: str, time: str, form: str) -> None:
+    request = request_for(RNNoise(input=5, hidden=6), route, Strategy(time, "stitched", 4))
+    assert TensorflowBackend().build(request, folder).artifact.lowered == form
 
 
 def test_xla_removes_a_loop_of_one_pass(build) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mixed_network import Mixed, built_and_right, request_for
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tvm import TvmBackend
 from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
@@ -67,6 +69,14 @@ def test_an_onnx_graph_without_a_state_has_y_as_its_only_result(tmp_path: Path) 
     bound = session.bind([{"x": x}])
     bound()
     np.testing.assert_allclose(bound.output()["y"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("state", ["none", "stitched"])
+def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path, state: State) -> None:
+    pytest.importorskip("onnx")
+    built_and_right(TvmBackend(), request_for(Mixed(), "onnx", Strategy("unrolled", state, 3)), tmp_path)
+    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", state, 4))
+    assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 20"
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mixed_network import Delay, Mixed, built_and_right
+from mixed_network import request_for as asked
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.program_store import described
 from rnnbench.backends.tvm import TvmBackend, store
+from rnnbench.cases.trial import State, Strategy
+from rnnbench.rnn.composed import ComposedNetwork, Placed
+from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
@@ -24,6 +29,18 @@ pytest.importorskip("tvm")
 
 Built = Callable[..., Any]
 Requested = Callable[..., Request]
+
+
+class Delays(ComposedNetwork):
+    """Computes nothing: each y and each next state is an argument of the call."""
+
+    network = "delays"
+    input: int = 5
+
+    def layers(self) -> list[Placed]:
+        return [Placed("first", Delay(self.input)), Placed("second", Delay(self.input), ("first",))]
+
+
 BOTH = pytest.mark.parametrize("route", ["tir", "relax"])
 
 
@@ -54,6 +71,38 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
     x = draw_inputs(model, 8, 1, 0)
     expected = run_reference(model, program.request.weights, x).y
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("time", ["looped", "unrolled:2", "unrolled"])
+def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State) -> None:
+    built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("time", "chunk"), [("unrolled", 1), ("unrolled", 3), ("looped", 3)])
+def test_no_call_writes_over_what_it_still_returns(tmp_path: Path, time: str, chunk: int, state: State) -> None:
+    built_and_right(TvmBackend(), asked(Delays(), "relax", Strategy(time, state, chunk)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("time", "state", "form"),
+    [
+        ("looped", "stitched", "looped 5"),
+        ("unrolled:2", "none", "looped 5 of 2"),
+        ("unrolled", "none", "unrolled 20"),
+        ("unrolled", "stateful", "unrolled 20"),
+    ],
+)
+def test_copies_are_counted_for_each_layer_with_state(tmp_path: Path, time: str, state: State, form: str) -> None:
+    request = asked(RNNoise(input=5, hidden=6), "relax", Strategy(time, state, 4))
+    assert TvmBackend().build(request, tmp_path).artifact.lowered == form
+
+
+@pytest.mark.parametrize(("time", "form"), [("looped", "looped 1"), ("unrolled:2", "looped 1 of 2")])
+def test_copies_of_a_counter_are_counted_by_its_sums(built: Built, time: str, form: str) -> None:
+    counter = Model(cell="counter", input=4, hidden=4)
+    assert built("relax", time, "stitched", 4, 1, counter).artifact.lowered == form
 
 
 def test_a_loop_over_tiles_of_time_is_one_loop(built: Built) -> None:

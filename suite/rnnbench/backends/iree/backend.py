@@ -13,7 +13,7 @@ from rnnbench.backends.iree.compile import compile_module, flags_of
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
-from rnnbench.backends.shared import of_one_step, probe_packages, require_support
+from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -23,7 +23,10 @@ WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
-AUTHORS = dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns"}))
+AUTHORS = {
+    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns"})),
+    "onnx": onnx_graphs.PRIMITIVES,
+}
 """StableHLO is JAX's, whose function is written over the primitives too."""
 
 

@@ -25,6 +25,7 @@ ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 MODEL = "optimised.onnx"
 READS = frozenset({"onnx"})
 COVERS = frozenset({ACTIVATIONS})
+AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
@@ -32,7 +33,9 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        return replace(probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'"), reads=READS)
+        return replace(
+            probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'"), authors=AUTHORS, reads=READS
+        )
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -45,7 +48,7 @@ class OnnxRuntimeBackend:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, reads=READS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
         sources = (Path(__file__).parent, onnx_graphs.SOURCES)

@@ -1,6 +1,6 @@
-"""A layer in one direction, made of the shared cell in OpenVINO's opset: copies of the cell, or a TensorIterator.
+"""A layer in one direction, made of its body in OpenVINO's opset: copies of it, or a TensorIterator.
 
-The input projection is one product over all steps of the call, outside any loop.
+The input projection is done for all steps of the call at once, outside any loop. A layer without state is nothing else.
 """
 
 from __future__ import annotations
@@ -13,41 +13,43 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.shared.onnx_graphs import copies
-from rnnbench.rnn import LayerBody, cell_body
+from rnnbench.rnn import LayerBody
 
 State = Sequence[Value]
 
 
 class AuthoredLayer:
-    """`emit` maps x [chunk·batch, input] and h (and c), [batch, size], to y [chunk·batch, output] and the state."""
+    """`emit` maps x [chunk·batch, input] and the layer's state, [batch, size] each, to y [chunk·batch, width] and the
+    state after the call."""
 
-    def __init__(self, nodes: Nodes, request: Request, row: int) -> None:
-        model = request.stack
+    def __init__(self, nodes: Nodes, request: Request, index: int) -> None:
         self._nodes = nodes
         self._request = request
-        self._row = row
-        self._backward = model.direction == "reverse" or row % model.directions == 1
+        self._index = index
+        self._layer = request.model.graph[index]
         self._copies = copies(request.strategy)
 
     def emit(self, x: Value, state: State) -> tuple[Value, State]:
         body = self._body()
         projected = body.project(x)
+        if not self._layer.states:
+            return projected, ()
         if self._request.strategy.time == "unrolled":
             return self._steps(body, projected, state)
         return self._iterated(projected, state)
 
     def _body(self) -> LayerBody[Value]:
-        return cell_body(self._nodes, self._request.stack, self._request.weights.row(self._row))
+        return self._request.model.body(self._nodes, self._request.weights, self._index)
 
     def _steps(self, body: LayerBody[Value], projected: Value, state: State) -> tuple[Value, State]:
-        """Copies of the cell over `projected` [copies·batch, gates·hidden], in the order of this direction."""
+        """Copies of the body over `projected` [copies·batch, projected], in the order of this direction."""
         rows = self._nodes.rows(projected, self._copies)
         outputs = []
-        for x in reversed(rows) if self._backward else rows:
+        for x in reversed(rows) if self._layer.backward else rows:
             with self._nodes.copy():
-                _, state = body.advance(x, tuple(state))
-            outputs.append(state[0])
-        return self._nodes.joined(outputs[::-1] if self._backward else outputs), state
+                y, state = body.advance(x, tuple(state))
+            outputs.append(y)
+        return self._nodes.joined(outputs[::-1] if self._layer.backward else outputs), state
 
     def _iterated(self, projected: Value, state: State) -> tuple[Value, State]:
         """Each pass reads copies·batch rows of the projection and writes as many of y; backward, from the end."""
@@ -59,7 +61,7 @@ class AuthoredLayer:
         results = [nodes.named(opset.result(value)) for value in (*final, y)]
         loop = nodes.named(opset.tensor_iterator())
         loop.set_body(ov.Model(results, [slice_, *carried], "pass"))
-        slices = (-1, -rows, rows, 0, 0) if self._backward else (0, rows, rows, -1, 0)
+        slices = (-1, -rows, rows, 0, 0) if self._layer.backward else (0, rows, rows, -1, 0)
         loop.set_sliced_input(slice_, projected, *slices)
         for parameter, value, result in zip(carried, state, results, strict=False):
             loop.set_merged_input(parameter, value, result.output(0))

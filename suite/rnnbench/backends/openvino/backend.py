@@ -20,13 +20,16 @@ from rnnbench.backends.shared import (
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
 READS = frozenset({"onnx"})
+AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 
 
 class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        return replace(probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'"), reads=READS)
+        return replace(
+            probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'"), authors=AUTHORS, reads=READS
+        )
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -38,7 +41,7 @@ class OpenVinoBackend:
         importlib.import_module("openvino")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, reads=READS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
         sources = (Path(__file__).parent, onnx_graphs.SOURCES)

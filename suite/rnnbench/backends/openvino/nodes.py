@@ -1,4 +1,4 @@
-"""The cell's primitives as nodes of OpenVINO's opset. Nodes are named by number: equal requests give equal models."""
+"""The primitives of layers as nodes of OpenVINO's opset, named by number: equal requests give equal models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Nodes:
 
     @contextmanager
     def copy(self) -> Iterator[None]:
-        """Nodes that are made inside belong to one copy of the cell."""
+        """Nodes that are made inside belong to one copy of a layer's body."""
         self._prefix = copy_name(next(self._copies))
         yield
         self._prefix = ""
@@ -55,6 +55,14 @@ class Nodes:
     def joined(self, values: Sequence[Value], axis: int = 0) -> Value:
         return values[0] if len(values) == 1 else self._one(opset.concat(list(values), axis))
 
+    def distinct(self, values: Sequence[Value], given: Sequence[Value]) -> list[Value]:
+        """The values as results. A result renames its value, so that none can be there twice or be a given one."""
+        taken, results = list(given), list[Value]()
+        for value in values:
+            results.append(self.reshape(value, *value.get_shape()) if value in taken else value)
+            taken.append(value)
+        return results
+
     def matmul(self, x: Value, weight: Value) -> Value:
         return self._one(opset.matmul(x, weight, False, False))
 
@@ -81,6 +89,13 @@ class Nodes:
 
     def split(self, x: Value, parts: int) -> list[Value]:
         return self._parts(x, parts, 1)
+
+    def concat(self, parts: Sequence[Value]) -> Value:
+        return self.joined(parts, axis=1)
+
+    def columns(self, x: Value, start: int, stop: int) -> Value:
+        bounds = (self._integers([number]) for number in (start, stop, 1, 1))
+        return self._one(opset.slice(x, *bounds))
 
     def _parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         return list(self.named(opset.split(x, self.named(opset.constant(axis)), parts)).outputs())

@@ -1,12 +1,13 @@
-"""A request as a model in OpenVINO's opset: from x (and h, c) to y (and next_h, next_c), or with state in variables.
+"""A request as a model in OpenVINO's opset: from x (and the state, as h and c) to y (and next_h, next_c), or with the
+state in variables.
 
-A state is [layers·directions·batch, size]. Authored models have x [chunk·batch, input] and y [chunk·batch, width], in
+A state is [rows·batch, size]. Authored models have x [chunk·batch, input] and y [chunk·batch, width], in
 the memory order of the suite. The operators have the batch first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,30 +19,34 @@ from rnnbench.backends.openvino.authored import AuthoredLayer, State
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.openvino.sequence import fused_layer
 from rnnbench.backends.shared.onnx_graphs import NEXT
+from rnnbench.rnn import run_graph, state_by_array, state_by_layer
 
-Rows = list[State]
-"""h (and c), [batch, size] each, of every row of the state."""
+States = Sequence[State]
+"""The state of every layer, [batch, size] each."""
 
 
 def opset_model(request: Request) -> Any:
     """An `openvino.Model`. `none` starts from zeros; `stitched` has parameters and results; `stateful` variables."""
     nodes = Nodes()
-    model, strategy, batch = request.stack, request.strategy, request.batch
+    network, strategy, batch = request.model, request.strategy, request.batch
     before: dict[str, Any] = {}
-    for name, (rows, _, size) in model.state_shapes(batch).items():
+    rows: dict[str, list[Value]] = {}
+    for name, (count, _, size) in network.state_shapes(batch).items():
         if strategy.state == "stitched":
-            before[name] = nodes.parameter([rows * batch, size], name)
+            before[name] = nodes.parameter([count * batch, size], name)
         else:
-            before[name] = nodes.constant(np.zeros((rows * batch, size), np.float32)).get_node()
+            before[name] = nodes.constant(np.zeros((count * batch, size), np.float32)).get_node()
         if strategy.state == "stateful":
-            before[name] = nodes.named(opset.read_value(before[name], name, np.float32, [rows * batch, size]))
-    parts = [nodes.rows(node.output(0), model.layers * model.directions) for node in before.values()]
+            before[name] = nodes.named(opset.read_value(before[name], name, np.float32, [count * batch, size]))
+        rows[name] = nodes.rows(before[name].output(0), count)
     emit = _fused if strategy.time == "fused" else _authored
-    parameters, y, finals = emit(nodes, request, list(zip(*parts, strict=True)))
-    columns = zip(*finals, strict=True) if strategy.state != "none" else ()
-    after = {name: nodes.joined(list(values)) for name, values in zip(before, columns, strict=False)}
-    # A result renames the value that it is given, and y of one step is also its h.
-    y = nodes.reshape(y, *y.get_shape()) if y in after.values() else y
+    parameters, y, finals = emit(nodes, request, state_by_layer(network, rows))
+    after: dict[str, Value] = {}
+    if strategy.state != "none":
+        after = {name: nodes.joined(values) for name, values in state_by_array(network, finals).items()}
+    given = [parameter.output(0) for parameter in (*parameters, *before.values())]
+    *values, y = nodes.distinct([*after.values(), y], given)
+    after = dict(zip(after, values, strict=True))
     results, sinks = [_result(nodes, y, "y")], []
     if strategy.state == "stitched":
         results += [_result(nodes, value, NEXT + name) for name, value in after.items()]
@@ -50,10 +55,10 @@ def opset_model(request: Request) -> Any:
         sinks = [_assigned(nodes, value, name) for name, value in after.items()]
     for parameter in parameters:
         parameter.output(0).get_tensor().set_names({parameter.get_friendly_name()})
-    return ov.Model(results, sinks, parameters, model.cell)
+    return ov.Model(results, sinks, parameters, network.label)
 
 
-def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
+def _fused(nodes: Nodes, request: Request, states: States) -> tuple[list[Any], Value, States]:
     """From x [batch, chunk, input] to y [batch, directions, chunk, size], the operators' order: nothing is transposed.
 
     Unless the request is ragged, the lengths of the rows are a constant.
@@ -65,10 +70,10 @@ def _fused(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value
         lengths = parameters[1].output(0)
     else:
         lengths = nodes.constant(np.full(batch, chunk, np.int32))
-    y, finals = parameters[0].output(0), Rows()
+    y, finals = parameters[0].output(0), list[State]()
     for layer in range(model.layers):
         numbers = range(layer * model.directions, (layer + 1) * model.directions)
-        before = [_side_by_side(nodes, values) for values in zip(*(rows[n] for n in numbers), strict=True)]
+        before = [_side_by_side(nodes, values) for values in zip(*(states[n] for n in numbers), strict=True)]
         if layer:
             side_by_side = nodes.transpose(y, 0, 2, 1, 3) if model.directions > 1 else y
             y = nodes.reshape(side_by_side, batch, chunk, model.width)
@@ -83,18 +88,16 @@ def _side_by_side(nodes: Nodes, values: Iterable[Value]) -> Value:
     return nodes.joined([nodes.reshape(v, v.get_shape()[0], 1, v.get_shape()[1]) for v in values], axis=1)
 
 
-def _authored(nodes: Nodes, request: Request, rows: Rows) -> tuple[list[Any], Value, Rows]:
-    model = request.stack
-    x = nodes.parameter([request.strategy.chunk * request.batch, model.input], "x")
-    y, finals = x.output(0), Rows()
-    for layer in range(model.layers):
-        outputs = []
-        for row in range(layer * model.directions, (layer + 1) * model.directions):
-            output, final = AuthoredLayer(nodes, request, row).emit(y, rows[row])
-            outputs.append(output)
-            finals.append(final)
-        y = nodes.joined(outputs, axis=1)
-    return [x], y, finals
+def _authored(nodes: Nodes, request: Request, states: States) -> tuple[list[Any], Value, States]:
+    x = nodes.parameter([request.strategy.chunk * request.batch, request.model.input], "x")
+    finals: list[State] = []
+
+    def run(index: int, read: Value) -> Value:
+        y, final = AuthoredLayer(nodes, request, index).emit(read, states[index])
+        finals.append(final)
+        return y
+
+    return [x], run_graph(request.model, x.output(0), run, nodes.concat), finals
 
 
 def _result(nodes: Nodes, value: Value, name: str) -> Any:

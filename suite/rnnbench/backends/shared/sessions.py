@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import prod
 
 import numpy as np
@@ -26,6 +27,7 @@ from rnnbench.backends.base import (
     Session,
     Signature,
 )
+from rnnbench.rnn import state_by_array, state_by_layer
 
 STORED_AS = {"bfloat16": "float32", "int8": "float32"}
 """Precisions that NumPy has no dtype for, and the dtype in which sessions exchange their arrays."""
@@ -243,13 +245,15 @@ class ChunkedSession(ABC):
         return state
 
     def _state_by_row(self, state: Arrays) -> list[np.ndarray]:
-        """h (and c) of the first layer and direction, then of the next: [batch, size] each, views of `state`."""
-        return [value for row in zip(*(state[spec.name] for spec in self._states), strict=True) for value in row]
+        """The state of the first layer and direction, then of the next: [batch, size] each, views of `state`."""
+        rows = {name: list(array) for name, array in state.items()}
+        return [value for of_layer in state_by_layer(self._program.request.model, rows) for value in of_layer]
 
     def _state_of_rows(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """Copies of h (and c) from that list."""
-        count = len(self._states)
-        return {spec.name: np.stack(values[index::count]) for index, spec in enumerate(self._states)}
+        """Copies of the state's arrays from that list."""
+        network, rest = self._program.request.model, iter(values)
+        states = [tuple(islice(rest, len(layer.states))) for layer in network.graph]
+        return {name: np.stack(rows) for name, rows in state_by_array(network, states).items()}
 
 
 class AlternatingSession(ChunkedSession):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Progra
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
-from rnnbench.backends.tensorflow.support import ROUTES, environment, is_compiled, is_keras, unsupported
+from rnnbench.backends.tensorflow.support import AUTHORS, ROUTES, environment, is_compiled, is_keras, unsupported
 
 PACKAGES = ("tensorflow", "keras")
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
@@ -21,7 +22,8 @@ class TensorflowBackend:
     name = "tensorflow"
 
     def probe(self) -> Probe:
-        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
+        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
+        return replace(probe, authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -33,7 +35,7 @@ class TensorflowBackend:
         importlib.import_module("tensorflow")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         jit = is_compiled(request.route)
         loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
         artifact = Artifact(
@@ -79,6 +81,6 @@ def _notes(request: Request, function: Any) -> tuple[str, ...]:
     if is_keras(request.route):
         notes.append("Keras has the batch first: x and y are transposed inside the call")
         notes.append("on the CPU every form of a layer is a While over its cell, or copies of the cell")
-    elif request.stack.cell != "counter":
+    elif not request.model.is_exact:
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     return tuple(notes)

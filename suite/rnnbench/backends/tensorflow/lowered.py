@@ -1,7 +1,8 @@
-"""How the time steps were lowered: read from the graph that TensorFlow executes, by the names of the cell's copies.
+"""How the time steps were lowered: read from the graph that TensorFlow executes, by the names of a body's copies.
 
-Every copy of the cell is built in a name scope of its own. The optimiser, the lowering and XLA preserve these names. In
-an executed graph, a While is not an operation: it is a frame, which starts at `Enter` nodes and ends at `Exit` nodes.
+Every copy of a layer's body, or of a cell of Keras, is built in a name scope of its own. The optimiser, the lowering
+and XLA preserve these names. In an executed graph, a While is not an operation: it is a frame, which starts at `Enter`
+nodes and ends at `Exit` nodes.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from collections import Counter
 from typing import Any
 
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.rnn import Cell
 
 TAG = "cell_copy_"
-_ACTIVATION = "Tanh|Relu"
-_LAST = {"lstm": _ACTIVATION, "gru": _ACTIVATION, "rnn": _ACTIVATION, "counter": "add"}
-"""An operation that each copy needs its state for. Products with x do not: they are hoisted and merged."""
+KERAS = "Tanh|Relu"
+"""Operations that show that a copy of a cell is there. Products with x do not: they are hoisted and merged."""
+AUTHORED = f"{KERAS}|Sigmoid|MatMul|add"
+"""The same of a layer's body, which has no product with x alone."""
 _NO_WORK = {"Const", "Identity"}
 """Nodes that may have an operation's name without being that operation."""
 
 
-def tags(name: str, cell: Cell) -> set[str]:
-    """The copies of the cell that are in the name of a node, or in the source name of an HLO instruction."""
-    return set(re.findall(rf"\b{TAG}(\d+)/(?:{_LAST[cell]})", name))
+def tags(name: str, marks: str) -> set[str]:
+    """The copies that are in the name of a node, or in the source name of an HLO instruction.
+
+    `marks` is KERAS or AUTHORED.
+    """
+    return set(re.findall(rf"\b{TAG}(\d+)/(?:{marks})", name))
 
 
 def operations(graph: Any) -> dict[str, int]:
@@ -33,9 +37,9 @@ def operations(graph: Any) -> dict[str, int]:
     return {op: n for op, n in sorted(counts.items()) if n}
 
 
-def lowered(graph: Any, cell: Cell) -> str:
+def lowered(graph: Any, marks: str) -> str:
     """How the time steps of an executed GraphDef were lowered."""
-    work = {node.name: tags(node.name, cell) for node in graph.node if node.op not in _NO_WORK}
+    work = {node.name: tags(node.name, marks) for node in graph.node if node.op not in _NO_WORK}
     frames = _frames(graph)
     loops = [set().union(*(work.get(name, set()) for name in names)) for names in frames.values()]
     inside = set().union(*frames.values())

@@ -20,6 +20,7 @@ from rnnbench.backends.base import OperationStage, ProgramFiles, Request
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
+from rnnbench.backends.tensorflow.support import is_keras
 from rnnbench.disk import read_cached
 
 FACTS, IDENTITY = "facts.json", "identity"
@@ -69,7 +70,7 @@ def _files(folder: Path) -> ProgramFiles:
 
 
 def _key(request: Request) -> str:
-    model, weights = request.stack.model_dump_json(), request.weights.digest(request.model)
+    model, weights = request.model.params, request.weights.digest(request.model)
     fields = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
     return hashlib.sha256(repr([*fields, request.batch, request.ragged]).encode()).hexdigest()[:32]
 
@@ -97,13 +98,13 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
     executed = _executed_graph(function)
-    cell = request.stack.cell
+    marks = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
-        identity, counts, facts["lowered"] = xla.compiled(entry, cell)
+        identity, counts, facts["lowered"] = xla.compiled(entry, marks)
     else:
         identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
-        counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, cell)
+        counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks)
     (folder / IDENTITY).write_bytes(identity)
     return {
         **facts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
+AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns"}))
 
 
 def is_keras(route: str) -> bool:

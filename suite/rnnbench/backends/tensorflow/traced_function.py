@@ -7,12 +7,13 @@ This module imports TensorFlow. Call `prepare_process` before the first operatio
     stitched   step(x, *state) -> (y, *state)
     stateful   step(x) -> (y,)                  the state is in `state`, variables of the module
 
-The state is flat: h (and c) of the first layer and direction, then of the next, [batch, size] each.
+The state is flat: that of the first layer and direction (h, or h and c), then of the next, [batch, size] each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
@@ -25,16 +26,17 @@ __all__ = ["authored", "lengths_specs", "prepare_process", "state_specs", "trace
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
-    """The module of the shared cells."""
+    """The module of the bodies of the network's layers."""
     network = Network(request, copies)
     specs = state_specs(request)
-    size = len(request.model.state_shapes(request.batch))
+    sizes = [len(layer.states) for layer in request.model.graph]
     module = tf.Module()
     module.state = []
 
     def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
-        y, rows = network(x, [tuple(state[at : at + size]) for at in range(0, len(state), size)], *lengths)
-        return y, [value for row in rows for value in row]
+        values = iter(state)
+        y, final = network(x, [tuple(islice(values, size)) for size in sizes], *lengths)
+        return y, [value for of_layer in final for value in of_layer]
 
     def from_zeros(x: Any, *lengths: Any) -> tuple[Any]:
         y, _ = advance(x, [tf.zeros(spec.shape, spec.dtype) for spec in specs], *lengths)
@@ -68,11 +70,10 @@ def lengths_specs(request: Request) -> list[Any]:
 
 def state_specs(request: Request) -> list[Any]:
     shapes = request.model.state_shapes(request.batch)
-    count = request.stack.layers * request.stack.directions
     return [
-        tf.TensorSpec(shape[1:], request.precision.state, f"{name}{row}")
-        for row in range(count)
-        for name, shape in shapes.items()
+        tf.TensorSpec(shapes[name][1:], request.precision.state, f"{name}{row}")
+        for layer in request.model.graph
+        for name, row in layer.states
     ]
 
 

@@ -19,7 +19,6 @@ from rnnbench.backends.base import BuildError
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tensorflow.canonical import Library
 from rnnbench.backends.tensorflow.lowered import tags
-from rnnbench.rnn import Cell
 
 VARIABLE = "TF_XLA_FLAGS"
 _NO_WORK = {"bitcast", "broadcast", "constant", "get-tuple-element", "parameter", "tuple"}
@@ -78,7 +77,7 @@ def store_compiled(name: str, folder: Path) -> Path:
     )
 
 
-def compiled(entry: Path, cell: Cell) -> tuple[bytes, dict[str, int], str]:
+def compiled(entry: Path, marks: str) -> tuple[bytes, dict[str, int], str]:
     """The executable in a cache entry, its HLO operation counts, and `lowered`."""
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
@@ -86,11 +85,11 @@ def compiled(entry: Path, cell: Cell) -> tuple[bytes, dict[str, int], str]:
     (configured,) = _field(executable, 1)
     (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
     counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
-    return executable, dict(sorted(counts.items())), lowered(module, cell)
+    return executable, dict(sorted(counts.items())), lowered(module, marks)
 
 
-def lowered(module: Any, cell: Cell) -> str:
-    """How time was lowered: the copies of the cell in each `while` of an optimised HLO module, and outside."""
+def lowered(module: Any, marks: str) -> str:
+    """How time was lowered: the copies of bodies in each `while` of an optimised HLO module, and outside."""
     computations = {each.id: each for each in module.computations}
     bodies = [
         each.called_computation_ids[0]
@@ -98,8 +97,8 @@ def lowered(module: Any, cell: Cell) -> str:
         for each in computation.instructions
         if each.opcode == "while"
     ]
-    loops = [_tags(_reached(computations, body, through_loops=True), cell) for body in bodies]
-    straight = _tags(_reached(computations, module.entry_computation_id, through_loops=False), cell)
+    loops = [_tags(_reached(computations, body, through_loops=True), marks) for body in bodies]
+    straight = _tags(_reached(computations, module.entry_computation_id, through_loops=False), marks)
     return describe_lowered([len(copies) for copies in loops if copies], len(straight))
 
 
@@ -116,9 +115,9 @@ def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> I
                     waiting.extend(each.called_computation_ids)
 
 
-def _tags(computations: Iterable[Any], cell: Cell) -> set[str]:
+def _tags(computations: Iterable[Any], marks: str) -> set[str]:
     working = (each for one in computations for each in one.instructions if each.opcode not in _NO_WORK)
-    return set().union(*(tags(each.metadata.op_name, cell) for each in working))
+    return set().union(*(tags(each.metadata.op_name, marks) for each in working))
 
 
 def _field(message: bytes, number: int) -> list[bytes]:

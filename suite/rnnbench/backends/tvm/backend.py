@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Probe, Program, Request, Support
-from rnnbench.backends.shared import probe_packages, require_support
+from rnnbench.backends.shared import onnx_graphs, probe_packages, require_support
 from rnnbench.backends.tvm import imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
-from rnnbench.rnn import GATES
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
 COVERS = frozenset({ACTIVATIONS})
+AUTHORS = {"relax": frozenset({"concat", "columns"}), "onnx": onnx_graphs.PRIMITIVES}
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""
 WIDEST = 16
 """Lanes of the widest vectors there are."""
+GATES_AT_MOST = 4
+"""Gates of a cell, each of which a kernel pads to whole vectors."""
 MAX_DEPTH = 1000
 """Levels of a Relax function that calls itself. Each takes some of the C stack, and 3,000 overflow a stack of 8 MiB."""
 MAX_COPIES = 512
@@ -32,7 +35,8 @@ class TvmBackend:
     name = "tvm"
 
     def probe(self) -> Probe:
-        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tvm]'", by_route=imported.PACKAGES)
+        install = "pip install 'rnnbench[tvm]'"
+        return replace(probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES), authors=AUTHORS)
 
     def support(self, request: Request) -> Support:
         reason, upstream = _unsupported(request)
@@ -52,7 +56,7 @@ class TvmBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Compile for this machine's processor, or load what an earlier build left under `cache`."""
-        require_support(self, request)
+        require_support(self, request, authors=AUTHORS)
         self.load()
         if request.route == "tir":
             from rnnbench.backends.tvm.tir_program import build_tir
@@ -96,17 +100,16 @@ def _unsupported_by_all(request: Request) -> str:
 
 def _too_large(request: Request) -> str:
     """Which limit a request exceeds; empty where it exceeds none."""
-    model, strategy = request.stack, request.strategy
-    bodies = (_copies(strategy) or 1) * model.layers * model.directions
+    network, strategy = request.model, request.strategy
+    bodies = (_copies(strategy) or 1) * sum(bool(layer.states) for layer in network.graph)
     if bodies > MAX_COPIES:
         return f"A program of {bodies} copies of a step takes minutes to compile; at most {MAX_COPIES} are built."
-    gates = max(1, GATES[model.cell])
     depth = strategy.chunk // (_copies(strategy) or 1)
     if request.route == "relax" and depth > MAX_DEPTH:
         return f"Relax loops by recursion, and {depth} levels could overflow the stack; at most {MAX_DEPTH} are built."
-    elements = max(
-        size(layout(model, WIDEST)), (strategy.chunk + 1) * request.batch * (model.width + model.input + gates * WIDEST)
-    )
+    widest = network.width + network.input + max(layer.projected for layer in network.graph) + GATES_AT_MOST * WIDEST
+    weights = size(layout(request.stack, WIDEST)) if request.route == "tir" else network.weight_count
+    elements = max(weights, (strategy.chunk + 1) * request.batch * widest)
     if elements > MAX_ELEMENTS:
         return f"An array of {elements} elements is beyond the 32-bit offsets of a kernel."
     return ""

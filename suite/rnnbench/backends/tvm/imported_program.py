@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import cycle
 from math import prod
 from pathlib import Path
@@ -14,10 +13,8 @@ from rnnbench.backends.base import Arrays, Bound, Request
 from rnnbench.backends.shared import ChunkedSession, SynchronousBound, of_one_step
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
-from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.relax_session import as_numpy
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
-from rnnbench.rnn import Model
 
 NOTES = (
     "The module is the importer's, with constants folded, so that no step transposes torch's weights.",
@@ -32,19 +29,8 @@ class ImportedProgram(VmProgram):
 
 def build_imported(request: Request, cache: Path) -> ImportedProgram:
     """The program of a supported request. Raises BuildError. Only a build that is not cached imports the framework."""
-    lowered = partial(_lowered, model=request.stack)
-    stored = compiled(request, cache, imported_module, origin="imported", lowered=lowered, notes=NOTES)
+    stored = compiled(request, cache, imported_module, "imported", NOTES)
     return ImportedProgram(request, stored, lambda: build_imported(of_one_step(request), cache))
-
-
-def _lowered(module: Any, model: Model) -> str:
-    """Copies of the cell, counted by its activations (a counter's by its sums), which the names of kernels contain.
-
-    They are not counted by products: the first product with a state of zeros is folded.
-    """
-    name = "add" if model.cell == "counter" else model.activation
-    activations = sum(count * kernel.count(name) for kernel, count in operations(module).items())
-    return f"unrolled {activations // (2 if model.cell == 'lstm' else 1)}"
 
 
 class ImportedSession(ChunkedSession):

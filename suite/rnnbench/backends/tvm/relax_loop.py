@@ -7,69 +7,83 @@ place, a row for each step, into memory that the caller allocated for this call 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tvm import relax
 from tvm.relax import BlockBuilder, op
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
+from rnnbench.backends.tvm.relax_operations import Written
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.rnn import LayerBody
 
 State = tuple[Value, ...]
-"""h, or h and c, of one layer in one direction: [batch, size] each."""
+"""The state of one layer in one direction: [batch, size] each."""
+
+
+class Shapes(NamedTuple):
+    """Of the arrays of a loop."""
+
+    projected: tuple[int, int, int]
+    """[steps, batch, size]"""
+    outputs: tuple[int, int, int]
+    """[steps, batch, width]"""
+    state: list[tuple[int, int]]
+    """[batch, size] each."""
 
 
 class Loop:
     """The function of one layer in one direction, added to the module of `builder`.
 
-    `projected` is the shape of the projected inputs, [steps, batch, width]; `shapes` are those of the state, h first.
+    `written` is what the function has.
     """
 
     def __init__(
         self,
         builder: BlockBuilder,
         name: str,
-        cell: Callable[[RelaxPrimitives], LayerBody[Value]],
-        projected: tuple[int, int, int],
-        shapes: list[tuple[int, int]],
+        body: Callable[[RelaxPrimitives], LayerBody[Value]],
+        shapes: Shapes,
         backward: bool,
         copies: int,
     ) -> None:
+        self.name = name
         self._backward = backward
         self._copies = copies
-        self._steps = projected[0]
-        self._outputs = (self._steps, *shapes[0])
-        self._cell = cell
+        self._steps = shapes.projected[0]
+        self._outputs = shapes.outputs
+        self._body = body
         self._row = builder.add_func(_write_row(self._outputs), "write_row")
         types = [relax.TensorType((), "int64")]
-        types += [relax.TensorType(shape, "float32") for shape in (projected, self._outputs, *shapes)]
-        names = ["step", "projected", "outputs", *(f"state_{index}" for index in range(len(shapes)))]
+        given = (shapes.projected, shapes.outputs, *shapes.state)
+        types += [relax.TensorType(shape, "float32") for shape in given]
+        names = ["step", "projected", "outputs", *(f"state_{index}" for index in range(len(shapes.state)))]
         self._arguments = [relax.Var(name, type_) for name, type_ in zip(names, types, strict=True)]
         forward = relax.Tuple(self._arguments[2:])
         self._itself = builder.add_func(relax.Function(self._arguments, forward, relax.TupleType(types[2:])), name)
-        builder.update_func(self._itself, self._function())
+        function, self.written = self._function()
+        builder.update_func(self._itself, function)
 
-    def _function(self) -> Any:
+    def _function(self) -> tuple[Any, Written]:
         builder = BlockBuilder()
         ops = RelaxPrimitives(builder)
         step, projected, outputs, *state = self._arguments
         with builder.function("steps", self._arguments):
             with builder.dataflow():
-                cell, direction = self._cell(ops), relax.const(-1 if self._backward else 1, "int64")
+                body, direction = self._body(ops), relax.const(-1 if self._backward else 1, "int64")
                 for _ in range(self._copies):
                     row = builder.emit(op.take(projected, step, axis=0, mode="clip"))
-                    state = list(cell.advance(row, tuple(state))[1])
-                    written = op.call_tir_inplace(self._row, [state[0], step, outputs], [2], [outputs.ty])
-                    outputs = builder.emit(written)
-                    step = builder.emit(op.add(step, direction))
+                    with ops.copy():
+                        y, after = body.advance(row, tuple(state))
+                    outputs = builder.emit(op.call_tir_inplace(self._row, [y, step, outputs], [2], [outputs.ty]))
+                    step, state = ops.add(step, direction), list(after)
                 bound = relax.const(-1 if self._backward else self._steps, "int64")
                 left = builder.emit(op.not_equal(step, bound))
                 outputs, *state, step, left = (builder.emit_output(value) for value in (outputs, *state, step, left))
             again = relax.Call(self._itself, [step, projected, outputs, *state])
             builder.emit_func_output(builder.emit(relax.If(left, again, relax.Tuple([outputs, *state]))))
-        return builder.get()["steps"].without_attr("global_symbol")
+        return builder.get()["steps"].without_attr("global_symbol"), ops.written
 
     def run(self, ops: RelaxPrimitives, projected: Value, state: State) -> tuple[Value, State]:
         """All steps, from `state`: outputs [steps·batch, size] and the final state."""

@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.tvm.framework import import_tvm
-from rnnbench.rnn import Model
+
+MARKS = (("tanh", "sigmoid", "relu"), ("matmul",), ("add",))
+"""Operators that tell a copy of a body. An activation is better than a product, which is folded where a state is zero;
+a body that has neither is told by its sums. Names of kernels contain those of their operators."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function as it was written: the copies of layers' bodies in it, and operators by name, in and outside of them.
+
+    Names are those of MARKS.
+    """
+
+    copies: int
+    inside: Mapping[str, int]
+    outside: Mapping[str, int]
+
+    def left(self, called: Mapping[str, int]) -> int:
+        """How many copies there still are, by the operators and kernels that the compiled function calls."""
+        told_by = next((marks for marks in MARKS if any(self.inside.get(mark) for mark in marks)), ())
+        marks = [mark for mark in told_by if self.inside.get(mark)]
+        if not marks:
+            return 0
+        found = sum(number * name.count(mark) for name, number in called.items() for mark in marks)
+        found -= sum(self.outside.get(mark, 0) for mark in marks)
+        return round(found * self.copies / sum(self.inside[mark] for mark in marks))
 
 
 def operations(module: Any) -> dict[str, int]:
@@ -18,21 +45,18 @@ def operations(module: Any) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def lowered(module: Any, model: Model) -> str:
-    """What became of the time steps, as `Artifact.lowered` has it.
+def lowered(module: Any, written: Mapping[str, Written]) -> str:
+    """What became of the time steps, as `Artifact.lowered` has it. `written` has `main` and each loop, by its name.
 
-    Loops are functions that call themselves. Copies of the cell are counted by its products, a counter's by its sums.
+    Loops are functions that call themselves.
     """
-    operator = "add" if model.cell == "counter" else "matmul"
-    products = {"lstm": 1 + bool(model.projection), "gru": 2 - model.reset_after}.get(model.cell, 1)
     loops: list[int] = []
     straight = 0
-    for name, counts in _calls(module).items():
-        number = sum(count for called, count in counts.items() if operator in called)
-        if counts[name]:
-            loops.append(number // products)
+    for name, called in _calls(module).items():
+        if called[name]:
+            loops.append(written[name].left(called))
         elif name == "main":
-            straight = (number if model.cell == "counter" else number - model.layers * model.directions) // products
+            straight = written[name].left(called)
     return describe_lowered(loops, straight)
 
 

@@ -1,12 +1,17 @@
-"""The primitives of the shared cell in Relax."""
+"""The primitives of layers in Relax, and what a function has of each."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from tvm import relax
+from tvm import relax, te
 from tvm.relax import BlockBuilder, op
+
+from rnnbench.backends.tvm.relax_operations import Written
 
 Value = Any
 """A Relax variable that is bound to the result of an operator."""
@@ -17,15 +22,54 @@ class RelaxPrimitives:
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
+        self._copies = 0
+        self._inside: Counter[str] = Counter()
+        self._outside: Counter[str] = Counter()
+        self._counts = self._outside
+        self._lent: list[Value] = []
+
+    @contextmanager
+    def copy(self) -> Iterator[None]:
+        """What is emitted inside this block is a copy of a layer's body."""
+        self._copies += 1
+        self._counts = self._inside
+        yield
+        self._counts = self._outside
+
+    @property
+    def written(self) -> Written:
+        """The copies of bodies so far, and what is in them and outside of them."""
+        return Written(self._copies, self._inside, self._outside)
+
+    def lent(self, value: Value) -> Value:
+        """A value in memory of the caller, who will write there."""
+        self._lent.append(value)
+        return value
+
+    def owned(self, value: Value) -> Value:
+        """The value, or a copy of it where it is in memory of the caller: a program may return its argument."""
+        if not any(value.same_as(other) for other in self._lent):
+            return value
+        # An operator that only copies is taken for a reshape, which makes a view.
+        empty = self.builder.emit(op.builtin.alloc_tensor(value.ty.shape, "float32", 0))
+        return self.written_over(empty, value)
+
+    def written_over(self, target: Value, value: Value) -> Value:
+        """`target`, its memory overwritten with `value`."""
+        shape = list(value.ty.shape.values)
+        new = te.placeholder(shape, "float32", name="new")
+        copy = te.create_prim_func([new, te.compute(shape, lambda *at: new(*at), name="kept")])
+        function = self.builder.add_func(copy.without_attr("global_symbol"), "keep")
+        return self.builder.emit(op.call_tir_inplace(function, [value, target], [1], [target.ty]))
 
     def constant(self, array: np.ndarray) -> Value:
         return relax.const(np.ascontiguousarray(array))
 
     def matmul(self, x: Value, weight: Value) -> Value:
-        return self.builder.emit(op.matmul(x, weight))
+        return self._counted("matmul", op.matmul(x, weight))
 
     def add(self, a: Value, b: Value) -> Value:
-        return self.builder.emit(op.add(a, b))
+        return self._counted("add", op.add(a, b))
 
     def sub(self, a: Value, b: Value) -> Value:
         return self.builder.emit(op.subtract(a, b))
@@ -34,19 +78,25 @@ class RelaxPrimitives:
         return self.builder.emit(op.multiply(a, b))
 
     def sigmoid(self, x: Value) -> Value:
-        return self.builder.emit(op.sigmoid(x))
+        return self._counted("sigmoid", op.sigmoid(x))
 
     def tanh(self, x: Value) -> Value:
-        return self.builder.emit(op.tanh(x))
+        return self._counted("tanh", op.tanh(x))
 
     def relu(self, x: Value) -> Value:
-        return self.builder.emit(op.nn.relu(x))
+        return self._counted("relu", op.nn.relu(x))
 
     def clip(self, x: Value, bound: float) -> Value:
         return self.builder.emit(op.clip(x, relax.prim_value(-bound), relax.prim_value(bound)))
 
     def split(self, x: Value, parts: int) -> list[Value]:
         return self.parts(x, parts, axis=1)
+
+    def concat(self, parts: Sequence[Value]) -> Value:
+        return self.joined(list(parts), axis=1)
+
+    def columns(self, x: Value, start: int, stop: int) -> Value:
+        return self.builder.emit(op.strided_slice(x, axes=[1], begin=[start], end=[stop]))
 
     def parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         """Equal parts along an axis."""
@@ -59,4 +109,10 @@ class RelaxPrimitives:
         return values[0] if len(values) == 1 else self.builder.emit(op.concat(values, axis))
 
     def reshaped(self, x: Value, *shape: int) -> Value:
-        return self.builder.emit(op.reshape(x, shape))
+        """The same memory in another shape."""
+        shaped = self.builder.emit(op.reshape(x, shape))
+        return self.lent(shaped) if any(x.same_as(other) for other in self._lent) else shaped
+
+    def _counted(self, name: str, call: Any) -> Value:
+        self._counts[name] += 1
+        return self.builder.emit(call)

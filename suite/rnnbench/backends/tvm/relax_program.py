@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import of_one_step
-from rnnbench.backends.tvm import relax_operations
 from rnnbench.backends.tvm.framework import lanes
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_session import RelaxSession
@@ -22,8 +20,7 @@ class RelaxProgram(VmProgram):
 
 def build_relax(request: Request, cache: Path) -> RelaxProgram:
     """The program of a supported request. Raises BuildError."""
-    lowered = partial(relax_operations.lowered, model=request.stack)
-    stored = compiled(request, cache, relax_module, origin="authored", lowered=lowered, notes=_notes())
+    stored = compiled(request, cache, relax_module, "authored", _notes())
     return RelaxProgram(request, stored, lambda: build_relax(of_one_step(request), cache))
 
 

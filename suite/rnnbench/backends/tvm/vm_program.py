@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, Pr
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
 from rnnbench.backends.tvm import store
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
-from rnnbench.backends.tvm.relax_operations import operations
+from rnnbench.backends.tvm.relax_operations import Written, lowered, operations
 from rnnbench.backends.tvm.schedule import pipeline
 
 
@@ -33,15 +33,14 @@ class VmProgram(ChunkedProgram):
 def compiled(
     request: Request,
     cache: Path,
-    module: Callable[[Request], Any],
+    module: Callable[[Request], tuple[Any, Mapping[str, Written]]],
     origin: Origin,
-    lowered: Callable[[Any], str],
     notes: tuple[str, ...],
 ) -> Stored:
-    """The library of the module that `module` makes of a request. `lowered` reads the compiled module."""
+    """The library of the module that `module` makes of a request, with what each function of it has, by name."""
 
     def build(folder: Path) -> Artifact:
-        source = module(request)
+        source, written = module(request)
         final: list[Any] = []
         passes = pipeline(target(), lanes(), final.append)
         executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
@@ -50,7 +49,7 @@ def compiled(
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
             operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final[0])},
-            lowered=lowered(final[0]),
+            lowered=lowered(final[0], written),
             origin=origin,
             math="exact",
             flags=(str(target()),),

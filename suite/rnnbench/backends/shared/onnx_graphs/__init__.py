@@ -1,9 +1,10 @@
-"""ONNX graphs of every model and strategy, for all runtimes and importers that read them. It is not a backend.
+"""ONNX graphs of every network and strategy, for all runtimes and importers that read them. It is not a backend.
 
 - `unsupported` says what no graph can express, without importing anything.
 - `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
-- `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of the cell, are named.
+- `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
+- `PRIMITIVES`: the further primitives that graphs have, for `Probe.authors`.
 """
 
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
 from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
-from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, copies, copy_name, origin, unsupported
+from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, PRIMITIVES, copies, copy_name, origin, unsupported
 
 SOURCES = Path(__file__).parent
 """The folder of these modules: part of a cache's key, since an edit here makes other graphs."""
@@ -20,6 +21,7 @@ __all__ = [
     "COPY",
     "FUSED",
     "NEXT",
+    "PRIMITIVES",
     "SOURCES",
     "LoopOperator",
     "build_graph",

@@ -23,7 +23,7 @@ def operations(model: Any) -> dict[str, int]:
 def lowered(model: Any) -> str:
     """What became of the time steps, as `Artifact.lowered` has it; `unrolled 0` where all of them were folded.
 
-    A copy of the cell is where its nodes are: an optimiser keeps their names, or makes new names from them.
+    A copy of a layer's body is where its nodes are: an optimiser keeps their names, or makes new names from them.
     """
     loops, straight, fused = list[int](), set[str](), False
     for node in model.graph.node:
@@ -36,7 +36,7 @@ def lowered(model: Any) -> str:
 
 
 def copies_named(names: Iterable[str]) -> set[str]:
-    """The copies of the cell that are in the names of nodes."""
+    """The copies of a layer's body that are in the names of nodes."""
     return {copy for name in names for copy in _COPY.findall(name)}
 
 

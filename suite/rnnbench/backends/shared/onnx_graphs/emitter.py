@@ -1,4 +1,4 @@
-"""The cell's primitives as ONNX nodes. A value is the name of a node's output.
+"""The primitives of layers as ONNX nodes. A value is the name of a node's output.
 
 A constant becomes an initializer of each graph that uses it, so a loop's weights are initializers of its body. ONNX
 Runtime packs those. It does not pack weights that a body takes from the graph around it: a step then takes an eighth
@@ -53,7 +53,7 @@ class Emitter:
 
     @contextmanager
     def copy(self) -> Iterator[None]:
-        """The nodes that are emitted inside this block are one copy of the cell."""
+        """The nodes that are emitted inside this block are one copy of a layer's body."""
         self._prefix = copy_name(next(self._numbers.copy))
         yield
         self._prefix = ""
@@ -80,6 +80,15 @@ class Emitter:
             for names in (node.input, node.output):
                 names[:] = [name if given == value else given for given in names]
         return Array(name, shape, self.dtype)
+
+    def distinct(self, values: Sequence[str], inputs: Sequence[Array]) -> list[str]:
+        """The values as outputs of a graph, where each has to be the output of a node, and none is there twice."""
+        taken = {array.name for array in inputs}
+        outputs = []
+        for value in values:
+            outputs.append(self.one("Identity", value) if value in taken else value)
+            taken.add(value)
+        return outputs
 
     def graph(self, name: str, inputs: list[Array], outputs: list[Array]) -> Any:
         """An `onnx.GraphProto` of all nodes so far."""
@@ -148,6 +157,12 @@ class Emitter:
 
     def split(self, x: str, parts: int) -> list[str]:
         return self.node("Split", [x], parts, axis=1)
+
+    def concat(self, parts: Sequence[str]) -> str:
+        return self.one("Concat", *parts, axis=1)
+
+    def columns(self, x: str, start: int, stop: int) -> str:
+        return self.one("Slice", x, self.integers(start), self.integers(stop), self.integers(1))
 
     def _declared(self, array: np.ndarray) -> str:
         name = self.fresh("constant")

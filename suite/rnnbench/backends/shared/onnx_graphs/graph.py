@@ -1,4 +1,4 @@
-"""A request as an ONNX model: x (and h, c) to y (and next_h, next_c), every array of a fixed shape.
+"""A request as an ONNX model: x (and the state, as h and c) to y (and next_h, next_c), every array of a fixed shape.
 
 Arrays have the suite's layout in memory and the shapes that the nodes need. A reader makes a view of them, which is
 free; a node that changes a shape would cost a copy in every call.
@@ -16,6 +16,7 @@ from rnnbench.backends.shared.onnx_graphs.authored import AuthoredLayer, LoopOpe
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.fused import fused_layer
 from rnnbench.backends.shared.onnx_graphs.support import NEXT, unsupported
+from rnnbench.rnn import run_graph, state_by_array, state_by_layer
 
 OPSET = 17
 IR_VERSION = 8
@@ -29,7 +30,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
 
     Fused: x [chunk, batch, input], y [chunk, 1, batch, output] or [chunk, batch, 2, output], states
     [layers·directions, batch, size]. Authored: x [chunk·batch, input], y [chunk·batch, width], states
-    [layers·directions·batch, size]. Raises BuildError for what `unsupported` gives a reason.
+    [rows·batch, size]. Raises BuildError for what `unsupported` gives a reason.
     """
     from onnx import helper
 
@@ -42,7 +43,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     e = Emitter(np.dtype(request.precision.compute))
     emit = _fused if request.strategy.time == "fused" else _authored
     inputs, outputs = emit(e, request, operator)
-    graph = e.graph(request.stack.cell, inputs, outputs)
+    graph = e.graph(request.model.label, inputs, outputs)
     return helper.make_model(
         graph, producer_name="rnnbench", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
     )
@@ -63,28 +64,37 @@ def _fused(e: Emitter, request: Request, _: LoopOperator) -> tuple[list[Array], 
         y, final = fused_layer(e, request, [request.weights.row(row) for row in rows], y, next(by_layer, ()), ends)
         finals.append(final)
     wide = (chunk, batch, 2, model.output) if model.directions == 2 else (chunk, 1, batch, model.output)
-    return [x, *lengths, *states], [e.named(y, "y", wide), *_next(e, states, finals)]
+    after = [e.stacked(list(parts)) for parts in zip(*finals, strict=True)] if states else []
+    return [x, *lengths, *states], _outputs(e, y, wide, states, after)
 
 
 def _authored(e: Emitter, request: Request, operator: LoopOperator) -> tuple[list[Array], list[Array]]:
-    model, steps, batch = request.stack, request.strategy.chunk * request.batch, request.batch
-    x = e.array("x", steps, model.input, exact=True)
-    shapes = {name: (rows * batch, size) for name, (rows, _, size) in model.state_shapes(batch).items()}
+    network, steps, batch = request.model, request.strategy.chunk * request.batch, request.batch
+    x = e.array("x", steps, network.input, exact=True)
+    shapes = {name: (rows * batch, size) for name, (rows, _, size) in network.state_shapes(batch).items()}
     states = _states(e, request, shapes)
-    count = model.layers * model.directions
-    zeros = [e.constant(np.zeros((batch, size), e.dtype)) for _, size in shapes.values()]
-    rows = list(zip(*(e.rows(state.name, count) for state in states), strict=True)) or [tuple(zeros)] * count
-    y, finals = x.name, []
-    for layer in range(model.layers):
-        outputs = []
-        for row in range(layer * model.directions, (layer + 1) * model.directions):
-            output, final = AuthoredLayer(e, request, row, operator).emit(y, rows[row])
-            outputs.append(output)
-            finals.append(final)
-        y = outputs[0] if len(outputs) == 1 else e.one("Concat", *outputs, axis=1)
-    # One array cannot be two outputs, and y of one step is its h.
-    y = e.one("Identity", y) if states and y == finals[-1][0] else y
-    return [x, *states], [e.named(y, "y", (steps, model.width)), *_next(e, states, finals)]
+    before = state_by_layer(network, _rows(e, request, states))
+    finals = []
+
+    def run(index: int, read: str) -> str:
+        y, final = AuthoredLayer(e, request, index, operator).emit(read, before[index])
+        finals.append(final)
+        return y
+
+    y = run_graph(network, x.name, run, e.concat)
+    after = [e.stacked(rows) for rows in state_by_array(network, finals).values()] if states else []
+    # A state may be y, as an RNN's h of one step is.
+    *after, y = e.distinct([*after, y], [x, *states])
+    return [x, *states], _outputs(e, y, (steps, network.width), states, after)
+
+
+def _rows(e: Emitter, request: Request, states: list[Array]) -> dict[str, list[str]]:
+    """The rows of each state array, [batch, size] each: of the graph's inputs, or zeros."""
+    shapes = request.model.state_shapes(request.batch)
+    if states:
+        return {name: e.rows(name, count) for name, (count, _, _) in shapes.items()}
+    zeros = {name: e.constant(np.zeros(shape[1:], e.dtype)) for name, shape in shapes.items()}
+    return {name: [zeros[name]] * count for name, (count, _, _) in shapes.items()}
 
 
 def _states(e: Emitter, request: Request, shapes: Shapes) -> list[Array]:
@@ -93,7 +103,7 @@ def _states(e: Emitter, request: Request, shapes: Shapes) -> list[Array]:
     return [e.array(name, *shape, exact=True) for name, shape in shapes.items()]
 
 
-def _next(e: Emitter, states: list[Array], finals: list[Any]) -> list[Array]:
-    """The state after the call, named and shaped as the state before it."""
-    joined = [e.stacked(list(parts)) for parts in zip(*finals, strict=True)] if states else []
-    return [e.named(value, NEXT + s.name, s.shape) for s, value in zip(states, joined, strict=True)]
+def _outputs(e: Emitter, y: str, shape: tuple[int, ...], states: list[Array], after: list[str]) -> list[Array]:
+    """y, and the state after the call, named and shaped as the state before it."""
+    pairs = zip(states, after, strict=True)
+    return [e.named(y, "y", shape), *(e.named(value, NEXT + state.name, state.shape) for state, value in pairs)]

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Origin, Request
 from rnnbench.cases import Strategy
-from rnnbench.rnn import GATES, Model
+from rnnbench.rnn import Model
 
 NEXT = "next_"
-"""The prefix of a graph's state outputs: its state inputs are `h` and `c`, its state outputs `next_h` and `next_c`."""
+"""The prefix of a graph's state outputs: for state inputs `h` and `c` they are `next_h` and `next_c`."""
 
 COPY = "copy"
 
+PRIMITIVES = frozenset({"concat", "columns"})
+"""Of `rnn.MorePrimitives`, those that graphs have."""
+
 MAX_BYTES = 2**31 - 2**20
 """Bytes of weights. A protocol buffer holds 2 GiB, of which a little is left for the nodes."""
+LARGEST_ELEMENT = 8
+"""Bytes of a weight in float64."""
 
 
 def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
     if request.file is not None:
         return ""
-    model, strategy = request.stack, request.strategy
-    if strategy.time == "fused" and (reason := _no_operator(model)):
+    if request.strategy.time == "fused" and (reason := _no_operator(request.stack)):
         return reason
-    if _weight_bytes(model) > MAX_BYTES:
+    if LARGEST_ELEMENT * request.model.weight_count > MAX_BYTES:
         return "The weights are larger than the 2 GiB that one protocol buffer holds."
     return ""
 
@@ -35,12 +39,12 @@ def origin(request: Request) -> Origin:
 
 
 def copies(strategy: Strategy) -> int:
-    """Copies of the cell in one pass of the loop; all steps of the chunk where there is no loop."""
+    """Copies of a layer's body in one pass of the loop; all steps of the chunk where there is no loop."""
     return strategy.copies or strategy.chunk
 
 
 def copy_name(number: int) -> str:
-    """The prefix of the names of all nodes of a copy of the cell. Optimisers keep names, so the copy is found again."""
+    """The prefix of the names of all nodes of a copy of a layer's body. Optimisers keep names, so it is found again."""
     return f"{COPY}{number}/"
 
 
@@ -52,10 +56,3 @@ def _no_operator(model: Model) -> str:
     if model.cell_clip is not None:
         return "ONNX's LSTM operator clips the inputs of its gates and never its cell state (cell_clip)."
     return ""
-
-
-def _weight_bytes(model: Model) -> int:
-    """The bytes of all weights, with eight bytes an element."""
-    rows = GATES[model.cell] * model.hidden
-    inputs = sum(model.layer_input(layer) + model.output for layer in range(model.layers))
-    return 8 * model.directions * rows * inputs
