@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class Placed(NamedTuple):
 
 class ComposedNetwork(Network):
     """A network of named layers. The arrays of a layer are `name_array`, and each state array has one row."""
+
+    sizes: ClassVar[tuple[str, ...]] = ("hidden", "input")
+    """The fields that `smaller` halves."""
 
     @abstractmethod
     def layers(self) -> Sequence[Placed]:
@@ -94,6 +97,11 @@ class ComposedNetwork(Network):
         return Trajectory(
             y.astype(arithmetic.stored, copy=False), {name: array[-1] for name, array in stored.items()}, stored
         )
+
+    def smaller(self) -> Iterator[Self]:
+        for key in self.sizes:
+            if (size := getattr(self, key)) > 1:
+                yield self.model_copy(update={key: size // 2})
 
     @property
     def _placed(self) -> tuple[Placed, ...]:
