@@ -34,7 +34,7 @@ class ComposedNetwork(Network):
     """The fields that `smaller` halves."""
 
     @abstractmethod
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         """The layers in an order in which they can run. The last one's y is the network's, unless `gives` says more."""
 
     def gives(self) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class ComposedNetwork(Network):
 
 @cache
 def _placed(network: ComposedNetwork) -> tuple[Placed, ...]:
-    return tuple(network.layers())
+    return tuple(network.compose())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The LSTM with peepholes and a projection, against ONNX (reference evaluator) and PyTorch, which have one of them each."""
+"""The LSTM with peepholes and a projection, against ONNX and against PyTorch, which have one of them each."""
 
 from __future__ import annotations
 

@@ -9,13 +9,26 @@ from small_networks import small
 from rnnbench.rnn import Model, draw_inputs, draw_state, draw_weights, families, run_reference
 
 FAMILIES = [name for name in families() if name != Model.network]
-PARAMETERS = {"kws-gru": 593_836, "kws-lstm": 545_912, "kws-svdf": 354_444, "rnnoise": 1_341_729}
+PARAMETERS = {
+    "dtln-1": 362_369,
+    "dtln-2": 624_384,
+    "kws-gru": 593_836,
+    "kws-lstm": 545_912,
+    "kws-svdf": 354_444,
+    "rnnoise": 1_341_729,
+    "silero-vad": 309_633,
+}
 """As published; each family's file says where."""
+RNNT = ("rnnt-encoder-1", "rnnt-encoder-2", "rnnt-decoder")
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_it_has_as_many_parameters_as_the_published_network(name: str) -> None:
     assert families()[name]().weight_count == PARAMETERS[name]
+
+
+def test_the_three_programs_of_rnnt_have_as_many_parameters_as_the_published_network() -> None:
+    assert sum(families()[name]().weight_count for name in RNNT) == 45_323_037
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -142,6 +142,12 @@ class Emitter:
         part = f"[0, {start}] [{rows}, {stop - start}] [1, 1]"
         return self.value((rows, stop - start), f"tensor.extract_slice {x.name}{part} : {x.type} to {kind}")
 
+    def div(self, a: Value, b: Value) -> Value:
+        return self._pointwise((a, b), "{r} = arith.divf {0}, {1} : f32")
+
+    def sqrt(self, x: Value) -> Value:
+        return self._pointwise((x,), "{r} = math.sqrt {0} : f32")
+
     # What the strategies need besides the primitives.
 
     def empty(self, shape: Sequence[int]) -> Value:

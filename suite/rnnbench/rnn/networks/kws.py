@@ -32,7 +32,7 @@ class KwsGru(ComposedNetwork):
     input: Size = Field(default=20, description="Size of x at each step.")
     hidden: Size = Field(default=400, description="Units of the GRU.")
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         first, second = HEADS
         return [
             Placed("gru", Recurrent(Model(cell="gru", input=self.input, hidden=self.hidden))),
@@ -51,7 +51,7 @@ class KwsLstm(ComposedNetwork):
     hidden: Size = Field(default=500, description="Units of the LSTM.")
     projection: Size = Field(default=200, description="Size to which the LSTM's h is projected.")
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         return [
             Placed("lstm", PeepholeLstm(self.input, self.hidden, self.projection)),
             Placed("labels", Dense(self.projection, LABELS), ("lstm",)),
@@ -69,7 +69,7 @@ class KwsSvdf(ComposedNetwork):
     input: Size = Field(default=30, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Channels of each convolution. Bottlenecks have half of them.")
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         size, half = self.hidden, (self.hidden + 1) // 2
         layers: list[Placed] = []
         for number, taps in enumerate(MEMORIES, start=1):

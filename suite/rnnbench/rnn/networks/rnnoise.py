@@ -31,7 +31,7 @@ class RNNoise(ComposedNetwork):
     input: Size = Field(default=65, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Units of each layer.")
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         size = self.hidden
         half = (size + 1) // 2
         layers = [
