@@ -61,6 +61,9 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         ...
 
     def sqrt(self, x: V) -> V: ...
+    def mean(self, x: V) -> V:
+        """The mean of each row, in all of its columns: x's shape."""
+        ...
 
 
 class LayerBody(Protocol[V]):

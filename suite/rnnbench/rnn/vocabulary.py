@@ -68,6 +68,10 @@ class _Shapes(MorePrimitives[Shape]):
         self.called.add("sqrt")
         return x
 
+    def mean(self, x: Shape) -> Shape:
+        self.called.add("mean")
+        return x
+
 
 @cache
 def primitives_of(network: Network) -> frozenset[str]:

@@ -22,7 +22,7 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns", "div", "sqrt"}))
+AUTHORS = dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns", "div", "mean", "sqrt"}))
 
 
 class IreeBackend:

@@ -55,22 +55,17 @@ class InstantNorm(LayerKind):
 
 
 class _Body(LayerBody[V]):
-    """A mean is a product with a column of 1/width, and is spread over the columns by a product with a row of ones."""
-
     def __init__(self, ops: MorePrimitives[V], weights: Arrays) -> None:
         gamma = weights["gamma"]
-        width, dtype = len(gamma), gamma.dtype
         self.ops = ops
         self.gamma, self.beta = ops.constant(gamma), ops.constant(weights["beta"])
-        self.share = ops.constant(np.full((width, 1), 1 / width, dtype))
-        self.row = ops.constant(np.ones((1, width), dtype))
-        self.epsilon = ops.constant(np.full(1, EPSILON, dtype))
+        self.epsilon = ops.constant(np.full(gamma.shape, EPSILON, gamma.dtype))
 
     def project(self, x: V) -> V:
         ops = self.ops
-        centred = ops.sub(x, ops.matmul(ops.matmul(x, self.share), self.row))
-        variance = ops.matmul(ops.mul(centred, centred), self.share)
-        deviation = ops.matmul(ops.sqrt(ops.add(variance, self.epsilon)), self.row)
+        centred = ops.sub(x, ops.mean(x))
+        variance = ops.mean(ops.mul(centred, centred))
+        deviation = ops.sqrt(ops.add(variance, self.epsilon))
         return ops.add(ops.mul(ops.div(centred, deviation), self.gamma), self.beta)
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
