@@ -1,4 +1,4 @@
-"""Every network of layers, small, in NumPy's recorded calls: in one call and in calls of one step, it is the reference."""
+"""Every network of layers, small, in NumPy's recorded calls: all steps in one call, and a call a step."""
 
 from __future__ import annotations
 
