@@ -11,7 +11,8 @@ import pytest
 
 from rnnbench.cases import Lengths, load_case
 from rnnbench.cases.quantity import SECONDS, parse
-from rnnbench.rnn import DTYPES, Model
+from rnnbench.rnn import DTYPES, Model, families
+from rnnbench.rnn.composed import ComposedNetwork
 
 FOLDER = Path(__file__).parents[2] / "cases" / "conformance"
 pytest.importorskip("allpairspy")
@@ -62,3 +63,8 @@ def test_every_key_of_a_model_that_changes_its_numbers_varies():
         assert len({getattr(point.model, leaf) for point in trials}) > 1, leaf
     assert {point.lengths for point in trials} == set(get_args(Lengths))
     assert {point.dtype for point in trials} == set(DTYPES)
+
+
+def test_every_family_of_composed_networks_has_a_case():
+    checked = {point.model.network for point in load_case(FOLDER / "families.yaml").points}
+    assert checked == {name for name, family in families().items() if issubclass(family, ComposedNetwork)}

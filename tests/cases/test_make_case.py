@@ -59,3 +59,16 @@ def test_a_mistake_is_told_by_its_key(section, values, message):
 def test_a_missing_key_is_told_at_its_section():
     with pytest.raises(CaseError, match=r"^workload: the key 'steps' is missing in workload; add it: a whole number"):
         make_case(**{**TINY, "workload": {}})
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"network": "silero-vad", "input": 100}, "model.input: input should be a multiple of 8, not 100"),
+        ({"network": "rnnt-decoder", "input": 20}, "model.input: input should be greater than 28, not 20"),
+    ],
+)
+def test_a_size_that_a_network_cannot_have_is_told_at_its_key(model, message):
+    with pytest.raises(CaseError) as caught:
+        make_case("sized", model=model, workload={"steps": 4}, strategy={"time": "looped", "state": "stitched"})
+    assert str(caught.value) == message

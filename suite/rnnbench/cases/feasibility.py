@@ -56,7 +56,10 @@ def model_of(values: Values) -> Network | Fault:
     try:
         return family.model_validate(given)
     except ValidationError as error:
-        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        first = error.errors(include_url=False)[0]
+        message = first["msg"].removeprefix("Value error, ")
+        if first["loc"] and (leaf := str(first["loc"][0])) in given:
+            message = f"{message.replace('Input', leaf, 1)}, not {given[leaf]}"
         subject = "cell" if family is Model else "network"
         named = [leaf for leaf in re.findall(r"\w+", message) if leaf in given and leaf != subject]
         return Fault((*dict.fromkeys(named), subject), message)

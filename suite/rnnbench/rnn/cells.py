@@ -56,6 +56,15 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """The columns from `start` up to `stop`."""
         ...
 
+    def div(self, a: V, b: V) -> V:
+        """b has a's shape."""
+        ...
+
+    def sqrt(self, x: V) -> V: ...
+    def mean(self, x: V) -> V:
+        """The mean of each row, in all of its columns: x's shape."""
+        ...
+
 
 class LayerBody(Protocol[V]):
     """One layer in one direction. Its constants are made in its constructor, outside any loop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,11 @@ class Placed(NamedTuple):
 class ComposedNetwork(Network):
     """A network of named layers. The arrays of a layer are `name_array`, and each state array has one row."""
 
+    sizes: ClassVar[tuple[str, ...]] = ("hidden", "input")
+    """The fields that `smaller` halves."""
+
     @abstractmethod
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         """The layers in an order in which they can run. The last one's y is the network's, unless `gives` says more."""
 
     def gives(self) -> tuple[str, ...]:
@@ -95,6 +98,11 @@ class ComposedNetwork(Network):
             y.astype(arithmetic.stored, copy=False), {name: array[-1] for name, array in stored.items()}, stored
         )
 
+    def smaller(self) -> Iterator[Self]:
+        for key in self.sizes:
+            if (size := getattr(self, key)) > 1:
+                yield self.model_copy(update={key: size // 2})
+
     @property
     def _placed(self) -> tuple[Placed, ...]:
         return _placed(self)
@@ -117,7 +125,7 @@ class ComposedNetwork(Network):
 
 @cache
 def _placed(network: ComposedNetwork) -> tuple[Placed, ...]:
-    return tuple(network.layers())
+    return tuple(network.compose())
 
 
 @cache

@@ -24,7 +24,8 @@ ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
 AUTHORS = {
-    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns"})),
+    **dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns", "div", "mean", "sqrt"})),
+    "stablehlo": frozenset({"concat", "columns"}),
     "onnx": onnx_graphs.PRIMITIVES,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""

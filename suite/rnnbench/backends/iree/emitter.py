@@ -74,13 +74,11 @@ class Emitter:
     def matmul(self, x: Value, weight: Value) -> Value:
         self.compute(x)
         shape = (x.shape[0], weight.shape[1])
-        zero = self.scalar("arith.constant 0.0 : f32")
-        empty = self.empty(shape)
-        start = self.scalar(f"linalg.fill ins({zero} : f32) outs({empty.name} : {empty.type}) -> {empty.type}")
+        start = self._zeros(shape)
         return self.value(
             shape,
             f"linalg.matmul ins({x.name}, {weight.name} : {x.type}, {weight.type})"
-            f" outs({start} : {empty.type}) -> {empty.type}",
+            f" outs({start.name} : {start.type}) -> {start.type}",
         )
 
     def add(self, a: Value, b: Value) -> Value:
@@ -142,10 +140,31 @@ class Emitter:
         part = f"[0, {start}] [{rows}, {stop - start}] [1, 1]"
         return self.value((rows, stop - start), f"tensor.extract_slice {x.name}{part} : {x.type} to {kind}")
 
+    def div(self, a: Value, b: Value) -> Value:
+        return self._pointwise((a, b), "{r} = arith.divf {0}, {1} : f32")
+
+    def sqrt(self, x: Value) -> Value:
+        return self._pointwise((x,), "{r} = math.sqrt {0} : f32")
+
+    def mean(self, x: Value) -> Value:
+        self.compute(x)
+        start, every = self._zeros(x.shape[:1]), self.empty(x.shape)
+        ends = f"ins({x.name} : {x.type}) outs({start.name} : {start.type}) dimensions = [1]"
+        total = self.value(start.shape, f"linalg.reduce {{ arith.addf }} {ends}")
+        ends = f"ins({total.name} : {total.type}) outs({every.name} : {every.type}) dimensions = [1]"
+        scale = f"{{r}}_s = arith.constant {1 / x.shape[1]:.9e} : f32"
+        return self._pointwise(
+            (self.value(x.shape, f"linalg.broadcast {ends}"),), scale, "{r} = arith.mulf {0}, {r}_s : f32"
+        )
+
     # What the strategies need besides the primitives.
 
     def empty(self, shape: Sequence[int]) -> Value:
         return self.value(shape, f"tensor.empty() : {tensor(shape)}")
+
+    def _zeros(self, shape: Sequence[int]) -> Value:
+        zero, empty = self.scalar("arith.constant 0.0 : f32"), self.empty(shape)
+        return self.value(shape, f"linalg.fill ins({zero} : f32) outs({empty.name} : {empty.type}) -> {empty.type}")
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """[a, b, c] to [a·b, c], or back."""

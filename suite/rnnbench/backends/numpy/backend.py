@@ -19,7 +19,7 @@ from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import Weights
 
 DTYPES = ("float32", "float64")
-AUTHORS = {"eager": frozenset({"concat", "columns"})}
+AUTHORS = {"eager": frozenset({"concat", "columns", "div", "mean", "sqrt"})}
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -77,6 +77,18 @@ class Recorder:
         """A view, of which no call is needed."""
         return x[:, start:stop]
 
+    def div(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._record(np.divide, a, b)
+
+    def sqrt(self, x: np.ndarray) -> np.ndarray:
+        return self._record(np.sqrt, x)
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """Two ufuncs instead of `np.mean`, which is a Python function around them. Columns are views of one."""
+        total = np.add.reduce(x, axis=1, keepdims=True)
+        self._calls.append(partial(np.add.reduce, x, 1, None, total, True))
+        return np.broadcast_to(self._record(np.multiply, total, self._scalar(1 / x.shape[1]), out=total), x.shape)
+
     def _record(
         self, function: Callable[..., np.ndarray], *operands: object, out: np.ndarray | None = None
     ) -> np.ndarray:

@@ -5,8 +5,35 @@ share no code, so that a mistake in one shows.
 """
 
 from rnnbench.rnn.layers.base import LayerKind, activated, activated_reference
+from rnnbench.rnn.layers.columns import Columns
+from rnnbench.rnn.layers.context import Context
 from rnnbench.rnn.layers.dense import Dense
+from rnnbench.rnn.layers.depthwise_time_convolution import DepthwiseTimeConvolution
+from rnnbench.rnn.layers.frame_convolution import FrameConvolution
+from rnnbench.rnn.layers.instant_norm import InstantNorm
+from rnnbench.rnn.layers.min_gru import MinGru
+from rnnbench.rnn.layers.peephole_lstm import PeepholeLstm
+from rnnbench.rnn.layers.product import Product
 from rnnbench.rnn.layers.recurrent import Recurrent
+from rnnbench.rnn.layers.relu import Relu
+from rnnbench.rnn.layers.spectrum import Spectrum
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
 
-__all__ = ["Dense", "LayerKind", "Recurrent", "TimeConvolution", "activated", "activated_reference"]
+__all__ = [
+    "Columns",
+    "Context",
+    "Dense",
+    "DepthwiseTimeConvolution",
+    "FrameConvolution",
+    "InstantNorm",
+    "LayerKind",
+    "MinGru",
+    "PeepholeLstm",
+    "Product",
+    "Recurrent",
+    "Relu",
+    "Spectrum",
+    "TimeConvolution",
+    "activated",
+    "activated_reference",
+]

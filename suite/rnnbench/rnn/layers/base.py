@@ -76,5 +76,21 @@ def activated_reference(a: Arithmetic, activation: Activation, x: np.ndarray) ->
             return a.activated(np.tanh(x))
 
 
+def windows_reference(ring: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """What each step sees of x [steps, batch, size] after a ring [batch, (taps − 1)·size] of the steps before.
+
+    [steps, taps, batch, size], the oldest tap first.
+    """
+    steps, batch, size = x.shape
+    before = np.moveaxis(ring.reshape(batch, -1, size), 1, 0)
+    padded = np.concatenate([before, x])
+    return np.stack([padded[step : step + len(before) + 1] for step in range(steps)])
+
+
+def rings_reference(windows: np.ndarray) -> np.ndarray:
+    """The ring after each step, [steps, batch, (taps − 1)·size], from `windows_reference`."""
+    return windows[:, 1:].transpose(0, 2, 1, 3).reshape(len(windows), windows.shape[2], -1)
+
+
 ACTIVATION_OPERATIONS: Mapping[Activation, int] = {"linear": 0, "relu": 1, "sigmoid": 1, "tanh": 1}
 """Operations on each value: an activation counts as one."""

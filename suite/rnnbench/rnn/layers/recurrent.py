@@ -17,12 +17,16 @@ from rnnbench.rnn.weights import Weights
 
 V = TypeVar("V")
 
+_SECOND_BIAS = "bias_hh_l0"
+
 
 @dataclass(frozen=True)
 class Recurrent(LayerKind):
     """An LSTM, GRU or RNN of one layer that runs forward."""
 
     model: Model
+    single_bias: bool = False
+    """Of an LSTM or RNN: one bias vector, as Keras has it, where PyTorch has two that are added."""
 
     @property
     def input(self) -> int:  # type: ignore[override]
@@ -48,7 +52,8 @@ class Recurrent(LayerKind):
     def weight_specs(self) -> Iterator[WeightSpec]:
         """PyTorch's arrays, without the number of the layer: `weight_ih`, `weight_hh`, …"""
         for name, shape, bound in self.model.weight_specs():
-            yield WeightSpec(name.removesuffix("_l0"), shape, bound)
+            if not (self.single_bias and name == _SECOND_BIAS):
+                yield WeightSpec(name.removesuffix("_l0"), shape, bound)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return self.model.body(ops, self._weights(weights), 0)
@@ -60,4 +65,7 @@ class Recurrent(LayerKind):
         return run.y, {name: array[:, 0] for name, array in run.states.items()}
 
     def _weights(self, weights: Arrays) -> Weights:
-        return self.model.as_weights({f"{name}_l0": array for name, array in weights.items()})
+        arrays = {f"{name}_l0": array for name, array in weights.items()}
+        if self.single_bias:
+            arrays[_SECOND_BIAS] = np.zeros_like(weights["bias_ih"])
+        return self.model.as_weights(arrays)

@@ -21,6 +21,8 @@ from rnnbench.rnn.layers.base import (
     LayerKind,
     activated,
     activated_reference,
+    rings_reference,
+    windows_reference,
 )
 from rnnbench.rnn.network import WeightSpec
 
@@ -61,14 +63,10 @@ class TimeConvolution(LayerKind):
         return _Body(ops, self, weights)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
-        steps, batch, size = x.shape
-        before = np.moveaxis(state["ring"].reshape(batch, self.taps - 1, size), 1, 0)
-        padded = np.concatenate([before, x])
-        windows = np.stack([padded[step : step + self.taps] for step in range(steps)])
-        seen = windows.transpose(0, 2, 3, 1).reshape(steps, batch, size * self.taps)
+        windows = windows_reference(state["ring"], x)
+        seen = windows.transpose(0, 2, 3, 1).reshape(*x.shape[:2], -1)
         y = a.affine(weights["weight"].reshape(self.width, -1), weights["bias"])(seen)
-        rings = windows[:, 1:].transpose(0, 2, 1, 3).reshape(steps, batch, -1)
-        return activated_reference(a, self.activation, y), {"ring": rings}
+        return activated_reference(a, self.activation, y), {"ring": rings_reference(windows)}
 
 
 class _Body(LayerBody[V]):

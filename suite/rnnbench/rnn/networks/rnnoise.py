@@ -9,7 +9,7 @@ The first gives y only where it has seen three steps; here, as in the published 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -31,7 +31,7 @@ class RNNoise(ComposedNetwork):
     input: Size = Field(default=65, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Units of each layer.")
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         size = self.hidden
         half = (size + 1) // 2
         layers = [
@@ -51,11 +51,6 @@ class RNNoise(ComposedNetwork):
 
     def gives(self) -> tuple[str, ...]:
         return ("gains", "speech")
-
-    def smaller(self) -> Iterator[RNNoise]:
-        for key in ("hidden", "input"):
-            if (size := getattr(self, key)) > 1:
-                yield self.model_copy(update={key: size // 2})
 
 
 FAMILIES = (RNNoise,)

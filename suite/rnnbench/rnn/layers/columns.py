@@ -1,0 +1,58 @@
+"""Some columns of what a layer reads: one of several values that x has side by side. It has no weights and no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Columns(LayerKind):
+    """The columns from `start` up to `stop`."""
+
+    input: int
+    start: int
+    stop: int
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.stop - self.start
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        return 0, 0, 0
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        return iter(())
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        return x[..., self.start : self.stop], {}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], kind: Columns) -> None:
+        self.ops = ops
+        self.kind = kind
+
+    def project(self, x: V) -> V:
+        return self.ops.columns(x, self.kind.start, self.kind.stop)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state

@@ -1,0 +1,92 @@
+"""A convolution over time of each channel by itself, whose state is a ring of the last inputs.
+
+y = activation(Σ w[tap]·x[step of the tap] + b), for each channel. A stream starts from a ring of zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import (
+    ACTIVATION_OPERATIONS,
+    Activation,
+    Arrays,
+    LayerKind,
+    activated,
+    activated_reference,
+    rings_reference,
+    windows_reference,
+)
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class DepthwiseTimeConvolution(LayerKind):
+    """torch.nn.Conv1d over time with as many groups as channels, causal, with a stride of 1, and an activation."""
+
+    width: int
+    taps: int
+    """Steps that one y sees, the present one included; at least 2."""
+    activation: Activation = "linear"
+
+    @property
+    def input(self) -> int:  # type: ignore[override]
+        return self.width
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The inputs of the last taps − 1 steps, the oldest first."""
+        return {"ring": (self.taps - 1) * self.width}
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        return 0, self.width * (self.taps + 1), self.width * (2 * self.taps + ACTIVATION_OPERATIONS[self.activation])
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """weight [width, taps] and bias [width], uniform in ±1/√taps as torch initialises them."""
+        bound = 1 / math.sqrt(self.taps)
+        yield WeightSpec("weight", (self.width, self.taps), bound)
+        yield WeightSpec("bias", (self.width,), bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        windows, weight = windows_reference(state["ring"], x), a.cast(weights["weight"])
+        y = a(windows[:, 0] * weight[:, 0])
+        for tap in range(1, self.taps):
+            y = a(y + a(windows[:, tap] * weight[:, tap]))
+        y = a(y + a.cast(weights["bias"]))
+        return activated_reference(a, self.activation, y), {"ring": rings_reference(windows)}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], kind: DepthwiseTimeConvolution, weights: Arrays) -> None:
+        self.ops = ops
+        self.kind = kind
+        self.weight = ops.constant(weights["weight"].T.reshape(-1))
+        self.bias = ops.constant(weights["bias"])
+
+    def project(self, x: V) -> V:
+        return x
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        ops, kind = self.ops, self.kind
+        window = ops.concat([*state, projected])
+        of_taps = ops.split(ops.mul(window, self.weight), kind.taps)
+        y = activated(ops, kind.activation, ops.add(reduce(ops.add, of_taps), self.bias))
+        return y, (ops.columns(window, kind.width, kind.taps * kind.width),)

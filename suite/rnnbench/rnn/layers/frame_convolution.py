@@ -1,0 +1,121 @@
+"""A convolution over the frames of one step, with a frame of zeros before and after them. It has no state.
+
+x and y have the channels of the first frame, then those of the second one, and so on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import (
+    ACTIVATION_OPERATIONS,
+    Activation,
+    Arrays,
+    LayerKind,
+    activated,
+    activated_reference,
+)
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+TAPS = 3
+
+
+@dataclass(frozen=True)
+class FrameConvolution(LayerKind):
+    """torch.nn.Conv1d over frames, with a kernel of 3 and a padding of 1, and an activation."""
+
+    frames: int
+    channels: int
+    """Of a frame of x."""
+    filters: int
+    """Channels of a frame of y."""
+    stride: int = 1
+    activation: Activation = "linear"
+
+    @property
+    def input(self) -> int:  # type: ignore[override]
+        return self.frames * self.channels
+
+    @property
+    def frames_after(self) -> int:
+        return (self.frames - 1) // self.stride + 1
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.frames_after * self.filters
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """Of the taps that see frames: those that see zeros need no reading and no operation."""
+        windows = self.windows()
+        taps = {tap for first, _, count in windows for tap in range(first, first + count)}
+        seen = sum(count for _, _, count in windows) * self.channels
+        operations = self.filters * 2 * seen + self.width * ACTIVATION_OPERATIONS[self.activation]
+        return self.filters * (len(taps) * self.channels + 1), 0, operations
+
+    def windows(self) -> list[tuple[int, int, int]]:
+        """For each frame of y: the first tap that sees a frame of x, this frame, and how many taps see one."""
+        found = []
+        for middle in range(0, self.frames, self.stride):
+            first, last = max(middle - 1, 0), min(middle + 1, self.frames - 1)
+            found.append((first - middle + 1, first, last - first + 1))
+        return found
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """weight [filters, channels, 3] and bias [filters], uniform in ±1/√(3·channels) as torch initialises them."""
+        bound = 1 / math.sqrt(TAPS * self.channels)
+        yield WeightSpec("weight", (self.filters, self.channels, TAPS), bound)
+        yield WeightSpec("bias", (self.filters,), bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        frames = x.reshape(*x.shape[:2], self.frames, self.channels)
+        padded = np.pad(frames, ((0, 0), (0, 0), (1, 1), (0, 0)))
+        convolve = a.affine(weights["weight"].reshape(self.filters, -1), weights["bias"])
+        y = [
+            convolve(padded[:, :, start : start + TAPS].swapaxes(2, 3).reshape(*x.shape[:2], -1))
+            for start in range(0, self.frames, self.stride)
+        ]
+        return activated_reference(a, self.activation, np.concatenate(y, axis=2)), {}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], kind: FrameConvolution, weights: Arrays) -> None:
+        self.ops = ops
+        self.kind = kind
+        by_tap = weights["weight"].transpose(2, 1, 0)
+        seen = {(first, count) for first, _, count in kind.windows()}
+        self.weights = {
+            (first, count): ops.constant(by_tap[first : first + count].reshape(-1, kind.filters))
+            for first, count in sorted(seen)
+        }
+        self.bias = ops.constant(weights["bias"])
+
+    def project(self, x: V) -> V:
+        frames = [self._frame(x, *window) for window in self.kind.windows()]
+        return frames[0] if len(frames) == 1 else self.ops.concat(frames)
+
+    def _frame(self, x: V, first_tap: int, frame: int, count: int) -> V:
+        ops, size = self.ops, self.kind.channels
+        whole = count == self.kind.frames
+        window = x if whole else ops.columns(x, frame * size, (frame + count) * size)
+        product = ops.matmul(window, self.weights[first_tap, count])
+        return activated(ops, self.kind.activation, ops.add(product, self.bias))
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state

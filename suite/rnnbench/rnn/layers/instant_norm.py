@@ -1,0 +1,72 @@
+"""Normalisation of each step by its own mean and variance: y = (x − mean)/√(variance + ε)·gamma + beta.
+
+Source: `InstantLayerNormalization` in `DTLN_model.py` of breizhn/DTLN (Luo and Mesgarani, 2018). It has no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+EPSILON = 1e-7
+
+
+@dataclass(frozen=True)
+class InstantNorm(LayerKind):
+    """torch.nn.functional.layer_norm over the columns, with ε = 1e-7."""
+
+    width: int
+
+    @property
+    def input(self) -> int:  # type: ignore[override]
+        return self.width
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        return 2 * self.width, 0, 7 * self.width
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """gamma [width] and beta [width], uniform in ±1."""
+        yield WeightSpec("gamma", (self.width,), 1.0)
+        yield WeightSpec("beta", (self.width,), 1.0)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        mean_of = a.product(np.full((1, self.width), 1 / self.width))
+        centred = a(x - mean_of(x))
+        deviation = a(np.sqrt(a(mean_of(a(centred * centred)) + a.cast(np.array(EPSILON)))))
+        return a(a(a(centred / deviation) * a.cast(weights["gamma"])) + a.cast(weights["beta"])), {}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V], weights: Arrays) -> None:
+        gamma = weights["gamma"]
+        self.ops = ops
+        self.gamma, self.beta = ops.constant(gamma), ops.constant(weights["beta"])
+        self.epsilon = ops.constant(np.full(gamma.shape, EPSILON, gamma.dtype))
+
+    def project(self, x: V) -> V:
+        ops = self.ops
+        centred = ops.sub(x, ops.mean(x))
+        variance = ops.mean(ops.mul(centred, centred))
+        deviation = ops.sqrt(ops.add(variance, self.epsilon))
+        return ops.add(ops.mul(ops.div(centred, deviation), self.gamma), self.beta)
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state

@@ -1,0 +1,55 @@
+"""The product of two layers, value by value: a mask on what it is a mask of. It has no weights and no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Product(LayerKind):
+    """Reads two layers of `width` columns side by side."""
+
+    width: int
+
+    @property
+    def input(self) -> int:  # type: ignore[override]
+        return 2 * self.width
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        return 0, 0, self.width
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        return iter(())
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        return a(x[..., : self.width] * x[..., self.width :]), {}
+
+
+class _Body(LayerBody[V]):
+    def __init__(self, ops: MorePrimitives[V]) -> None:
+        self.ops = ops
+
+    def project(self, x: V) -> V:
+        return self.ops.mul(*self.ops.split(x, 2))
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state

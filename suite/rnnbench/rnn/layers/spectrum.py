@@ -1,0 +1,102 @@
+"""Magnitudes of a short-time Fourier transform, as a convolution over the samples of one step. It has no state.
+
+Source: `src/silero_vad/tinygrad_model.py` of snakers4/silero-vad. x is a piece of sound. It is continued at its end by
+its own reflection. Frames of `window` samples, `hop` samples apart, are multiplied by a basis, which has the real parts
+of all frequencies and then the imaginary parts. y has the magnitudes of the first frame, of the second one, and so on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Spectrum(LayerKind):
+    """y [frames · bins]: √(real² + imaginary²) of each frame."""
+
+    input: int
+    window: int
+    """Samples of a frame: an even number, at least the padding and at most `input`."""
+    hop: int
+    padding: int
+    """Samples of the reflection, fewer than `input`."""
+
+    @property
+    def bins(self) -> int:
+        """Frequencies, from 0 to half of the sampling rate."""
+        return self.window // 2 + 1
+
+    @property
+    def frames(self) -> int:
+        return (self.input + self.padding - self.window) // self.hop + 1
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.frames * self.bins
+
+    @property
+    def projected(self) -> int:
+        return self.width
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        return 2 * self.bins * self.window, 0, self.width * (4 * self.window + 4)
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """basis [2·bins, window], uniform in ±1/√window as torch initialises it; trained ones are sines and cosines."""
+        yield WeightSpec("basis", (2 * self.bins, self.window), 1 / math.sqrt(self.window))
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights["basis"].T)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        padded = np.pad(x, ((0, 0), (0, 0), (0, self.padding)), mode="reflect")
+        transform, magnitudes = a.product(weights["basis"]), []
+        for start in range(0, self.frames * self.hop, self.hop):
+            both = transform(padded[..., start : start + self.window])
+            squares = a(both * both)
+            magnitudes.append(a(np.sqrt(a(squares[..., : self.bins] + squares[..., self.bins :]))))
+        return np.concatenate(magnitudes, axis=2), {}
+
+
+class _Body(LayerBody[V]):
+    """A frame that reaches beyond x is a product with a basis that is folded at the end of x."""
+
+    def __init__(self, ops: MorePrimitives[V], kind: Spectrum, basis: np.ndarray) -> None:
+        starts = range(0, kind.frames * kind.hop, kind.hop)
+        self.ops = ops
+        self.ends = [(start, min(start + kind.window, kind.input)) for start in starts]
+        lengths = {stop - start for start, stop in self.ends}
+        self.bases = {length: ops.constant(_folded(basis, length)) for length in sorted(lengths)}
+
+    def project(self, x: V) -> V:
+        return self.ops.concat([self._magnitudes(x, *ends) for ends in self.ends])
+
+    def _magnitudes(self, x: V, start: int, stop: int) -> V:
+        ops = self.ops
+        both = ops.matmul(ops.columns(x, start, stop), self.bases[stop - start])
+        real, imaginary = ops.split(both, 2)
+        return ops.sqrt(ops.add(ops.mul(real, real), ops.mul(imaginary, imaginary)))
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state
+
+
+def _folded(basis: np.ndarray, length: int) -> np.ndarray:
+    """The basis [window, n] for frames of which x has `length` samples: the rows beyond are added to their mirrors."""
+    folded = basis[:length].copy()
+    for beyond in range(len(basis) - length):
+        folded[length - 2 - beyond] += basis[length + beyond]
+    return folded

@@ -1,0 +1,32 @@
+"""Every network of layers, small, in NumPy's recorded calls: all steps in one call, and a call a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_networks import COMPOSED, small
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.numpy import NumpyBackend
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn import draw_inputs, draw_state, draw_weights, run_reference
+
+STEPS, BATCH = 6, 2
+
+
+@pytest.mark.parametrize("chunk", [1, STEPS])
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_network_is_its_reference(tmp_path: Path, name: str, chunk: int) -> None:
+    network = small(name)
+    weights = draw_weights(network, 0, "float64")
+    x, start = draw_inputs(network, STEPS, BATCH, 1, "float64"), draw_state(network, BATCH, 2, "float64")
+    request = Request("eager", network, weights, Strategy("looped", "stitched", chunk), BATCH, Precision.of("float64"))
+    session = NumpyBackend().build(request, tmp_path).open()
+    session.set_state(start)
+    y = np.concatenate([session.step({"x": x[step : step + chunk]})["y"] for step in range(0, STEPS, chunk)])
+    expected = run_reference(network, weights, x, start)
+    np.testing.assert_allclose(y, expected.y, rtol=1e-9, atol=1e-11)
+    for key, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[key], rtol=1e-9, atol=1e-11)

@@ -1,0 +1,41 @@
+"""Convolutions over time, against PyTorch's over the steps of the ring and those of x."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_layers import drawn, with_ring
+
+from rnnbench.rnn.layers import DepthwiseTimeConvolution, LayerKind, TimeConvolution
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups"),
+    [
+        (TimeConvolution(4, 6, 3), 1),
+        (TimeConvolution(4, 6, 2, "relu"), 1),
+        (DepthwiseTimeConvolution(5, 4), 5),
+        (DepthwiseTimeConvolution(5, 2, "relu"), 5),
+    ],
+)
+def test_is_pytorchs_conv1d(kind: LayerKind, groups: int) -> None:
+    torch = pytest.importorskip("torch")
+    layer = drawn(kind)
+    weight = layer.weights["weight"]
+    seen = torch.from_numpy(np.ascontiguousarray(with_ring(layer).transpose(1, 2, 0)))
+    y = torch.nn.functional.conv1d(
+        seen,
+        torch.from_numpy(weight if weight.ndim == 3 else weight[:, None]),
+        torch.from_numpy(layer.weights["bias"]),
+        groups=groups,
+    )
+    if kind.activation == "relu":  # type: ignore[attr-defined]
+        y = y.relu()
+    np.testing.assert_allclose(layer.run(), y.permute(2, 0, 1).numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [TimeConvolution(4, 6, 3), DepthwiseTimeConvolution(5, 4)])
+def test_its_ring_has_the_last_inputs(kind: LayerKind) -> None:
+    layer = drawn(kind)
+    last = with_ring(layer)[1 - kind.taps :]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(layer.final()["ring"], last.swapaxes(0, 1).reshape(len(layer.x[0]), -1))

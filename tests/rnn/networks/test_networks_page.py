@@ -1,0 +1,53 @@
+"""docs/networks.md tells what is: its tables have every network with its figures, and its example is a network."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from small_networks import COMPOSED
+
+from rnnbench.backends.iree import IreeBackend
+from rnnbench.backends.numpy import NumpyBackend
+from rnnbench.rnn import primitives_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
+TABLE, LAYERS, ROUTES, *_ = [
+    [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:]]
+    for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)
+]
+ROWS = {row[0].strip("`"): row for row in TABLE}
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_the_table_has_its_sizes(name: str) -> None:
+    network = COMPOSED[name]()
+    state = sum(rows * size for rows, _, size in network.state_shapes(1).values())
+    sizes = f"{network.input:,} → {network.width:,}"
+    assert ROWS[name][2:5] == [sizes, f"{network.weight_count:,}", f"{state:,}"]
+    assert set(re.findall(r"`(\w+)`", "|".join(ROWS[name][5:]))) == primitives_of(network)
+
+
+def test_the_tables_have_no_other_network() -> None:
+    assert set(ROWS) == {row[0].strip("`") for row in LAYERS} == set(COMPOSED)
+
+
+def test_the_example_is_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "example_tagger.py").write_text(EXAMPLE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    (family,) = import_module("example_tagger").FAMILIES
+    network = family()
+    assert network.weight_count == 3 * 200 * (100 + 200 + 2) + 17 * 201
+    assert primitives_of(network) == frozenset()
+    assert [smaller.params for smaller in network.smaller()]
+
+
+@pytest.mark.parametrize("backend", [NumpyBackend(), IreeBackend()])
+def test_the_table_of_routes_says_what_an_adapter_declares(backend: NumpyBackend | IreeBackend) -> None:
+    columns = ("columns", "concat", "div", "mean", "sqrt")
+    listed = {route: row[1:] for row in ROUTES for route in re.findall(r"`([\w:-]+)`", row[0])}
+    for route, primitives in backend.probe().authors.items():
+        assert listed[f"{backend.name}:{route}"] == ["✓" if name in primitives else "" for name in columns]
