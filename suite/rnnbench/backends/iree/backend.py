@@ -24,8 +24,7 @@ ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
 AUTHORS = {
-    **dict.fromkeys(WRITTEN_HERE, frozenset({"concat", "columns", "div", "mean", "sqrt"})),
-    "stablehlo": frozenset({"concat", "columns"}),
+    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt"})),
     "onnx": onnx_graphs.PRIMITIVES,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""

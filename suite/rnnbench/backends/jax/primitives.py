@@ -50,3 +50,12 @@ class JaxPrimitives:
 
     def columns(self, x: jax.Array, start: int, stop: int) -> jax.Array:
         return x[:, start:stop]
+
+    def div(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a / b
+
+    def sqrt(self, x: jax.Array) -> jax.Array:
+        return jnp.sqrt(x)
+
+    def mean(self, x: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(x.mean(axis=1, keepdims=True), x.shape)

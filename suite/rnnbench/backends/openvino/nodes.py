@@ -97,6 +97,16 @@ class Nodes:
         bounds = (self._integers([number]) for number in (start, stop, 1, 1))
         return self._one(opset.slice(x, *bounds))
 
+    def div(self, a: Value, b: Value) -> Value:
+        return self._one(opset.divide(a, b))
+
+    def sqrt(self, x: Value) -> Value:
+        return self._one(opset.sqrt(x))
+
+    def mean(self, x: Value) -> Value:
+        shape = self._integers(list(x.get_shape()))
+        return self._one(opset.broadcast(self._one(opset.reduce_mean(x, self._integers([1]), keep_dims=True)), shape))
+
     def _parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         return list(self.named(opset.split(x, self.named(opset.constant(axis)), parts)).outputs())
 

@@ -58,6 +58,15 @@ class Primitives:
     def columns(self, x: Any, start: int, stop: int) -> Any:
         return x[:, start:stop]
 
+    def div(self, a: Any, b: Any) -> Any:
+        return a / b
+
+    def sqrt(self, x: Any) -> Any:
+        return tf.sqrt(x)
+
+    def mean(self, x: Any) -> Any:
+        return tf.broadcast_to(tf.reduce_mean(x, axis=1, keepdims=True), x.shape)
+
 
 class Network:
     """All layers of a request's network. `copies` is the number of bodies in one pass of a loop; None for no loop."""

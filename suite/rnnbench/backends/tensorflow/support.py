@@ -5,7 +5,7 @@ from __future__ import annotations
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
-AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns"}))
+AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt"}))
 
 
 def is_keras(route: str) -> bool:

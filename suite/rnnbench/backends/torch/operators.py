@@ -51,3 +51,12 @@ class Operators:
 
     def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
         return x[:, start:stop]
+
+    def div(self, a: Tensor, b: Tensor) -> Tensor:
+        return a / b
+
+    def sqrt(self, x: Tensor) -> Tensor:
+        return torch.sqrt(x)
+
+    def mean(self, x: Tensor) -> Tensor:
+        return x.mean(dim=1, keepdim=True).expand_as(x)

@@ -111,6 +111,16 @@ class Recorder:
     def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
         return x[:, start:stop]
 
+    def div(self, a: Tensor, b: Tensor) -> Tensor:
+        return self._record(torch.div, (a, b), a.shape)
+
+    def sqrt(self, x: Tensor) -> Tensor:
+        return self._record(torch.sqrt, (x,), x.shape)
+
+    def mean(self, x: Tensor) -> Tensor:
+        """A view of one column."""
+        return self._record(torch.mean, (x, 1, True), (x.shape[0], 1)).expand(*x.shape)
+
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """[steps, batch, size] each, side by side."""
         return self._joined(parts, 2)

@@ -12,7 +12,7 @@ TIMES = {
     "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
-AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns"}))
+AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt"}))
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""

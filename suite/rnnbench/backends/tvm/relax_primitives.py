@@ -98,6 +98,16 @@ class RelaxPrimitives:
     def columns(self, x: Value, start: int, stop: int) -> Value:
         return self.builder.emit(op.strided_slice(x, axes=[1], begin=[start], end=[stop]))
 
+    def div(self, a: Value, b: Value) -> Value:
+        return self.builder.emit(op.divide(a, b))
+
+    def sqrt(self, x: Value) -> Value:
+        return self.builder.emit(op.sqrt(x))
+
+    def mean(self, x: Value) -> Value:
+        mean = self.builder.emit(op.mean(x, axis=[1], keepdims=True))
+        return self.builder.emit(op.broadcast_to(mean, x.ty.shape))
+
     def parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         """Equal parts along an axis."""
         if parts == 1:

@@ -164,6 +164,15 @@ class Emitter:
     def columns(self, x: str, start: int, stop: int) -> str:
         return self.one("Slice", x, self.integers(start), self.integers(stop), self.integers(1))
 
+    def div(self, a: str, b: str) -> str:
+        return self.one("Div", a, b)
+
+    def sqrt(self, x: str) -> str:
+        return self.one("Sqrt", x)
+
+    def mean(self, x: str) -> str:
+        return self.one("Expand", self.one("ReduceMean", x, axes=[1], keepdims=1), self.one("Shape", x))
+
     def _declared(self, array: np.ndarray) -> str:
         name = self.fresh("constant")
         self._numbers.constants[name] = array

@@ -11,7 +11,7 @@ NEXT = "next_"
 
 COPY = "copy"
 
-PRIMITIVES = frozenset({"concat", "columns"})
+PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt"})
 """Of `rnn.MorePrimitives`, those that graphs have."""
 
 MAX_BYTES = 2**31 - 2**20
