@@ -25,7 +25,8 @@ def compiled_forms(lowered: str) -> set[str]:
 def differs(entry: Entry) -> bool:
     """Whether the compiled program has another form than requested."""
     artifact = entry.artifact
-    return artifact is not None and compiled_forms(artifact.lowered) != {requested_form(entry.record.params.time)}
+    time = entry.record.params.time
+    return artifact is not None and time != "given" and compiled_forms(artifact.lowered) != {requested_form(time)}
 
 
 def keeps_loop_of_one(entry: Entry) -> bool:

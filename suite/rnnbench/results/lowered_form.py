@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PART = re.compile(r"fused|(?P<kind>looped|unrolled) (?P<count>\d{1,9})(?: of (?P<copies>\d{1,9}))?")
+_PART = re.compile(r"fused|given|(?P<kind>looped|unrolled) (?P<count>\d{1,9})(?: of (?P<copies>\d{1,9}))?")
 
 
 @dataclass(frozen=True)
 class LoweredForm:
-    """`fused`, `looped n`, `looped n of k`, `unrolled n`, or several of these."""
+    """`fused`, `looped n`, `looped n of k`, `unrolled n`, or several of these; `given`, of a model file without any."""
 
     fused: bool
     loops: int
@@ -34,7 +34,7 @@ def parse_lowered(text: str) -> LoweredForm | None:
         elif match["kind"] == "looped":
             loops += count
             looped_copies += count * int(match["copies"] or 1)
-        else:
+        elif part == "fused":
             fused = True
     return LoweredForm(fused, loops, copies, looped_copies)
 

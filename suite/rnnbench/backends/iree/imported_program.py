@@ -14,7 +14,7 @@ from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Se
 from rnnbench.backends.iree.compile import compile_module, flags_of
 from rnnbench.backends.iree.imported import Imported, Shape, imported
 from rnnbench.backends.iree.runtime import IreeProgram, StitchedBound, StitchedSession
-from rnnbench.backends.shared import of_one_step
+from rnnbench.backends.shared import of_one_step, onnx_graphs
 
 
 def build_imported(request: Request, cache: Path) -> Program:
@@ -25,7 +25,7 @@ def build_imported(request: Request, cache: Path) -> Program:
     artifact = Artifact(
         source_digest=hashlib.sha256(program.text.encode()).hexdigest(),
         operations=compiled.operations,
-        lowered=compiled.lowered,
+        lowered=onnx_graphs.lowered_or_given(request, compiled.lowered),
         origin="imported",
         math="exact",
         flags=flags,

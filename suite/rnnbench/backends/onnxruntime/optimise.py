@@ -10,7 +10,14 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
-from rnnbench.backends.shared.onnx_graphs import LoopOperator, build_graph, lowered, operations, origin
+from rnnbench.backends.shared.onnx_graphs import (
+    LoopOperator,
+    build_graph,
+    lowered,
+    lowered_or_given,
+    operations,
+    origin,
+)
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
@@ -28,7 +35,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(serialised).hexdigest(),
         operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
-        lowered=lowered(model),
+        lowered=lowered_or_given(request, lowered(model)),
         origin=origin(request),
         math="exact",
         flags=(*FLAGS, f"intra_op_num_threads={request.threads}"),

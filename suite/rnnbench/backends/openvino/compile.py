@@ -14,7 +14,7 @@ import openvino as ov
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, origin
+from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, lowered_or_given, origin
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
@@ -39,7 +39,7 @@ def compile_model(request: Request, folder: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
         operations=operations,
-        lowered=_lowered(nodes, loops),
+        lowered=lowered_or_given(request, _lowered(nodes, loops)),
         origin=origin(request),
         math="exact",
         flags=tuple(f"{name}={value}" for name, value in config(request.threads).items()),

@@ -12,7 +12,16 @@ from pathlib import Path
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
 from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
-from rnnbench.backends.shared.onnx_graphs.support import COPY, NEXT, PRIMITIVES, copies, copy_name, origin, unsupported
+from rnnbench.backends.shared.onnx_graphs.support import (
+    COPY,
+    NEXT,
+    PRIMITIVES,
+    copies,
+    copy_name,
+    lowered_or_given,
+    origin,
+    unsupported,
+)
 
 SOURCES = Path(__file__).parent
 """The folder of these modules: part of a cache's key, since an edit here makes other graphs."""
@@ -29,6 +38,7 @@ __all__ = [
     "copies_named",
     "copy_name",
     "lowered",
+    "lowered_or_given",
     "operations",
     "origin",
     "unsupported",

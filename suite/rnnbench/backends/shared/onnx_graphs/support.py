@@ -38,6 +38,11 @@ def origin(request: Request) -> Origin:
     return "library" if request.strategy.time == "fused" else "authored"
 
 
+def lowered_or_given(request: Request, lowered: str) -> str:
+    """A lowered form; `given` for a user's file in which neither an operator nor a loop of it is found."""
+    return "given" if request.file is not None and lowered in ("", "unrolled 0") else lowered
+
+
 def copies(strategy: Strategy) -> int:
     """Copies of a layer's body in one pass of the loop; all steps of the chunk where there is no loop."""
     return strategy.copies or strategy.chunk
