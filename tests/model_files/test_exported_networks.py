@@ -8,7 +8,7 @@ import numpy as np
 import onnx_files as files
 import pytest
 
-from rnnbench.model_files import Oracle, answered, check_state, describe, open_questions, section_of
+from rnnbench.model_files import Oracle, answered, check_state, describe, keys_of, open_questions, section_of
 from rnnbench.rnn import RandomRounding
 
 torch = pytest.importorskip("torch")
@@ -96,7 +96,7 @@ def test_its_states_are_found_and_hold(network, path):
     description = describe(path)
     section = answered(section_of(description, path.name), description, network.answers)
     assert section.state == network.states
-    assert not open_questions(section, description, network.answers)
+    assert not open_questions(section, description, keys_of(network.answers))
     check = check_state(Oracle(path), description, section)
     assert check.ok
     assert (check.halves is None) == (not network.axes)

@@ -9,7 +9,7 @@ from rnnbench.model_files import FileSection, answered, describe, section_of, se
 
 
 def test_the_section_reads_back():
-    section = FileSection("a b.onnx", {"h0": "hn", "on": "off: #"}, {"sr": 16000, "x": None}, None, 1)
+    section = FileSection("a b.onnx", {"h0": "hn", "on": "off: #"}, {"sr": 16000, "x": None}, {"T": 3}, None, 1)
     text = section_yaml(section)
     assert yaml.safe_load(text) == {"model": vars(section)}
     assert [line.partition(":")[0].strip() for line in text.splitlines()] == [
@@ -17,6 +17,7 @@ def test_the_section_reads_back():
         "file",
         "state",
         "constants",
+        "sizes",
         "time",
         "batch",
     ]

@@ -12,6 +12,7 @@ from rnnbench.model_files import (
     answered,
     check_state,
     describe,
+    keys_of,
     open_questions,
     section_of,
 )
@@ -99,4 +100,4 @@ def test_an_answer_closes_its_question_alone(tmp_path):
     description = describe(path)
     answers = ["constants.gain=0.5"]
     section = answered(section_of(description, path.name), description, answers)
-    assert [question.array for question in open_questions(section, description, answers)] == ["sr"]
+    assert [question.array for question in open_questions(section, description, keys_of(answers))] == ["sr"]

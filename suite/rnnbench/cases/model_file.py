@@ -17,7 +17,7 @@ from rnnbench.model_files import (
     ModelFileError,
     describe,
     network_of,
-    questions_left,
+    open_questions,
     section_of,
 )
 from rnnbench.optional import MissingExtraError
@@ -74,7 +74,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     try:
         description = read_model(path)
         called = _section(written, description)
-        if questions := questions_left(called, description, written.model_fields_set):
+        if questions := open_questions(called, description, written.model_fields_set):
             raise ModelFileError("; ".join(question.text for question in questions))
         network = network_of(path, called, description)
     except (ModelFileError, MissingExtraError) as error:

@@ -29,13 +29,13 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
     The file is read and called in processes of their own, with limits of memory and time.
     """
-    from rnnbench.model_files import ModelFileError, answered, open_questions, section_of, section_yaml, sized
+    from rnnbench.model_files import ModelFileError, answered, keys_of, open_questions, section_of, section_yaml, sized
     from rnnbench.worker import check_file, describe_file
 
     description = describe_file(file)
     section = answered(section_of(description, str(file)), description, answers)
     description = sized(description, section.sizes)
-    questions = open_questions(section, description, answers)
+    questions = open_questions(section, description, keys_of(answers))
     check, unchecked = None, "answer the questions with --set first" if questions else ""
     if not questions:
         try:

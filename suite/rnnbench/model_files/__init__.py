@@ -2,7 +2,7 @@
 
     onnx_description  `describe`: what is in a file (`FileDescription`), with its states (`state_pairs`) and `axes`
     onnx_file         reads a file within `limits`: its bytes (`wire`), its tensors, ONNX's checker
-    network           a file as a network of the suite: `FileNetwork`
+    network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
     oracle            what a file gives, in float64 or another arithmetic: `Oracle`
     state_check       whether its states are states: `check_state`
@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.model_files.calling import network_of
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
     from rnnbench.model_files.errors import ModelFileError
-    from rnnbench.model_files.network import FileArray, FileNetwork, network_of, read_whole
+    from rnnbench.model_files.file_arrays import FileArray
+    from rnnbench.model_files.network import FileNetwork, read_whole
     from rnnbench.model_files.onnx_description import describe
     from rnnbench.model_files.oracle import Oracle
     from rnnbench.model_files.section import (
         FileSection,
         answered,
+        keys_of,
         open_questions,
-        questions_left,
         section_of,
         section_yaml,
     )
@@ -41,18 +43,18 @@ _NAMES = {
         "sized",
     ),
     "errors": ("ModelFileError",),
+    "calling": ("network_of",),
+    "file_arrays": ("FileArray",),
     "network": (
-        "FileArray",
         "FileNetwork",
-        "network_of",
         "read_whole",
     ),
     "oracle": ("Oracle",),
     "section": (
         "FileSection",
         "answered",
+        "keys_of",
         "open_questions",
-        "questions_left",
         "section_of",
         "section_yaml",
     ),
@@ -79,9 +81,9 @@ __all__ = [
     "check_state",
     "describe",
     "graphs",
+    "keys_of",
     "network_of",
     "open_questions",
-    "questions_left",
     "read_whole",
     "section_of",
     "section_yaml",

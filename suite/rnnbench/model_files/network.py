@@ -9,91 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, sized
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import CarriedState, FileArray
 from rnnbench.model_files.onnx_file import read_onnx, type_names
 from rnnbench.model_files.oracle import Oracle
-from rnnbench.model_files.section import Constant, FileSection
+from rnnbench.model_files.section import Constant
 from rnnbench.model_files.tensors import load_external
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
 
 V = TypeVar("V")
-TIME, BATCH = "n", "batch"
 STREAMED = "float32"
 """The type of arrays that the suite draws and compares."""
-
-
-class Layout(NamedTuple):
-    """How an array of the suite becomes one of the file: cut into `split`, its axes in `order`, seen as `native`."""
-
-    split: tuple[int, ...]
-    order: tuple[int, ...]
-    native: tuple[int, ...]
-
-
-class FileArray(BaseModel):
-    """An array of a file: `shape` in the file's order, with `n` for the steps of a call and `batch` for its rows."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    shape: tuple[int | str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name} [{', '.join(map(str, self.shape))}]"
-
-    @property
-    def size(self) -> int:
-        """Elements of one step of one row."""
-        return prod(dim for dim in self.shape if isinstance(dim, int))
-
-    @property
-    def is_state_of_layers(self) -> bool:
-        """Whether it is [rows, batch, size], as the suite has states."""
-        return len(self.shape) == 3 and self.shape[1] == BATCH and TIME not in self.shape
-
-    def layout(self, steps: int, batch: int) -> Layout:
-        """Of an array [steps, batch, size] of the suite; of a state of layers, which is the same in both."""
-        sizes = {TIME: steps, BATCH: batch}
-        native = tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.shape)
-        if self.is_state_of_layers:
-            return Layout(native, (0, 1, 2), native)
-        places = [self.shape.index(dim) for dim in (TIME, BATCH) if dim in self.shape]
-        places += [place for place, dim in enumerate(self.shape) if isinstance(dim, int)]
-        order = tuple(places.index(place) for place in range(len(native)))
-        return Layout(tuple(native[place] for place in places), order, native)
-
-    def to_file(self, array: np.ndarray) -> np.ndarray:
-        """An array of the suite as the file has it."""
-        layout = self.layout(array.shape[0], array.shape[1])
-        return array.reshape(layout.split).transpose(layout.order)
-
-    def from_file(self, array: np.ndarray, steps: int, batch: int) -> np.ndarray:
-        """The inverse of `to_file`."""
-        layout = self.layout(steps, batch)
-        back = array.reshape(layout.native).transpose(np.argsort(layout.order))
-        return back if self.is_state_of_layers else back.reshape(steps, batch, self.size)
-
-    def state_shape(self, batch: int) -> tuple[int, int, int]:
-        """The shape that it has as a state of the suite, [rows, batch, size]."""
-        rows, _, size = self.shape if self.is_state_of_layers else (1, BATCH, self.size)
-        return int(rows), batch, int(size)
-
-
-class CarriedState(BaseModel):
-    """A state: the output `after` of one call is the input `before` of the next."""
-
-    model_config = ConfigDict(frozen=True)
-
-    before: FileArray
-    after: FileArray
 
 
 class FileNetwork(Network):
@@ -267,11 +199,11 @@ def read_whole(path: Path, sha256: str) -> Any:
 
 
 def _require_same(path: Path, sha256: str) -> None:
-    if _digest(path, read_onnx(path).external) != sha256:
+    if digest_of(path, read_onnx(path).external) != sha256:
         raise ModelFileError(f"{path} has changed since the case was read; run the command again")
 
 
-def _digest(path: Path, external: Sequence[str]) -> str:
+def digest_of(path: Path, external: Sequence[str]) -> str:
     """SHA-256 of a file and of the files beside it that have its weights. Raises ModelFileError."""
     digest = hashlib.sha256()
     for each in (path, *(path.parent / name for name in external)):
@@ -281,106 +213,6 @@ def _digest(path: Path, external: Sequence[str]) -> str:
         except OSError as error:
             raise ModelFileError(f"{each.name} cannot be read: {error.strerror}") from error
     return digest.hexdigest()
-
-
-def network_of(path: Path, section: FileSection, description: FileDescription) -> FileNetwork:
-    """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
-    description = sized(description, section.sizes)
-    given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
-    made = {array.name: array for array in description.of_role("output", "state_out")}
-    _known(section, given, made)
-    streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
-    results = [array for name, array in made.items() if name not in section.state.values()]
-    if not streams or not results:
-        raise ModelFileError("it has no input that is new in each call, or no output but its states")
-    for array in (*streams, *results, *(given[name] for name in section.state)):
-        if array.dtype != STREAMED:
-            raise ModelFileError(
-                f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; "
-                "give an input that is always the same under `constants`"
-            )
-    axes = section.time, section.batch
-    inputs = tuple(_array(array, axes) for array in streams)
-    dims = [(array, axes[0], axes[1]) for array in streams]
-    return FileNetwork(
-        file=section.file,
-        path=str(path.resolve()),
-        sha256=_digest(path, description.external),
-        inputs=inputs,
-        outputs_=tuple(_array(array, _axes_of_output(array, streams[0], axes)) for array in results),
-        states=tuple(
-            CarriedState(before=_state(given[before]), after=_state(given[before], name=after))
-            for before, after in section.state.items()
-        ),
-        constants=tuple((name, _valued(name, value), given[name].dtype) for name, value in section.constants.items()),
-        steps=_fixed([array.shape[time] for array, time, _ in dims if time is not None and array.shape], 1)
-        if section.time is not None
-        else 1,
-        rows=_fixed([array.shape[batch] for array, _, batch in dims if batch is not None and array.shape], 1)
-        if section.batch is not None
-        else 1,
-        weights=max(1, description.weight_bytes // 4),
-    )
-
-
-def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
-    for name in (*section.state, *section.constants):
-        if name not in given:
-            raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(given)}")
-    for name in section.state.values():
-        if name not in made:
-            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
-
-
-def _valued(name: str, value: Constant | None) -> Constant:
-    if value is None:
-        raise ModelFileError(f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}")
-    return value
-
-
-def _fixed(dims: Sequence[Dim], otherwise: int) -> int | None:
-    """The size that all have; None where the caller chooses it."""
-    sizes = {dim for dim in dims if isinstance(dim, int)}
-    if len(sizes) > 1:
-        raise ModelFileError(f"its inputs have {sorted(sizes)} steps or rows, and one number is needed")
-    return sizes.pop() if sizes else None if dims else otherwise
-
-
-def _axes_of_output(
-    array: ArrayDescription, stream: ArrayDescription, axes: tuple[int | None, int | None]
-) -> tuple[int | None, int | None]:
-    """Axes of time and batch of an output: as told, or those of an input with as many axes."""
-    same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
-    time = array.time if array.time is not None else axes[0] if same else None
-    batch = array.batch if array.batch is not None else axes[1] if same else None
-    if axes[0] is not None and time is None:
-        raise ModelFileError(f"{array.name} has no axis of time, and the suite compares what each step gives")
-    return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
-
-
-def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> FileArray:
-    if array.shape is None:
-        raise ModelFileError(f"the file does not say the shape of {array.name}")
-    named = {axis: name for axis, name in zip(axes, (TIME, BATCH), strict=True) if axis is not None}
-    if any(axis >= len(array.shape) for axis in named):
-        raise ModelFileError(
-            f"{array.name} has {len(array.shape)} axes, and the case says that axis {max(named)} is one"
-        )
-    shape = tuple(named.get(axis, dim) for axis, dim in enumerate(array.shape))
-    for axis, dim in enumerate(shape):
-        if not isinstance(dim, int) and axis not in named:
-            raise ModelFileError(
-                f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch)"
-            )
-    return FileArray(name=array.name, shape=tuple(dim if isinstance(dim, int) else str(dim) for dim in shape))
-
-
-def _state(array: ArrayDescription, name: str = "") -> FileArray:
-    """A state has an axis of the batch or none; an axis whose size the caller chooses is the batch's."""
-    open_axes = [axis for axis, dim in enumerate(array.shape or ()) if not isinstance(dim, int)]
-    batch = array.batch if array.batch is not None else open_axes[0] if len(open_axes) == 1 else None
-    shaped = _array(array, (None, batch))
-    return shaped.model_copy(update={"name": name}) if name else shaped
 
 
 FAMILIES = (FileNetwork,)

@@ -77,21 +77,10 @@ def answered(section: FileSection, description: FileDescription, answers: Iterab
     return section
 
 
-def open_questions(section: FileSection, description: FileDescription, answers: Iterable[str]) -> tuple[Question, ...]:
-    """The questions of the file that these answers, of which `section` was made, leave open."""
-    keys = {answer.partition("=")[0].strip() for answer in answers}
-    paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
-    return tuple(
-        question
-        for question in description.questions
-        if question.key not in keys and not (question.key in ("state", "constants") and question.array in paired)
-    )
-
-
-def questions_left(
+def open_questions(
     section: FileSection, description: FileDescription, written: Collection[str]
 ) -> tuple[Question, ...]:
-    """The questions of the file that a case leaves open, which says the keys `written` of its model."""
+    """The questions of the file that are left where its user has written these keys, of which `section` was made."""
     paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
     return tuple(
         question
@@ -99,6 +88,11 @@ def questions_left(
         if not (question.key in written and question.key in ("time", "batch"))
         and not (question.key in ("state", "constants") and question.array in paired)
     )
+
+
+def keys_of(answers: Iterable[str]) -> set[str]:
+    """The keys of answers `KEY=VALUE`."""
+    return {answer.partition("=")[0].strip() for answer in answers}
 
 
 def section_yaml(section: FileSection) -> str:

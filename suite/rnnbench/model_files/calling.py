@@ -1,0 +1,112 @@
+"""A model file and what a case says of it, as a network. What the suite cannot feed is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, sized
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import BATCH, TIME, CarriedState, FileArray
+from rnnbench.model_files.network import STREAMED, FileNetwork, digest_of
+from rnnbench.model_files.section import Constant, FileSection
+
+
+def network_of(path: Path, section: FileSection, description: FileDescription) -> FileNetwork:
+    """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
+    description = sized(description, section.sizes)
+    given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
+    made = {array.name: array for array in description.of_role("output", "state_out")}
+    _known(section, given, made)
+    streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
+    results = [array for name, array in made.items() if name not in section.state.values()]
+    if not streams or not results:
+        raise ModelFileError("it has no input that is new in each call, or no output but its states")
+    for array in (*streams, *results, *(given[name] for name in section.state)):
+        if array.dtype != STREAMED:
+            raise ModelFileError(
+                f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; "
+                "give an input that is always the same under `constants`"
+            )
+    axes = section.time, section.batch
+    inputs = tuple(_array(array, axes) for array in streams)
+    dims = [(array, axes[0], axes[1]) for array in streams]
+    return FileNetwork(
+        file=section.file,
+        path=str(path.resolve()),
+        sha256=digest_of(path, description.external),
+        inputs=inputs,
+        outputs_=tuple(_array(array, _axes_of_output(array, streams[0], axes)) for array in results),
+        states=tuple(
+            CarriedState(before=_state(given[before]), after=_state(given[before], name=after))
+            for before, after in section.state.items()
+        ),
+        constants=tuple((name, _valued(name, value), given[name].dtype) for name, value in section.constants.items()),
+        steps=_fixed([array.shape[time] for array, time, _ in dims if time is not None and array.shape], 1)
+        if section.time is not None
+        else 1,
+        rows=_fixed([array.shape[batch] for array, _, batch in dims if batch is not None and array.shape], 1)
+        if section.batch is not None
+        else 1,
+        weights=max(1, description.weight_bytes // 4),
+    )
+
+
+def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
+    for name in (*section.state, *section.constants):
+        if name not in given:
+            raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(given)}")
+    for name in section.state.values():
+        if name not in made:
+            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
+
+
+def _valued(name: str, value: Constant | None) -> Constant:
+    if value is None:
+        raise ModelFileError(f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}")
+    return value
+
+
+def _fixed(dims: Sequence[Dim], otherwise: int) -> int | None:
+    """The size that all have; None where the caller chooses it."""
+    sizes = {dim for dim in dims if isinstance(dim, int)}
+    if len(sizes) > 1:
+        raise ModelFileError(f"its inputs have {sorted(sizes)} steps or rows, and one number is needed")
+    return sizes.pop() if sizes else None if dims else otherwise
+
+
+def _axes_of_output(
+    array: ArrayDescription, stream: ArrayDescription, axes: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    """Axes of time and batch of an output: as told, or those of an input with as many axes."""
+    same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
+    time = array.time if array.time is not None else axes[0] if same else None
+    batch = array.batch if array.batch is not None else axes[1] if same else None
+    if axes[0] is not None and time is None:
+        raise ModelFileError(f"{array.name} has no axis of time, and the suite compares what each step gives")
+    return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
+
+
+def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> FileArray:
+    if array.shape is None:
+        raise ModelFileError(f"the file does not say the shape of {array.name}")
+    named = {axis: name for axis, name in zip(axes, (TIME, BATCH), strict=True) if axis is not None}
+    if any(axis >= len(array.shape) for axis in named):
+        raise ModelFileError(
+            f"{array.name} has {len(array.shape)} axes, and the case says that axis {max(named)} is one"
+        )
+    shape = tuple(named.get(axis, dim) for axis, dim in enumerate(array.shape))
+    for axis, dim in enumerate(shape):
+        if not isinstance(dim, int) and axis not in named:
+            raise ModelFileError(
+                f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch)"
+            )
+    return FileArray(name=array.name, shape=tuple(dim if isinstance(dim, int) else str(dim) for dim in shape))
+
+
+def _state(array: ArrayDescription, name: str = "") -> FileArray:
+    """A state has an axis of the batch or none; an axis whose size the caller chooses is the batch's."""
+    open_axes = [axis for axis, dim in enumerate(array.shape or ()) if not isinstance(dim, int)]
+    batch = array.batch if array.batch is not None else open_axes[0] if len(open_axes) == 1 else None
+    shaped = _array(array, (None, batch))
+    return shaped.model_copy(update={"name": name}) if name else shaped

@@ -1,0 +1,90 @@
+"""A network in one file of another package runs from a case to a report, on several backends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = '''\
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from rnnbench.rnn import Model, Size
+from rnnbench.rnn.composed import ComposedNetwork, Placed
+from rnnbench.rnn.layers import Dense, Recurrent, TimeConvolution
+
+
+class Toy(ComposedNetwork):
+    """x: 5 features. y: a convolution and a GRU side by side, through a dense layer."""
+
+    network: ClassVar[str] = "toy"
+    input: Size = Field(default=5, description="Size of x at each step.")
+    hidden: Size = Field(default=6, description="Units of the GRU.")
+
+    def compose(self) -> Sequence[Placed]:
+        return [
+            Placed("conv", TimeConvolution(self.input, 4, 3, "relu")),
+            Placed("gru", Recurrent(Model(cell="gru", input=4, hidden=self.hidden)), ("conv",)),
+            Placed("out", Dense(4 + self.hidden, 2), ("conv", "gru")),
+        ]
+'''
+CASE = """\
+schema: 1
+name: mine
+model: {network: toy, hidden: [6, 9]}
+workload: {steps: 8, chunk: 4}
+strategy: {time: looped, state: stitched}
+limits: {endurance: 10ms}
+measure: {budget: 50ms, processes: 1}
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A folder with the file, installed as another package would be, and a case of the network."""
+    (tmp_path / "toy_network.py").write_text(FILE)
+    installed = tmp_path / "toy_network-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-network\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[rnnbench.networks]\ntoy = toy_network:Toy\n")
+    (tmp_path / "case.yaml").write_text(CASE)
+    return tmp_path
+
+
+def rnnbench(package: Path, *arguments: str) -> str:
+    paths = [str(package), os.environ.get("PYTHONPATH", ""), *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "160"}
+    command = [sys.executable, "-m", "rnnbench", *arguments]
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_it_runs_on_three_backends_and_stands_in_the_report(package):
+    rnnbench(package, "run", "case.yaml", "--backend=numpy,onnxruntime,jax")
+    (report,) = package.glob("reports/*/report.md")
+    text = report.read_text()
+    assert "6 trials: 6 ok" in text
+    assert "mine: toy, hidden 6" in text
+    for program in ("numpy:eager", "onnxruntime:onnx", "jax:jit"):
+        assert f"| {program} | looped-stitched |" in text
+    assert "× of floor" in text
+
+
+def test_its_keys_are_told_where_they_are_wrong(package):
+    told = subprocess.run(
+        [sys.executable, "-m", "rnnbench", "list", "case.yaml", "--set", "model.layers=3"],
+        cwd=package,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 2
+    assert "the network toy has no layers; its keys are input, hidden" in told.stderr
