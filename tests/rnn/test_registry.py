@@ -71,7 +71,7 @@ def test_it_runs_on_three_backends_and_stands_in_the_report(package):
     (report,) = package.glob("reports/*/report.md")
     text = report.read_text()
     assert "6 trials: 6 ok" in text
-    assert "mine: toy, hidden 6" in text
+    assert "mine: toy, input 5, hidden 6" in text
     for program in ("numpy:eager", "onnxruntime:onnx", "jax:jit"):
         assert f"| {program} | looped-stitched |" in text
     assert "× of floor" in text

@@ -43,7 +43,10 @@ class ComposedNetwork(Network):
 
     @property
     def label(self) -> str:
-        return self.network
+        """With the sizes that are not the published ones: `rnnoise`, `rnnoise-hidden64`."""
+        return "-".join(
+            [self.network, *(f"{key}{size}" for key, size in self.model_dump(exclude_defaults=True).items())]
+        )
 
     @property
     def width(self) -> int:

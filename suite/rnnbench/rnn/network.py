@@ -91,13 +91,13 @@ class Network(BaseModel, ABC):
 
     @property
     def params(self) -> dict[str, object]:
-        """All that decides what is computed, without defaults: what a case file would say under `model:`."""
-        return {"network": self.network, **self.model_dump(exclude_defaults=True)}
+        """All that decides what is computed: what a case file would say under `model:`."""
+        return {"network": self.network, **self.model_dump()}
 
     @property
     def case_keys(self) -> dict[str, Any]:
         """Every key of `model:` with its value, for the case of a trial that is like another one."""
-        return {"network": self.network, **self.model_dump()}
+        return dict(self.params)
 
     @property
     def brings_program(self) -> bool:
