@@ -44,9 +44,8 @@ class ComposedNetwork(Network):
     @property
     def label(self) -> str:
         """With the sizes that are not the published ones: `rnnoise`, `rnnoise-hidden64`."""
-        return "-".join(
-            [self.network, *(f"{key}{size}" for key, size in self.model_dump(exclude_defaults=True).items())]
-        )
+        others = self.model_dump(exclude_defaults=True)
+        return "-".join([self.network, *(f"{key}{size}" for key, size in others.items())])
 
     @property
     def width(self) -> int:
