@@ -80,6 +80,15 @@ def test_a_file_whose_batch_is_fixed_runs_row_by_row(tmp_path):
     )
 
 
+def test_a_last_call_of_fewer_rows_than_the_file_has_is_filled_up(tmp_path):
+    two = network(files.saved(files.odd(2), tmp_path / "two.onnx"), **ODD)
+    any_number = network(files.saved(files.odd(), tmp_path / "any.onnx"), **ODD)
+    x, state = draw_inputs(two, 4, 5, 0), draw_state(two, 5, 0)
+    found, expected = (run_reference(one, Weights(), x, state) for one in (two, any_number))
+    np.testing.assert_allclose(found.y, expected.y, rtol=1e-12)
+    np.testing.assert_allclose(found.final["s"], expected.final["s"], rtol=1e-12)
+
+
 def test_it_survives_a_journey_to_a_worker(tmp_path):
     found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
     assert decoded({"network": found.network, **found.model_dump(mode="json")}) == found

@@ -36,7 +36,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription) -
         path=str(path.resolve()),
         sha256=digest_of(path, description.external),
         inputs=inputs,
-        outputs_=tuple(_array(array, _axes_of_output(array, streams[0], axes)) for array in results),
+        results=tuple(_array(array, _axes_of_output(array, streams[0], axes)) for array in results),
         states=tuple(
             CarriedState(before=_state(given[before]), after=_state(given[before], name=after))
             for before, after in section.state.items()

@@ -37,7 +37,7 @@ class FileNetwork(Network):
     path: str
     sha256: str
     inputs: tuple[FileArray, ...]
-    outputs_: tuple[FileArray, ...]
+    results: tuple[FileArray, ...]
     states: tuple[CarriedState, ...]
     constants: tuple[tuple[str, Constant, str], ...]
     """Name, value and type of inputs that are the same in every call."""
@@ -54,7 +54,7 @@ class FileNetwork(Network):
 
     @property
     def width(self) -> int:
-        return sum(array.size for array in self.outputs_)
+        return sum(array.size for array in self.results)
 
     @property
     def label(self) -> str:
@@ -75,7 +75,7 @@ class FileNetwork(Network):
         """How it is called: `x [n, batch, 5], h0 → hn [2, batch, 7], sr = 16000: y [n, batch, 3]`."""
         states = (f"{one.before.name} → {one.after}" for one in self.states)
         constants = (f"{name} = {value}" for name, value, _ in self.constants)
-        return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.outputs_))}"
+        return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.results))}"
 
     @property
     def case_keys(self) -> dict[str, Any]:
@@ -144,10 +144,13 @@ class FileNetwork(Network):
         oracle = _oracle(self.path, self.sha256)
         parts = []
         for rows, own in arithmetic.by_rows(x.shape[1]):
-            called = oracle.in_arithmetic(own)
-            for first in range(rows.start, rows.stop, self.rows or max(1, rows.stop - rows.start)):
-                some = slice(first, first + self.rows if self.rows else rows.stop)
-                parts.append(self._run_rows(called, x[:, some], {name: a[:, some] for name, a in state.items()}))
+            called, size = oracle.in_arithmetic(own), self.rows or max(1, rows.stop - rows.start)
+            for first in range(rows.start, rows.stop, size):
+                # A call of fewer rows than the file has is filled up with the same ones.
+                here = np.arange(first, min(first + size, rows.stop))
+                some = np.resize(here, size)
+                y, held = self._run_rows(called, x[:, some], {name: a[:, some] for name, a in state.items()})
+                parts.append((y[:, : len(here)], {name: a[:, :, : len(here)] for name, a in held.items()}))
         y = np.concatenate([part[0] for part in parts], axis=1).astype(arithmetic.stored, copy=False)
         states = {
             name: np.concatenate([part[1][name] for part in parts], axis=2).astype(arithmetic.stored, copy=False)
@@ -178,7 +181,7 @@ class FileNetwork(Network):
         given |= {one.before.name: one.before.to_file(state[one.before.name]) for one in self.states}
         given |= {name: np.array(value, dtype) for name, value, dtype in self.constants}
         got = oracle.run(given)
-        y = [array.from_file(got[array.name], len(x), rows) for array in self.outputs_]
+        y = [array.from_file(got[array.name], len(x), rows) for array in self.results]
         after = {one.before.name: one.after.from_file(got[one.after.name], 1, rows) for one in self.states}
         return np.concatenate(y, axis=2), after
 

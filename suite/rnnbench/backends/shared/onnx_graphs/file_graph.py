@@ -39,7 +39,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         e.feed_one(state.before.name, state.before)
     e.constants(network)
     outputs = [e.value("y", (chunk, batch, network.width))]
-    e.gather("y", network.outputs_)
+    e.gather("y", network.results)
     for state in network.states:
         name = state.before.name
         outputs.append(e.value(NEXT + name, states[name]))
