@@ -30,24 +30,23 @@ def network_of(path: Path, section: FileSection, description: FileDescription) -
             )
     axes = section.time, section.batch
     inputs = tuple(_array(array, axes) for array in streams)
-    dims = [(array, axes[0], axes[1]) for array in streams]
+    steps, rows = (_fixed_along(streams, axis) for axis in axes)
     return FileNetwork(
         file=section.file,
         path=str(path.resolve()),
         sha256=digest_of(path, description.external),
         inputs=inputs,
-        results=tuple(_array(array, _axes_of_output(array, streams[0], axes)) for array in results),
+        results=tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results),
         states=tuple(
-            CarriedState(before=_state(given[before]), after=_state(given[before], name=after))
+            CarriedState(
+                before=_state(given[before], rows, section.batch),
+                after=_state(given[before], rows, section.batch, name=after),
+            )
             for before, after in section.state.items()
         ),
         constants=tuple((name, _valued(name, value), given[name].dtype) for name, value in section.constants.items()),
-        steps=_fixed([array.shape[time] for array, time, _ in dims if time is not None and array.shape], 1)
-        if section.time is not None
-        else 1,
-        rows=_fixed([array.shape[batch] for array, _, batch in dims if batch is not None and array.shape], 1)
-        if section.batch is not None
-        else 1,
+        steps=steps,
+        rows=rows,
         weights=max(1, description.weight_bytes // 4),
     )
 
@@ -67,23 +66,42 @@ def _valued(name: str, value: Constant | None) -> Constant:
     return value
 
 
-def _fixed(dims: Sequence[Dim], otherwise: int) -> int | None:
-    """The size that all have; None where the caller chooses it."""
-    sizes = {dim for dim in dims if isinstance(dim, int)}
+def _fixed_along(streams: Sequence[ArrayDescription], axis: int | None) -> int | None:
+    """The size that all inputs have along an axis; None where the caller chooses it; 1 without such an axis."""
+    if axis is None:
+        return 1
+    dims: set[Dim] = {array.shape[axis] for array in streams if array.shape}
+    sizes = sorted(dim for dim in dims if isinstance(dim, int))
     if len(sizes) > 1:
-        raise ModelFileError(f"its inputs have {sorted(sizes)} steps or rows, and one number is needed")
-    return sizes.pop() if sizes else None if dims else otherwise
+        raise ModelFileError(f"its inputs have {sizes} steps or rows, and one number is needed")
+    return sizes[0] if sizes else None
+
+
+def _batch_axis(array: ArrayDescription, rows: int | None, stream_batch: int | None) -> int | None:
+    """The axis of the batch of an output or state, or None: the told one, the open one, or the one of `rows`."""
+    if array.batch is not None or stream_batch is None:
+        return array.batch
+    dims = array.shape or ()
+    fitting = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+    if not fitting and rows is not None and rows > 1:
+        fitting = [axis for axis, dim in enumerate(dims) if dim == rows]
+        if not fitting:
+            raise ModelFileError(f"{array.name} has no axis of {rows} rows, and the batch has so many")
+    return fitting[0] if len(fitting) == 1 else stream_batch if stream_batch in fitting else None
 
 
 def _axes_of_output(
-    array: ArrayDescription, stream: ArrayDescription, axes: tuple[int | None, int | None]
+    array: ArrayDescription,
+    stream: ArrayDescription,
+    axes: tuple[int | None, int | None],
+    rows: int | None,
 ) -> tuple[int | None, int | None]:
     """Axes of time and batch of an output: as told, or those of an input with as many axes."""
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
     time = array.time if array.time is not None else axes[0] if same else None
-    batch = array.batch if array.batch is not None else axes[1] if same else None
     if axes[0] is not None and time is None:
         raise ModelFileError(f"{array.name} has no axis of time, and the suite compares what each step gives")
+    batch = axes[1] if same and array.batch is None else _batch_axis(array, rows, axes[1])
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
 
 
@@ -104,9 +122,6 @@ def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> File
     return FileArray(name=array.name, shape=tuple(dim if isinstance(dim, int) else str(dim) for dim in shape))
 
 
-def _state(array: ArrayDescription, name: str = "") -> FileArray:
-    """A state has an axis of the batch or none; an axis whose size the caller chooses is the batch's."""
-    open_axes = [axis for axis, dim in enumerate(array.shape or ()) if not isinstance(dim, int)]
-    batch = array.batch if array.batch is not None else open_axes[0] if len(open_axes) == 1 else None
-    shaped = _array(array, (None, batch))
+def _state(array: ArrayDescription, rows: int | None, stream_batch: int | None, name: str = "") -> FileArray:
+    shaped = _array(array, (None, _batch_axis(array, rows, stream_batch)))
     return shaped.model_copy(update={"name": name}) if name else shaped
