@@ -54,7 +54,7 @@ def _function(config: pytest.Config) -> Any:
 def _described(trial: Trial) -> pytest.MarkDecorator:
     """The mark that says what the trial is, for -m."""
     params = {key: value for key, value in trial.params.items() if key != "model"}
-    model = {"network": trial.model.network, **trial.model.model_dump()}
+    model = trial.model.case_keys
     where = {"backend": trial.target.backend, "route": trial.target.route}
     return pytest.mark.rnnbench(case=trial.case, **where, **model, **params)
 

@@ -127,7 +127,7 @@ class Model(Network):
 
     @property
     def case_keys(self) -> dict[str, Any]:
-        return self.model_dump()
+        return {"network": self.network, **self.model_dump()}
 
     @property
     def other_activations(self) -> str:
