@@ -72,7 +72,7 @@ class Mixed(ComposedNetwork):
     passes_on: bool = True
     """Whether a layer's next state is its input and its y its state, with no operation between."""
 
-    def layers(self) -> Sequence[Placed]:
+    def compose(self) -> Sequence[Placed]:
         lstm = Model(cell="lstm", input=2 * self.input, hidden=7, projection=4)
         delay = Delay(self.input) if self.passes_on else TimeConvolution(self.input, self.input, 2)
         return [

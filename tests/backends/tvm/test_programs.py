@@ -37,7 +37,7 @@ class Delays(ComposedNetwork):
     network = "delays"
     input: int = 5
 
-    def layers(self) -> list[Placed]:
+    def compose(self) -> list[Placed]:
         return [Placed("first", Delay(self.input)), Placed("second", Delay(self.input), ("first",))]
 
 

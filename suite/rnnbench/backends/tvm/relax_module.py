@@ -53,8 +53,11 @@ class _Module:
             with self.builder.dataflow():
                 given: list[Value] = []
                 if self.strategy.state != "none":
-                    old = self.builder.emit(last[1]) if self.strategy.state == "stitched" else state
-                    given = [self.ops.lent(self.builder.emit_output(old[column])) for column in range(len(types))]
+                    stitched = self.strategy.state == "stitched"
+                    old = self.builder.emit(last[1]) if stitched else state
+                    # What is written after the block must be an output of it; a stitched one must not be: TVM 0.27 fuses it with nothing.
+                    emit = self.builder.emit if stitched else self.builder.emit_output
+                    given = [self.ops.lent(emit(old[column])) for column in range(len(types))]
                 results = [self.builder.emit_output(value) for value in self._results(self.ops.lent(x), given)]
             y, *values = results
             if self.strategy.state == "stateful":
