@@ -55,7 +55,8 @@ class _Module:
                 if self.strategy.state != "none":
                     stitched = self.strategy.state == "stitched"
                     old = self.builder.emit(last[1]) if stitched else state
-                    # What is written after the block must be an output of it; a stitched one must not be: TVM 0.27 fuses it with nothing.
+                    # What is written after the block must be an output of it. Others must not: TVM 0.27 fuses such an
+                    # element of a tuple with nothing, and fails.
                     emit = self.builder.emit if stitched else self.builder.emit_output
                     given = [self.ops.lent(emit(old[column])) for column in range(len(types))]
                 results = [self.builder.emit_output(value) for value in self._results(self.ops.lent(x), given)]
