@@ -17,7 +17,7 @@ run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
 
 test: lint
-	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2
+	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2 --dist loadfile
 	printf '%s\n' $(BACKENDS) | xargs -P 2 -I{} env RNNBENCH_TEST_BACKEND={} $(TEST)/bin/python -m pytest -q tests/backends
 
 lint: $(TEST)/.ready

@@ -106,11 +106,8 @@ COVERING = [
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3),
     Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
-    Plan(GRU_BEFORE, Strategy("looped", "stitched", 1), batch=3),
-    Plan(RNN, Strategy("looped", "none", 4), batch=1),
     Plan(RNN, Strategy("unrolled", "stateful", 1), batch=1),
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
-    Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
     Plan(LSTM_HARD, Strategy("looped", "stateful", 4), batch=1, tails=False),
     Plan(GRU_RELU, Strategy("fused", "stitched", 4), batch=3, tails=False),
 ]
@@ -137,7 +134,7 @@ AHEAD_OF_TIME = [
     Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3, tails=False),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
-"""For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one more, which is looped."""
+"""For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
 
 RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
@@ -155,7 +152,6 @@ ON_VULKAN = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
     Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False, device="vulkan"),
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, device="vulkan"),
-    Plan(GRU_BEFORE, Strategy("looped", "stateful", 4), batch=1, tails=False, device="vulkan"),
 ]
 """For a software device: a call takes 10 ms of the processor's time."""
 

@@ -15,6 +15,8 @@ from rnnbench.pipeline import reproduce_command
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.rnn.spec import Model
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 CASE = """\
 schema: 1
 name: wide

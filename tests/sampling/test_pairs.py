@@ -32,6 +32,8 @@ from rnnbench.stages import Built, Checked, Sampled
 
 pytest.importorskip("scipy")
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 ENDLESS = PairBudget(seconds=1e9, smallest_change=0.03)
 
 

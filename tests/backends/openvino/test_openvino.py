@@ -42,7 +42,7 @@ def make_request(
     return Request(route, model, weights, Strategy(time, state, chunk), batch, Precision.of(dtype))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     model=models(),
     route=st.sampled_from(["onnx", "opset"]),
