@@ -121,9 +121,13 @@ IMPORTED = [
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
     Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
-"""For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more."""
+"""For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more. And for
+programs that another route of the same framework runs uncompiled, or that another runtime reads from the same file."""
 
-IMPORTERS = {Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")}
+IMPORTERS = {
+    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")),
+    *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla"), Target("openvino", "onnx")),
+}
 
 INDUCTOR = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),

@@ -97,7 +97,7 @@ def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, st
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("stage", "way"), zip(STAGES, SLOW, strict=True))
+@pytest.mark.parametrize(("stage", "way"), list(zip(STAGES, SLOW, strict=True)))
 def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way):
     monkeypatch.setattr(adapter_process, "MEMORY_LIMIT", 200 << 20)
     limit = HASTE_S if way != "grows-in-a-child" else 30.0
