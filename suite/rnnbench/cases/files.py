@@ -10,6 +10,8 @@ from rnnbench.cases.errors import CaseError, Place
 SUFFIX = ".yaml"
 EXPECTED_FAILURES = "expectations.yaml"
 """Name of the files of expected failures."""
+ANCHORS = Path(__file__).parent / "anchors.yaml"
+"""The case of the anchors that every night and every shard runs."""
 
 
 def case_files(path: Path) -> list[Path]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         compare_runs,
     )
     from rnnbench.results.compare_json import comparison_json
+    from rnnbench.results.compared import compared_record
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
@@ -137,6 +138,7 @@ _NAMES = {
         "LatencyChange",
         "compare_runs",
     ),
+    "compared": ("compared_record",),
     "compressed": ("compress_records",),
     "compare_json": ("comparison_json",),
     "costs": (
@@ -399,6 +401,7 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "compared_record",
     "comparison_json",
     "compress_records",
     "contradictions",
