@@ -82,15 +82,23 @@ Copies = Annotated[
 _TARGET = r"^[a-z0-9][a-z0-9_.-]*:[a-z0-9][a-z0-9_.-]*$"
 _PIN = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*"
 _PINS = rf"^{_PIN}( {_PIN})*$"
-PinnedTarget = Annotated[
-    str,
-    Field(pattern=_TARGET),
-    WithJsonSchema({"type": "string", "pattern": _TARGET, "title": "a target such as onnxruntime:onnx"}),
-]
-Pins = Annotated[
-    str,
-    Field(pattern=_PINS, max_length=1_000),
-    WithJsonSchema({"type": "string", "pattern": _PINS, "title": "pins such as onnxruntime==1.22.1 numpy==2.2.6"}),
+Pinned = Annotated[
+    dict[Annotated[str, Field(pattern=_TARGET)], Annotated[str, Field(pattern=_PINS, max_length=1_000)]],
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "targets with their pins, such as {numpy:eager: numpy==2.2.6}",
+            "minProperties": 1,
+            "propertyNames": {"pattern": _TARGET, "title": "a target such as onnxruntime:onnx"},
+            "additionalProperties": {
+                "type": "string",
+                "pattern": _PINS,
+                "maxLength": 1_000,
+                "title": "exact versions such as onnxruntime==1.22.1 numpy==2.2.6",
+            },
+        }
+    ),
 ]
 Time = Literal["fused", "looped", "unrolled", "given"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
@@ -273,7 +281,7 @@ class CaseFile(Section):
         default=CompareSection(), description="The smallest changes that matter where two runs are compared."
     )
 
-    pinned: dict[PinnedTarget, Pins] = Field(
+    pinned: Pinned = Field(
         default={},
         description="Makes the trials anchors: the targets that they run on, and the versions of each one's own "
         "environment.",
