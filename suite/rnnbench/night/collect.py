@@ -96,7 +96,7 @@ def _outcomes(measured: Measured, comparisons: Mapping[str, ComparisonEntry]) ->
     records = run.records if run else ()
     for backend, night in measured.night.backends.items():
         if night.package or night.problem:
-            of_backend = [record for record in records if record.backend == backend]
+            of_backend = [record for record in records if record.backend == backend and not record.params.pinned]
             compared = comparisons.get(night.compared.runs[1]) if night.compared else None
             yield BackendOutcome(backend, night, of_backend, compared)
 

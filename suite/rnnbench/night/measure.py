@@ -23,6 +23,7 @@ from rnnbench.pipeline import (
     SideBySide,
     SideError,
     compare_sides,
+    examine_with_anchors,
     make_environment,
     note_versions,
     open_side,
@@ -43,6 +44,8 @@ class NightPlan:
     """What a night measures, and where it puts it."""
 
     trials: tuple[Trial, ...]
+    anchors: tuple[Trial, ...]
+    """Trials of pinned versions, which are measured in the run beside the others and compared with nothing."""
     expected: ExpectedFailures
     sought: Sought
     budget: PairBudget
@@ -60,7 +63,7 @@ class NightPlan:
 
     @property
     def digest(self) -> str:
-        names = "\n".join(sorted(trial.id for trial in self.trials))
+        names = "\n".join(sorted(trial.id for trial in (*self.trials, *self.anchors)))
         return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def trials_of(self, backend: str) -> list[Trial]:
@@ -123,10 +126,12 @@ class _Measuring:
             self._note_backend(backend, known)
 
     def run(self) -> None:
-        """Build, check and sample every trial of the backends that have an environment."""
+        """Build, check and sample every trial of the backends that have an environment, and the anchors."""
         if self.night.run_ended or not self.sides:
             return
         examined = {one.trial.id: one for side in self.sides.values() for one in side.examined()}
+        anchors = examine_with_anchors(self.plan.anchors, self.plan.environments)
+        examined |= {one.trial.id: one for one in anchors}
         plan = self._resumed() or self._begun(list(examined.values()))
         self._note(run=plan.folder.name)
         run_trials(plan, self.observer, examined=[examined[trial.id] for trial in plan.trials if trial.id in examined])

@@ -2,6 +2,7 @@
 
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does
+    anchors          trials of pinned versions in environments of their own
     ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
                      makes one from requirements
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
@@ -21,6 +22,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
+    from rnnbench.pipeline.anchors import examine_with_anchors
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
@@ -58,6 +60,7 @@ _NAMES = {
         "SideBySide",
         "compare_sides",
     ),
+    "anchors": ("examine_with_anchors",),
     "backfill": (
         "Backfill",
         "Measured",
@@ -157,6 +160,7 @@ __all__ = [
     "confirm",
     "confirm_sides",
     "environment_of",
+    "examine_with_anchors",
     "find_release",
     "find_reproduction",
     "list_releases",
