@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_releases import fake_checks, fake_index, fake_measurements, fake_runs
 from harness_trials import SilentObserver, make_trial
@@ -47,7 +49,9 @@ class Nights:
     def conforming(self, outcomes):
         """The outcome that the conformance check of each version ends with; of others it is ok."""
         self.checked = fake_checks(self.patch, outcomes)
-        self.conformance = ConformanceCases(tuple(make_trial(chunk=chunk, case="conforming") for chunk in (2, 3)), {})
+        self.conformance = ConformanceCases(
+            tuple(replace(make_trial(chunk=chunk), case="conforming") for chunk in (2, 3)), {}
+        )
 
     def plan(self, **changes):
         settings = {"sought": Sought(), "same_trials": 0, **changes}
