@@ -1,15 +1,17 @@
-"""A real cluster of nodes on loopback, and the command run on it."""
+"""A real cluster of nodes on loopback, and the command run on it: fixtures of tests and of benchmarks."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[2]
 CASE = """\
@@ -107,3 +109,25 @@ class Command:
     def run_folder(self) -> Path:
         (folder,) = (self.folder / "results").iterdir()
         return folder
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A cluster with the nodes NODES. It ends with its module: other tests count the children of their process."""
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    cluster = LocalCluster()
+    try:
+        for name in NODES:
+            cluster.add(name)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def command(tmp_path, cluster) -> Iterator[Command]:
+    (tmp_path / "tiny.yaml").write_text(CASE)
+    yield Command(tmp_path, cluster)
+    for process in cluster.processes("rnnbench.fleet.node_process"):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
