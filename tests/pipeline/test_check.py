@@ -11,7 +11,7 @@ from waiting import ended, started_from_now, wait_until
 from rnnbench.cases import ExpectedFailure, Limits
 from rnnbench.pipeline import check_trials
 from rnnbench.pipeline.check import CheckPool, WaitingTrials
-from rnnbench.plan import begin_run, examine
+from rnnbench.plan import begin_run, examine, examine_all
 from rnnbench.results import Store, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import worker_key
