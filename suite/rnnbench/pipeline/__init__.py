@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
-    from rnnbench.pipeline.environments import Side, open_side
+    from rnnbench.pipeline.environments import Side, open_environment, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
@@ -91,6 +91,7 @@ _NAMES = {
     "environment_worker": ("source_digest",),
     "environments": (
         "Side",
+        "open_environment",
         "open_side",
     ),
     "made_environments": (
@@ -173,6 +174,7 @@ __all__ = [
     "not_comparable",
     "not_sampled",
     "note_versions",
+    "open_environment",
     "open_side",
     "record_of",
     "released_package",
