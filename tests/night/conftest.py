@@ -57,6 +57,7 @@ class Nights:
         settings = {"sought": Sought(), "same_trials": 0, **changes}
         return NightPlan(
             trials=self.trials,
+            anchors=(),
             expected={},
             budget=PairBudget(60.0, 0.03),
             store=self.store,

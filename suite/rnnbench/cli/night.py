@@ -14,6 +14,7 @@ from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import FAILED, NONCONFORMING, OK
 from rnnbench.cli.options import (
     ALERTS,
+    ANCHORS,
     BUDGET,
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
@@ -23,6 +24,7 @@ from rnnbench.cli.options import (
     THRESHOLD,
     Selection,
     console,
+    load_anchors,
     selection,
 )
 from rnnbench.cli.output import tell
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Measure the newest versions, and compare them with the last good ones.")
 @selection
+@ANCHORS
 @click.option("--pre", "pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
 @click.option("--no-upgrade", is_flag=True, help="Ask no package index: what is installed here is the newest.")
 @BUDGET
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
 @ENVIRONMENT_FOLDER
 def night(
     selection: Selection,
+    anchors: str | None,
     pre: tuple[str, ...],
     no_upgrade: bool,
     budget: float,
@@ -132,12 +136,13 @@ def night(
     if checked:
         raise click.UsageError("--checked names runs that are collected with --collect; here --check CASE checks")
     sought = Sought(not no_upgrade, _names(pre))
-    trials, expected = _selected(selection, expectations)
+    trials, pinned, expected = _selected(selection, anchors, expectations)
     if only_plan:
         _print_plan(trials, sought, state_file)
         return
     plan = NightPlan(
         tuple(trials),
+        tuple(pinned),
         expected,
         sought,
         PairBudget(budget, threshold),
@@ -150,7 +155,7 @@ def night(
     )
     leaves(lambda: f"What is measured is in {results}; the same command goes on.")
     with hold_state(state_file):
-        with ProgressBar(console(), len(trials)) as progress:
+        with ProgressBar(console(), len(trials) + len(pinned)) as progress:
             measure_night(plan, progress, tell)
         status = OK if measure_only else _collected([measured_in(state_file, plan.store)], folders)
     if measure_only:
@@ -169,12 +174,18 @@ def _names(texts: tuple[str, ...]) -> frozenset[str]:
     return names
 
 
-def _selected(selection: Selection, expectations: Path | None) -> tuple[list[Trial], ExpectedFailures]:
-    from rnnbench.plan import expected_failures
+def _selected(
+    selection: Selection, anchors: str | None, expectations: Path | None
+) -> tuple[list[Trial], list[Trial], ExpectedFailures]:
+    """The trials of the night, its anchors, and what of either is expected to fail."""
+    from rnnbench.plan import check_case_names, expected_failures
 
-    cases = selection.load_cases()
+    cases, pinned = selection.load_cases(), load_anchors(anchors, wanted=True)
+    check_case_names([*cases, *pinned])
     trials = selection.select(cases, selection.targets(cases, baseline=True))
-    return trials, expected_failures(cases, trials, expectations)
+    of_anchors = [*(trial for trial in trials if trial.pinned), *(t for case in pinned for t in case.trials(()))]
+    expected = expected_failures([*cases, *pinned], [*trials, *of_anchors], expectations)
+    return [trial for trial in trials if not trial.pinned], of_anchors, expected
 
 
 def _conformance_cases(

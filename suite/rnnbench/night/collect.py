@@ -120,7 +120,7 @@ def _outcomes(
     records = run.records if run else ()
     for backend, night in measured.night.backends.items():
         if night.package or night.problem:
-            of_backend = [record for record in records if record.backend == backend]
+            of_backend = [record for record in records if record.backend == backend and not record.params.pinned]
             compared = comparisons.get(night.compared.runs[1]) if night.compared else None
             check = checks.get(backend)
             yield BackendOutcome(backend, night, of_backend, compared, check if _is_of(check, night) else None)

@@ -24,6 +24,7 @@ from rnnbench.pipeline import (
     SideBySide,
     SideError,
     compare_sides,
+    examine_with_anchors,
     make_environment,
     note_versions,
     open_side,
@@ -44,6 +45,8 @@ class NightPlan:
     """What a night measures, and where it puts it."""
 
     trials: tuple[Trial, ...]
+    anchors: tuple[Trial, ...]
+    """Trials of pinned versions, which are measured in the run beside the others and compared with nothing."""
     expected: ExpectedFailures
     sought: Sought
     budget: PairBudget
@@ -63,7 +66,7 @@ class NightPlan:
 
     @property
     def digest(self) -> str:
-        names = "\n".join(sorted(trial.id for trial in self.trials))
+        names = "\n".join(sorted(trial.id for trial in (*self.trials, *self.anchors)))
         return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def trials_of(self, backend: str) -> list[Trial]:
@@ -128,10 +131,12 @@ class _Measuring:
             self._note_backend(backend, known)
 
     def run(self) -> None:
-        """Build, check and sample every trial of the backends that have an environment."""
+        """Build, check and sample every trial of the backends that have an environment, and the anchors."""
         if self.night.run_ended or not self.sides:
             return
         examined = {one.trial.id: one for side in self.sides.values() for one in side.examined()}
+        anchors = examine_with_anchors(self.plan.anchors, self.plan.environments)
+        examined |= {one.trial.id: one for one in anchors}
         plan = self._resumed() or self._begun(list(examined.values()))
         self._note(run=plan.folder.name)
         run_trials(plan, self.observer, examined=[examined[trial.id] for trial in plan.trials if trial.id in examined])

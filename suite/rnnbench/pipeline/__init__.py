@@ -2,11 +2,13 @@
 
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does
+    anchors          trials of pinned versions in environments of their own
     ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
                      makes one from requirements
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
     build_and_check  the stages before sampling: `build`, `check`
     record           the last stage: `record_of`, and the `Journal` that writes records
+    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
     progress         what is shown while a run goes on
 
@@ -20,6 +22,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
+    from rnnbench.pipeline.anchors import examine_with_anchors
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
@@ -39,6 +42,16 @@ if TYPE_CHECKING:
         newest_release,
         released_package,
     )
+    from rnnbench.pipeline.reproduction import (
+        Finding,
+        Reproduced,
+        Reproduction,
+        ReproductionError,
+        environment_of,
+        find_reproduction,
+        reproduce,
+        reproductions,
+    )
     from rnnbench.pipeline.run import note_versions, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
@@ -47,6 +60,7 @@ _NAMES = {
         "SideBySide",
         "compare_sides",
     ),
+    "anchors": ("examine_with_anchors",),
     "backfill": (
         "Backfill",
         "Measured",
@@ -102,6 +116,16 @@ _NAMES = {
         "newest_release",
         "released_package",
     ),
+    "reproduction": (
+        "Finding",
+        "Reproduced",
+        "Reproduction",
+        "ReproductionError",
+        "environment_of",
+        "find_reproduction",
+        "reproduce",
+        "reproductions",
+    ),
     "run": (
         "note_versions",
         "run_trials",
@@ -113,6 +137,7 @@ __all__ = [
     "Backfill",
     "Bisection",
     "Confirmation",
+    "Finding",
     "LatencyJudge",
     "Measured",
     "NoProgress",
@@ -120,6 +145,9 @@ __all__ = [
     "OutcomeJudge",
     "ProgressBar",
     "Release",
+    "Reproduced",
+    "Reproduction",
+    "ReproductionError",
     "Side",
     "SideBySide",
     "SideError",
@@ -132,7 +160,10 @@ __all__ = [
     "compare_sides",
     "confirm",
     "confirm_sides",
+    "environment_of",
+    "examine_with_anchors",
     "find_release",
+    "find_reproduction",
     "list_releases",
     "make_environment",
     "measure_releases",
@@ -147,7 +178,9 @@ __all__ = [
     "open_side",
     "record_of",
     "released_package",
+    "reproduce",
     "reproduce_command",
+    "reproductions",
     "run_trials",
     "source_digest",
     "stored_reference",

@@ -21,11 +21,11 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
     from rnnbench.plan.covering import CoveringTrials, covering_of, covering_trials
-    from rnnbench.plan.examination import examine, examine_all
+    from rnnbench.plan.examination import examine, examine_all, unavailable
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, end_run, resume_run
-    from rnnbench.plan.shards import Shard, ShardedPlan, baseline_trials, shard_of
+    from rnnbench.plan.shards import Shard, ShardedPlan, anchor_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import (
         check_case_names,
@@ -52,6 +52,7 @@ _NAMES = {
     "examination": (
         "examine",
         "examine_all",
+        "unavailable",
     ),
     "run_lock": ("compress_run",),
     "run_plan": (
@@ -64,7 +65,7 @@ _NAMES = {
     "shards": (
         "Shard",
         "ShardedPlan",
-        "baseline_trials",
+        "anchor_trials",
         "shard_of",
     ),
     "support_matrix": ("build_support_matrix",),
@@ -87,7 +88,7 @@ __all__ = [
     "RunPlan",
     "Shard",
     "ShardedPlan",
-    "baseline_trials",
+    "anchor_trials",
     "baselines",
     "begin_run",
     "build_support_matrix",
@@ -111,5 +112,6 @@ __all__ = [
     "supports",
     "targets",
     "targets_of",
+    "unavailable",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)
