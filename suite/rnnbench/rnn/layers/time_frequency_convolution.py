@@ -19,19 +19,17 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
-    LayerKind,
     activated,
     activated_reference,
-    rings_reference,
-    windows_reference,
 )
+from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class TimeFrequencyConvolution(LayerKind):
+class TimeFrequencyConvolution(OverTime):
     """Keras' Conv2D with strides of 1, causal in time and `valid` in frequency, and an activation."""
 
     frequencies: int
@@ -46,7 +44,7 @@ class TimeFrequencyConvolution(LayerKind):
     activation: Activation = "linear"
 
     @property
-    def input(self) -> int:  # type: ignore[override]
+    def input(self) -> int:
         return self.frequencies * self.channels
 
     @property
@@ -54,17 +52,8 @@ class TimeFrequencyConvolution(LayerKind):
         return self.frequencies - self.span + 1
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.frequencies_after * self.filters
-
-    @property
-    def projected(self) -> int:
-        return self.input
-
-    @property
-    def states(self) -> dict[str, int]:
-        """The inputs of the last taps − 1 steps, the oldest first."""
-        return {"ring": (self.taps - 1) * self.input}
 
     @property
     def seen(self) -> int:
@@ -97,28 +86,24 @@ class TimeFrequencyConvolution(LayerKind):
         return activated_reference(a, self.activation, np.concatenate(y, axis=2)), {"ring": rings_reference(windows)}
 
 
-class _Body(LayerBody[V]):
+class _Body(OverTimeBody[V]):
     """A product for each frequency of y, with what it sees of each step side by side."""
 
     def __init__(self, ops: MorePrimitives[V], kind: TimeFrequencyConvolution, weights: Arrays) -> None:
-        self.ops = ops
-        self.kind = kind
+        super().__init__(ops, kind)
+        self.sizes = kind
         self.weight = ops.constant(weights["weight"].transpose(2, 3, 1, 0).reshape(-1, kind.filters))
         self.bias = ops.constant(np.tile(weights["bias"], kind.frequencies_after))
 
-    def project(self, x: V) -> V:
-        return x
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        ops, kind = self.ops, self.kind
-        window = ops.concat([*state, projected])
+    def of_window(self, window: V) -> V:
+        ops, kind = self.ops, self.sizes
         frequencies = [ops.matmul(self._seen(window, lowest), self.weight) for lowest in range(kind.frequencies_after)]
-        y = ops.add(frequencies[0] if len(frequencies) == 1 else ops.concat(frequencies), self.bias)
-        return activated(ops, kind.activation, y), (ops.columns(window, kind.input, kind.taps * kind.input),)
+        y = frequencies[0] if len(frequencies) == 1 else ops.concat(frequencies)
+        return activated(ops, kind.activation, ops.add(y, self.bias))
 
     def _seen(self, window: V, lowest: int) -> V:
-        kind = self.kind
-        starts = [tap * kind.input + lowest * kind.channels for tap in range(kind.taps)]
+        kind = self.sizes
         if kind.span == kind.frequencies:
             return window
+        starts = [tap * kind.input + lowest * kind.channels for tap in range(kind.taps)]
         return self.ops.concat([self.ops.columns(window, s, s + kind.span * kind.channels) for s in starts])
