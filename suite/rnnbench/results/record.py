@@ -78,7 +78,8 @@ class CheckResult(FrozenModel):
     rounding: float | None = None
     """The largest error, as a multiple of the rounding error expected at that step."""
     figures: dict[str, float] = Field(default_factory=dict)
-    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance."""
+    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance; `decided` and `compared` of a
+    network that decides."""
 
 
 class ExpectedFailureResult(FrozenModel):
