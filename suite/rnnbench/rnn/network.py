@@ -71,6 +71,8 @@ class Network(BaseModel, ABC):
 
     network: ClassVar[str]
     """The name of the family: what `model.network` says in a case file."""
+    step_seconds: ClassVar[float | None] = None
+    """Seconds of the signal that a step stands for, in the published network; None where steps have no rate."""
     keys_in_case: ClassVar[bool] = True
     """Whether its fields are keys of `model:`."""
 

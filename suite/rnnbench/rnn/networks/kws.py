@@ -41,6 +41,7 @@ class KwsGru(ComposedNetwork):
     """A GRU and three dense layers: the published `gru`, with 593,836 parameters."""
 
     network: ClassVar[str] = "kws-gru"
+    step_seconds: ClassVar[float | None] = 0.02
     input: Size = Field(default=20, description="Size of x at each step.")
     hidden: Size = Field(default=400, description="Units of the GRU.")
 
@@ -52,6 +53,7 @@ class KwsCrnn(ComposedNetwork):
     """Two convolutions over time and frequency, a GRU, three dense layers: the published `crnn`, 467,772 parameters."""
 
     network: ClassVar[str] = "kws-crnn"
+    step_seconds: ClassVar[float | None] = 0.02
     sizes: ClassVar[tuple[str, ...]] = ("hidden", "filters", "input")
     input: Annotated[Size, Field(ge=FEWEST_FREQUENCIES)] = Field(
         default=20, description="Size of x at each step: its frequencies."
@@ -78,6 +80,7 @@ class KwsLstm(ComposedNetwork):
     """An LSTM with peepholes and a projection: the published `lstm_peep`, with 545,912 parameters."""
 
     network: ClassVar[str] = "kws-lstm"
+    step_seconds: ClassVar[float | None] = 0.02
     sizes: ClassVar[tuple[str, ...]] = ("hidden", "projection", "input")
     input: Size = Field(default=20, description="Size of x at each step.")
     hidden: Size = Field(default=500, description="Units of the LSTM.")
@@ -98,6 +101,7 @@ class KwsSvdf(ComposedNetwork):
     """
 
     network: ClassVar[str] = "kws-svdf"
+    step_seconds: ClassVar[float | None] = 0.02
     input: Size = Field(default=30, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Channels of each convolution. Bottlenecks have half of them.")
 

@@ -36,6 +36,7 @@ class Rnnt(CompoundNetwork):
     """
 
     network: ClassVar[str] = "rnnt"
+    step_seconds: ClassVar[float | None] = 0.06
     input: Annotated[Size, Field(multiple_of=STACKED)] = Field(default=480, description="Size of x at each step.")
     hidden: Size = Field(default=1024, description="Units of each LSTM of the encoders.")
     prediction: Size = Field(default=320, description="Units of each LSTM of the decoder.")
