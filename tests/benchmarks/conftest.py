@@ -1,5 +1,0 @@
-"""A cluster of two nodes on loopback, for the benchmarks of this folder."""
-
-from ray_nodes import cluster, command
-
-__all__ = ["cluster", "command"]
