@@ -46,4 +46,4 @@ with tempfile.TemporaryDirectory() as folder:
         libraries, resident = mapped(), resident_kib()
         for _ in range(loads):
             how(package)
-        print(f"{how.__name__}: {mapped() - libraries} libraries and {resident_kib() - resident:,} KiB more", flush=True)
+        print(f"{how.__name__}: {mapped() - libraries} more libraries, {resident_kib() - resident:,} KiB more")
