@@ -8,6 +8,7 @@
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
     build_and_check  the stages before sampling: `build`, `check`
     record           the last stage: `record_of`, and the `Journal` that writes records
+    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
     progress         what is shown while a run goes on
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
-    from rnnbench.pipeline.environments import Side, open_side
+    from rnnbench.pipeline.environments import Side, open_environment, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
         newest_of_minors,
         newest_release,
         released_package,
+    )
+    from rnnbench.pipeline.reproduction import (
+        Finding,
+        Reproduced,
+        Reproduction,
+        ReproductionError,
+        environment_of,
+        find_reproduction,
+        reproduce,
+        reproductions,
     )
     from rnnbench.pipeline.run import note_versions, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
@@ -83,6 +94,7 @@ _NAMES = {
     "environment_worker": ("source_digest",),
     "environments": (
         "Side",
+        "open_environment",
         "open_side",
     ),
     "made_environments": (
@@ -107,6 +119,16 @@ _NAMES = {
         "newest_release",
         "released_package",
     ),
+    "reproduction": (
+        "Finding",
+        "Reproduced",
+        "Reproduction",
+        "ReproductionError",
+        "environment_of",
+        "find_reproduction",
+        "reproduce",
+        "reproductions",
+    ),
     "run": (
         "note_versions",
         "run_trials",
@@ -119,6 +141,7 @@ __all__ = [
     "Backfill",
     "Bisection",
     "Confirmation",
+    "Finding",
     "LatencyJudge",
     "Measured",
     "NoProgress",
@@ -126,6 +149,9 @@ __all__ = [
     "OutcomeJudge",
     "ProgressBar",
     "Release",
+    "Reproduced",
+    "Reproduction",
+    "ReproductionError",
     "Side",
     "SideBySide",
     "SideError",
@@ -138,8 +164,10 @@ __all__ = [
     "compare_sides",
     "confirm",
     "confirm_sides",
+    "environment_of",
     "examine_with_anchors",
     "find_release",
+    "find_reproduction",
     "list_releases",
     "make_environment",
     "measure_releases",
@@ -150,10 +178,13 @@ __all__ = [
     "not_comparable",
     "not_sampled",
     "note_versions",
+    "open_environment",
     "open_side",
     "record_of",
     "released_package",
+    "reproduce",
     "reproduce_command",
+    "reproductions",
     "run_trials",
     "source_digest",
     "stored_reference",

@@ -4,7 +4,7 @@
     named_targets  the targets that a user names: `targets`, `baselines`
     examination  the first stage: `examine` a trial, or all
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
-    covering     the trials of a check that names no backend: `covering_trials`
+    covering     a covering set of trials for each target: `covering_trials`
     support_matrix  which strategies every installed backend supports: `build_support_matrix`
     workload_groups  trials that are compared: `group_by_workload`
     shards       a plan cut into shards, for machines that share it: `shard_of`
@@ -20,7 +20,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
-    from rnnbench.plan.covering import CoveringTrials, covering_trials
+    from rnnbench.plan.covering import CoveringTrials, covering_of, covering_trials
     from rnnbench.plan.examination import examine, examine_all, unavailable
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
@@ -46,6 +46,7 @@ _NAMES = {
     ),
     "covering": (
         "CoveringTrials",
+        "covering_of",
         "covering_trials",
     ),
     "examination": (
@@ -94,6 +95,7 @@ __all__ = [
     "check_case_names",
     "close_adapters",
     "compress_run",
+    "covering_of",
     "covering_trials",
     "end_run",
     "examine",

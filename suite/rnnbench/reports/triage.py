@@ -57,7 +57,7 @@ def _parts(alerts: Alerts, news: News) -> Iterator[str]:
     yield Markdown("Alerts: {}. {}").format(code(str(alerts.file)), _newest(news))
     for warning in _warnings(alerts, news):
         yield Markdown("> **Warning:** {}").format(warning)
-    commands = Commands(news.facts.history.runs)
+    commands = Commands(news.facts.history.runs, news.facts.history.checks)
     if new:
         yield Markdown("## New")
         for group in _groups(new):
