@@ -1,4 +1,4 @@
-"""A real cluster of nodes on loopback, and the command run on it: fixtures of tests and of benchmarks."""
+"""A real cluster of nodes on loopback, and the command run on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -111,9 +111,9 @@ class Command:
         return folder
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """A cluster with the nodes NODES. It ends with its module: other tests count the children of their process."""
+@contextmanager
+def running_cluster() -> Iterator[LocalCluster]:
+    """A cluster with the nodes NODES, until the block ends."""
     pytest.importorskip("ray", reason="the extra `fleet` is not installed")
     cluster = LocalCluster()
     try:
@@ -124,10 +124,11 @@ def cluster() -> Iterator[LocalCluster]:
         cluster.close()
 
 
-@pytest.fixture
-def command(tmp_path, cluster) -> Iterator[Command]:
-    (tmp_path / "tiny.yaml").write_text(CASE)
-    yield Command(tmp_path, cluster)
+@contextmanager
+def command_in(folder: Path, cluster: LocalCluster) -> Iterator[Command]:
+    """The command in a folder that has `tiny.yaml`. What it leaves on the nodes is killed at the end."""
+    (folder / "tiny.yaml").write_text(CASE)
+    yield Command(folder, cluster)
     for process in cluster.processes("rnnbench.fleet.node_process"):
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL)

@@ -1,22 +1,25 @@
-"""`--on`: a run on a real cluster of two nodes, in which a process is lost.
-
-`tests/benchmarks/test_on_a_cluster.py` has what takes longer: a lost node, a lost driver, and `ray://`.
-"""
+"""`--on`: a run on a real cluster of two nodes. What happens where a process, a node or the driver is lost is in
+tests/benchmarks/test_cluster.py."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
 from ray_nodes import NODES
-from waiting import wait_until
 
 from rnnbench.results import SAMPLE_COLUMNS, read_run, view_runs
 
 NODE_PROCESS = "rnnbench.fleet.node_process"
 HONEST = ("--backend=fake:honest", "--no-baseline")
 END = SAMPLE_COLUMNS.index("end")
+
+
+def lines_of(folder):
+    file = folder / "records.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def nodes_of_workloads(run):
@@ -27,15 +30,8 @@ def nodes_of_workloads(run):
     return found
 
 
-def test_each_workload_is_measured_by_one_node_and_each_node_measures_one_at_a_time(command, cluster):
-    """Also where a process of a node is killed: its group is tried once more."""
-    process = command.start("run", "tiny.yaml", *HONEST)
-    wait_until(lambda: cluster.processes(NODE_PROCESS), "a node measures", process)
-    cluster.processes(NODE_PROCESS)[0].kill()
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
-    assert "killed by signal 9" in printed
-    assert "tried once more" in printed
+def test_each_workload_is_measured_by_one_node_and_each_node_measures_one_at_a_time(command):
+    command("run", "tiny.yaml", *HONEST)
     run = read_run(command.run_folder())
     assert [record.outcome for record in run.records] == ["ok"] * 3
     of_workload = nodes_of_workloads(run)
@@ -64,3 +60,12 @@ def test_each_workload_is_measured_by_one_node_and_each_node_measures_one_at_a_t
         assert node.seconds["total"] > 0
     assert {row["node"] for row in run.rows()} == set(NODES)
     assert (command.folder / "reports" / run.name / "report.md").is_file()
+
+
+def test_a_node_with_other_versions_is_refused(command, cluster, monkeypatch):
+    """The driver's environment names another version of the fake backend than the nodes have."""
+    monkeypatch.setitem(cluster.environment, "RNNBENCH_FAKE_VERSION", "2.0")
+    printed = command("run", "tiny.yaml", *HONEST, status=2)
+    assert "has another environment than the driver: rnnbench-fake is 1.0, the driver's 2.0" in printed
+    assert not cluster.processes(NODE_PROCESS)
+    assert not lines_of(command.run_folder())

@@ -134,7 +134,7 @@ def _begun(
 
 def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None, environments: Path) -> int:
     from rnnbench.cli.exit_status import FAILED, OK, exit_status
-    from rnnbench.pipeline import ProgressBar, examine_with_anchors, run_trials
+    from rnnbench.pipeline import MAKING_ANCHORS, ProgressBar, examine_with_anchors, run_trials
     from rnnbench.plan import end_run
     from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
@@ -149,6 +149,8 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place 
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)
     left: list[Left] = []
+    if any(trial.pinned for trial in plan.trials):
+        tell(MAKING_ANCHORS)
     with ProgressBar(terminal, len(plan.trials)) as progress:
         if place is None:
             run_trials(plan, progress, keep_artifacts, examine_with_anchors(plan.trials, environments))

@@ -19,6 +19,7 @@ from rnnbench.night.conformance import ConformanceCases, check_version
 from rnnbench.night.slower import SLOWER, confirmed, slower_of, versions_of
 from rnnbench.night.state import BackendNight, Build, Compared, Night, State, read_state, write_state
 from rnnbench.pipeline import (
+    MAKING_ANCHORS,
     Observer,
     Side,
     SideBySide,
@@ -135,6 +136,8 @@ class _Measuring:
         if self.night.run_ended or not self.sides:
             return
         examined = {one.trial.id: one for side in self.sides.values() for one in side.examined()}
+        if self.plan.anchors:
+            self.tell(MAKING_ANCHORS)
         anchors = examine_with_anchors(self.plan.anchors, self.plan.environments)
         examined |= {one.trial.id: one for one in anchors}
         plan = self._resumed() or self._begun(list(examined.values()))

@@ -22,7 +22,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
-    from rnnbench.pipeline.anchors import examine_with_anchors
+    from rnnbench.pipeline.anchors import MAKING_ANCHORS, examine_with_anchors
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
@@ -60,7 +60,10 @@ _NAMES = {
         "SideBySide",
         "compare_sides",
     ),
-    "anchors": ("examine_with_anchors",),
+    "anchors": (
+        "MAKING_ANCHORS",
+        "examine_with_anchors",
+    ),
     "backfill": (
         "Backfill",
         "Measured",
@@ -134,6 +137,7 @@ _NAMES = {
 }
 __all__ = [
     "ENVIRONMENTS",
+    "MAKING_ANCHORS",
     "Backfill",
     "Bisection",
     "Confirmation",

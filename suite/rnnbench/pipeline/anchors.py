@@ -13,6 +13,8 @@ from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError
 from rnnbench.plan import examine_all, unavailable
 from rnnbench.stages import Examined
 
+MAKING_ANCHORS = "Making the environments of the anchors, where they are not there yet."
+
 
 def examine_with_anchors(trials: Iterable[Trial], environments: Path = ENVIRONMENTS) -> list[Examined]:
     """The trials in their order: each anchor as its own environment sees it, the others as the running one does.

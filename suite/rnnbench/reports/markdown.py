@@ -15,6 +15,7 @@ from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
+from rnnbench.reports.real_time import real_time_table
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
@@ -151,6 +152,7 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
         yield "Nothing was measured."
     for content in contents:
         yield from _titled(content, "####")
+    yield from _titled(real_time_table(entries), "####")
     yield from _titled(path_table(entries), "####")
     yield from _titled(strategy_pair_table(entries), "####")
 

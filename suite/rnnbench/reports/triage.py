@@ -102,7 +102,7 @@ def _summary(
 def _newest(news: News) -> str:
     runs = news.facts.history.nights
     if not runs:
-        return "The history has no run."
+        return "The history has no night: releases of a backfill raise no alert."
     return f"The newest run is {runs[-1].run}, of {_day(runs[-1].started)}; {count(len(runs), 'run')} in all."
 
 

@@ -80,7 +80,8 @@ class CheckResult(FrozenModel):
     rounding: float | None = None
     """The largest error, as a multiple of the rounding error expected at that step."""
     figures: dict[str, float] = Field(default_factory=dict)
-    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance."""
+    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance; `decided` and `compared` of a
+    network that decides."""
 
 
 class ExpectedFailureResult(FrozenModel):
@@ -184,6 +185,8 @@ class Record(FrozenModel):
     version: dict[str, str]
     rnnbench: str
     params: Params
+    step_seconds: float | None = None
+    """Seconds of the signal that a step of the network stands for; None where its steps have no rate."""
     device: Device | None = None
     """The device of the kind `params.device` that is here, as its driver describes it. None where there is none, and in
     records of schema 1 and 2, which were all made on the processor that `run.json` names."""
@@ -228,6 +231,12 @@ class Record(FrozenModel):
     def latency(self, path: str) -> Latency | None:
         """Of the path with this name; None where it was not sampled."""
         return self.timing.latency.get(path)
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """The bound latency of a call over the length of the signal in it; None where there is none of either."""
+        bound = self.latency("bound")
+        return bound.per_step / self.step_seconds if bound and self.step_seconds else None
 
     @property
     def not_believed(self) -> str:
