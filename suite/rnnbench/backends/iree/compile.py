@@ -23,6 +23,7 @@ from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree.hal_devices import HOST, hal_device
 from rnnbench.backends.iree.lowered import lowered
 from rnnbench.disk import read_cached
+from rnnbench.rnn import CompoundNetwork
 
 STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 """For every device. Source positions would make the bytes of equal programs differ."""
@@ -54,7 +55,8 @@ class Compiled:
 
 def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
-    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if request.route == "linalg-direct" else []))
+    direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
+    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if direct else []))
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path) -> Compiled:
