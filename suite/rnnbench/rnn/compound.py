@@ -1,7 +1,7 @@
 """Compound networks: several programs, and a loop in the host that calls them and looks at what they give.
 
-The programs are networks of their own. A backend builds each as it builds any other, and never sees the compound: the
-suite joins their sessions (`backends/shared/compound.py`).
+The programs are networks of their own. A backend builds each as it builds any other, and the suite joins their sessions
+(`backends/shared/compound.py`). Where the loop is in the program, a backend builds the compound as one program.
 """
 
 from __future__ import annotations
