@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rnnbench.measure import PATHS
 from rnnbench.reports import findings, lowered, units
+from rnnbench.reports.anchors import anchors_table
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
@@ -82,7 +83,8 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield from _sampling(view)
     yield from _findings(view)
     yield Markdown("## Machine and versions")
-    for content in (findings.machine_table(view), findings.version_table(view), findings.run_table(view)):
+    tables = (findings.machine_table, findings.version_table, findings.run_table, anchors_table)
+    for content in (make(view) for make in tables):
         yield from _titled(content, "###")
     yield Markdown("## How to read this")
     yield from map(Markdown, HOW_TO_READ)

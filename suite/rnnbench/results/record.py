@@ -51,6 +51,8 @@ class Params(FrozenModel):
     threads: int
     seed: int
     lengths: Literal["full", "ragged"] = "full"
+    pinned: str = ""
+    """Of an anchor: the requirements of its own environment, whose versions `Record.version` has."""
 
 
 class SupportResult(FrozenModel):
@@ -175,7 +177,7 @@ class Environment(FrozenModel):
 class Record(FrozenModel):
     """Everything that is known of one trial."""
 
-    schema_: int = Field(default=SCHEMA, alias="schema")
+    schema_: int = Field(default=SCHEMA, alias="schema", strict=True)
     trial: str
     case: str
     backend: str
@@ -240,6 +242,11 @@ class Record(FrozenModel):
     def not_believed(self) -> str:
         """Why its figures are not believed; empty where they are."""
         return not_believed(self.findings)
+
+    @property
+    def is_anchor(self) -> bool:
+        """Whether its course over the runs is the machine's: of the baseline, or of pinned versions."""
+        return self.baseline or bool(self.params.pinned)
 
     @property
     def on_software_device(self) -> bool:
