@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, cell_body
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
+    from rnnbench.rnn.einsum import aligned, contraction, permutation
+    from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
         LayerSpec,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
+    from rnnbench.rnn.times import PARALLEL, TOGETHER, runs_together
     from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
@@ -49,6 +52,17 @@ _NAMES = {
         "Cost",
         "Reading",
         "call_cost",
+    ),
+    "einsum": (
+        "aligned",
+        "contraction",
+        "permutation",
+    ),
+    "linear": ("together",),
+    "times": (
+        "PARALLEL",
+        "TOGETHER",
+        "runs_together",
     ),
     "dtypes": (
         "DTYPES",
@@ -95,6 +109,8 @@ _NAMES = {
 __all__ = [
     "DTYPES",
     "GATES",
+    "PARALLEL",
+    "TOGETHER",
     "AnyNetwork",
     "Arithmetic",
     "Cell",
@@ -115,8 +131,10 @@ __all__ = [
     "WeightSpec",
     "Weights",
     "X",
+    "aligned",
     "call_cost",
     "cell_body",
+    "contraction",
     "draw_inputs",
     "draw_lengths",
     "draw_state",
@@ -124,12 +142,15 @@ __all__ = [
     "families",
     "nearest",
     "network_of",
+    "permutation",
     "primitives_of",
     "rounded",
     "run_graph",
     "run_in",
     "run_reference",
+    "runs_together",
     "state_by_array",
     "state_by_layer",
+    "together",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -14,6 +14,7 @@ from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
 from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
+from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -25,7 +26,7 @@ COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
 AUTHORS = {
     **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt"})),
-    "onnx": onnx_graphs.PRIMITIVES,
+    "onnx": onnx_graphs.PRIMITIVES - TOGETHER,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""
 

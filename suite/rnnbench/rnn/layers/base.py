@@ -35,6 +35,11 @@ class LayerKind(ABC):
         return {}
 
     @property
+    def is_linear(self) -> bool:
+        """Whether its state is linear in itself: its body is a `LinearBody`."""
+        return False
+
+    @property
     @abstractmethod
     def cost(self) -> tuple[int, int, int]:
         """Weights that the projection reads, weights that each step reads, operations of a step for a batch of 1.
@@ -45,6 +50,13 @@ class LayerKind(ABC):
     @abstractmethod
     def weight_specs(self) -> Iterator[WeightSpec]:
         """Its weight arrays."""
+
+    def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray | None:
+        """The weights [units, input] from x to the gate that keeps the state, 1 where all is kept, in these units.
+
+        None where it has no such gate.
+        """
+        return None
 
     @abstractmethod
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
