@@ -77,16 +77,9 @@ class ComposedNetwork(Network):
                 yield WeightSpec(f"{placed.name}_{name}", shape, bound)
 
     def run(
-        self,
-        arithmetic: Arithmetic,
-        weights: Weights,
-        x: np.ndarray,
-        state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """Layer by layer, each over all steps."""
-        if lengths is not None:
-            raise ValueError("lengths: rows of their own lengths are for stacks of cells")
         outputs = {"x": x}
         states: dict[str, np.ndarray] = {}
         for name, kind, reads in self._placed:

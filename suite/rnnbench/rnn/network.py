@@ -176,17 +176,23 @@ class Network(BaseModel, ABC):
 
     @abstractmethod
     def run(
-        self,
-        arithmetic: Arithmetic,
-        weights: Weights,
-        x: np.ndarray,
-        state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """The reference, written apart from `body`: x [steps, batch, input] from a state, in the given arithmetic.
 
         x and state are checked and cast already.
         """
+
+    def run_lengths(
+        self,
+        arithmetic: Arithmetic,
+        weights: Weights,
+        x: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        lengths: np.ndarray,
+    ) -> Trajectory:
+        """The reference where row b of the batch ends after `lengths[b]` steps. ValueError where nothing runs so."""
+        raise ValueError(f"lengths: rows of their own lengths are for stacks of cells, not for {self.network}")
 
     def smaller(self) -> Iterator[Network]:
         """Networks of the same family with one size halved, for making a failure smaller."""

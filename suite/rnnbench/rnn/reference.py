@@ -59,7 +59,9 @@ def run_in(
         raise ValueError(f"x: expected shape [steps ≥ 1, batch, {network.input}], got {list(x.shape)}")
     initial = _initial(network, x.shape[1], state, arithmetic)
     with np.errstate(over="ignore", invalid="ignore"):
-        return network.run(arithmetic, weights, arithmetic.cast(x), initial, lengths)
+        if lengths is None:
+            return network.run(arithmetic, weights, arithmetic.cast(x), initial)
+        return network.run_lengths(arithmetic, weights, arithmetic.cast(x), initial, lengths)
 
 
 def _initial(
