@@ -25,8 +25,8 @@ ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
 AUTHORS = {
-    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt"})),
-    "onnx": onnx_graphs.PRIMITIVES - TOGETHER,
+    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})),
+    "onnx": onnx_graphs.PRIMITIVES,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""
 
@@ -62,7 +62,7 @@ class IreeBackend:
             return build_imported(request, cache)
         source = program.module(request)
         flags = flags_of(request)
-        compiled = compile_module(source, flags, cache)
+        compiled = compile_module(source, flags, cache, request.strategy.time)
         artifact = Artifact(
             source_digest=hashlib.sha256(source.encode()).hexdigest(),
             operations=compiled.operations,

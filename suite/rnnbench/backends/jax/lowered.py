@@ -55,7 +55,7 @@ def operations(hlo: str) -> dict[str, int]:
     return {name: count for name, count in sorted(total.items()) if name not in no_work}
 
 
-def lowered(hlo: str, time: str) -> str:
+def lowered(hlo: str, time: str = "") -> str:
     """What optimised HLO says of a program with this time, as `Artifact.lowered` has it."""
     entry, by_name = computations(hlo)
     bodies = [body for computation in by_name.values() for body in computation.loops]

@@ -20,7 +20,7 @@ def operations(model: Any) -> dict[str, int]:
     return dict(sorted(Counter(node.op_type for node in _nodes(model.graph)).items()))
 
 
-def lowered(model: Any, time: str) -> str:
+def lowered(model: Any, time: str = "") -> str:
     """What became of the time steps of a time, as `Artifact.lowered` has it; `unrolled 0` where all were folded.
 
     A copy of a layer's body is where its nodes are: an optimiser keeps their names, or makes new names from them.
