@@ -26,9 +26,6 @@ from rnnbench.rnn import (
     state_by_layer,
 )
 
-BY_STEP = {"concat", "columns", "div", "mean", "sqrt"}
-
-
 def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
     """y by the bodies of all layers, step by step."""
     states = state_by_layer(network, {name: list(array) for name, array in state.items()})
@@ -74,9 +71,8 @@ def test_the_bodies_of_a_network_compute_what_its_reference_computes(name: str) 
 def test_a_network_says_its_shapes_and_primitives(name: str) -> None:
     """`primitives_of` raises where a layer's spec and its body disagree."""
     network = Model(cell="lstm", input=3, hidden=4) if name == Model.network else COMPOSED[name]()
-    assert primitives_of(network) <= BY_STEP
-    for time in () if network.lacks_time("parallel") else ("parallel", "chunked:4"):
-        assert primitives_of(network, time) <= BY_STEP | TOGETHER
+    for time in ("looped",) if network.lacks_time("parallel") else ("looped", "parallel", "chunked:4"):
+        assert primitives_of(network, time) <= {"concat", "columns", "div", "mean", "sqrt", *TOGETHER}
     for smaller in network.smaller():
         assert type(smaller) is type(network)
         assert smaller.weight_count < network.weight_count

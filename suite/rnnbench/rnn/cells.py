@@ -84,7 +84,10 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """Values one after the other along the first axis."""
         ...
 
-    def reshape(self, x: V, *shape: int) -> V: ...
+    def reshape(self, x: V, *shape: int) -> V:
+        """The same elements in their order. One size may be −1: what is left."""
+        ...
+
     def einsum(self, equation: str, a: V, b: V) -> V:
         """`numpy.einsum` of two values. No letter is there twice in one of them; a letter that the output lacks is in
         both. `Contraction` has the parts of an equation."""

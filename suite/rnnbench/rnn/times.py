@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PARALLEL, CHUNKED = "parallel", "chunked:"
 TOGETHER = frozenset({"cumsum", "einsum", "exp", "log_sigmoid", "reshape", "rows", "stacked"})
-"""Primitives that only these times need, of `MorePrimitives`."""
+"""Primitives of `MorePrimitives` that only layers need whose state is linear in itself."""
 
 
 def runs_together(time: str) -> bool:

@@ -102,6 +102,7 @@ class _Shapes(MorePrimitives[Shape]):
 
     def reshape(self, x: Shape, *shape: int) -> Shape:
         self.called.add("reshape")
+        shape = tuple(prod(x) // -prod(shape) if size == -1 else size for size in shape)
         if prod(x) != prod(shape):
             raise ValueError(f"a reshape of {list(x)} to {list(shape)}")
         return shape

@@ -36,7 +36,8 @@ def joined_dimensions(fine: Sequence[int], coarse: Sequence[int]) -> list[list[i
     groups: list[list[int]] = []
     axis = 0
     for size in coarse:
-        group, product = [], 1
+        group: list[int] = []
+        product = 1
         while axis < len(fine) and (not group or product < size):
             group.append(axis)
             product *= fine[axis]
