@@ -26,6 +26,7 @@ from rnnbench.rnn import (
     state_by_layer,
 )
 
+
 def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
     """y by the bodies of all layers, step by step."""
     states = state_by_layer(network, {name: list(array) for name, array in state.items()})
