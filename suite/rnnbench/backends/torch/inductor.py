@@ -25,7 +25,7 @@ MESSAGE_END_CHARACTERS = 600
 
 
 class Scan(nn.Module):
-    """The body, `copies` of it, or a block of as many steps, in torch's scan operator, which Inductor compiles to a loop."""
+    """The body, `copies` of it, or a block of as many steps, in torch's scan operator. Inductor makes a loop of it."""
 
     def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int, time: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Scan(nn.Module):
 class Together(nn.Module):
     """All steps at once: a scan, or one block of products.
 
-    The form is recorded as a graph, in which the constants that it makes on its way are buffers: Dynamo traces no NumPy.
+    The form is recorded as a graph, in which the constants that it makes are buffers: Dynamo traces no NumPy.
     """
 
     def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, steps: int, time: str) -> None:
@@ -62,7 +62,8 @@ class Together(nn.Module):
 
         def run(projected: Tensor, *state: Tensor) -> State:
             y, last = together(body, time, projected.flatten(0, 1), state, steps, projected.shape[1])
-            return (y.view(steps, projected.shape[1], -1), *last)
+            # The scan operator refuses a state that is a view of y.
+            return (y.view(steps, projected.shape[1], -1), *(one.clone() for one in last))
 
         with torch.no_grad():
             self._graph = make_fx(run)(projected.new_zeros(steps, *projected.shape), *state)

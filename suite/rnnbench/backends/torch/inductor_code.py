@@ -35,8 +35,8 @@ def lowered_code(request: Request, code: str) -> str:
     """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
-    a counter, is counted by its additions, and a loop over it has the copies of the source. Scans and blocks are counted as
-    the layers with a state that are in no loop.
+    a counter, is counted by its additions, and a loop over it has the copies of the source. Scans and blocks are
+    counted as the layers with a state that are in no loop.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"

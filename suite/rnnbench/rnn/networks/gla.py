@@ -1,7 +1,8 @@
 """The layer of a Gated Linear Attention Transformer (Yang et al., 2024), at the size of the paper's 340M model.
 
-`fla/layers/gla.py` of fla-org/flash-linear-attention: the attention, a norm of each head, a SiLU gate, a projection. The
-model has 24 of them, with an MLP after each. A layer has 4·d² parameters (section 4.4), and those of its gates and norm.
+`fla/layers/gla.py` of fla-org/flash-linear-attention: the attention, a norm of each head, a SiLU gate, a projection.
+The model has 24 of them, with an MLP after each. A layer has 4·d² parameters (section 4.4), and those of its gates and
+norm.
 """
 
 from __future__ import annotations
