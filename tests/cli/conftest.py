@@ -18,6 +18,14 @@ measure: {budget: 100ms, processes: 2}
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick(forked_workers):
+    """What workers and pictures are is shown elsewhere, and those of a report take two thirds of a run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
+        yield
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder that has `tiny.yaml`."""

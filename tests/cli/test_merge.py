@@ -27,15 +27,10 @@ OPTIONS = ("sizes.yaml", "--backend=fake:honest")
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    """A folder with the runs of three shards and of an empty fourth, and what the command printed of each.
-
-    Their reports have no pictures: nobody here looks at them, and they take two thirds of the time.
-    """
+    """A folder with the runs of three shards and of an empty fourth, and what the command printed of each."""
     folder = tmp_path_factory.mktemp("shards")
     (folder / "sizes.yaml").write_text(CASE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
-        done = [run_command(folder, "run", *OPTIONS, "--shard", f"{number}/4") for number in (1, 2, 3, 4)]
+    done = [run_command(folder, "run", *OPTIONS, "--shard", f"{number}/4") for number in (1, 2, 3, 4)]
     return folder, done
 
 

@@ -16,6 +16,8 @@ from rnnbench.results import Store, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import worker_key
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 def examined(route: str, chunks: int, slow: tuple[str, ...] = ()) -> list[Examined]:
     """Trials of one route, which has an environment and so workers of its own."""

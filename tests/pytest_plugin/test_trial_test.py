@@ -122,18 +122,6 @@ def test_with_runxfail_no_failure_is_expected(tiny):
     result.stdout.fnmatch_lines(["build-failed, at build: the fake compiler refused: error: expected ';'"])
 
 
-def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
-    routes = "fake:honest,fake:wrong-third-step"
-    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")
-    result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", QUICK, "-n2", *options)
-    assert result.parseoutcomes() == {"passed": 2, "failed": 2}
-    assert "gw0" in result.stdout.str()
-    (folder,) = tiny.path.glob("temporary/rnnbench")
-    assert [path.name for path in folder.iterdir()] == ["logs"], "compiled files are removed"
-    _, properties = junit()["fake:wrong-third-step/looped-stateful/h4-b1-c2-float32-cpu-t1"]
-    assert properties["outcome"] == "nonconforming"
-
-
 KEEPS_A_LIST_OF_STORES = """
 from pathlib import Path
 
@@ -144,11 +132,18 @@ def pytest_sessionfinish(session):
 """
 
 
-def test_processes_of_xdist_have_a_store_of_programs_each(tiny):
+def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
     """A store has one writer: before a build it removes what is on no list, and another's half-made file is on none."""
     tiny.makeconftest(KEEPS_A_LIST_OF_STORES)
-    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--dist=each")
-    tiny.runpytest_subprocess("--rnnbench-backend=fake:honest", QUICK, "-n2", *options)
+    routes = "fake:honest,fake:wrong-third-step"
+    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")
+    result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", QUICK, "-n2", *options)
+    assert result.parseoutcomes() == {"passed": 2, "failed": 2}
+    assert "gw0" in result.stdout.str()
+    (folder,) = tiny.path.glob("temporary/rnnbench")
+    assert [path.name for path in folder.iterdir()] == ["logs"], "compiled files are removed"
+    _, properties = junit()["fake:wrong-third-step/looped-stateful/h4-b1-c2-float32-cpu-t1"]
+    assert properties["outcome"] == "nonconforming"
     stores = {line for file in tiny.path.glob("stores-gw?") for line in file.read_text().splitlines()}
     assert stores == {f"temporary/rnnbench/artifacts/gw{number}" for number in range(2)}
 

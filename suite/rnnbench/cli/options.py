@@ -110,7 +110,8 @@ EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above it.",
+    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above "
+    "it; else the suite's own.",
 )
 ON = click.option(
     "--on",

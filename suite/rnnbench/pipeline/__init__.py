@@ -7,6 +7,7 @@
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
     build_and_check  the stages before sampling: `build`, `check`
     record           the last stage: `record_of`, and the `Journal` that writes records
+    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
     progress         what is shown while a run goes on
 
@@ -38,6 +39,16 @@ if TYPE_CHECKING:
         newest_of_minors,
         newest_release,
         released_package,
+    )
+    from rnnbench.pipeline.reproduction import (
+        Finding,
+        Reproduced,
+        Reproduction,
+        ReproductionError,
+        environment_of,
+        find_reproduction,
+        reproduce,
+        reproductions,
     )
     from rnnbench.pipeline.run import note_versions, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
@@ -101,6 +112,16 @@ _NAMES = {
         "newest_release",
         "released_package",
     ),
+    "reproduction": (
+        "Finding",
+        "Reproduced",
+        "Reproduction",
+        "ReproductionError",
+        "environment_of",
+        "find_reproduction",
+        "reproduce",
+        "reproductions",
+    ),
     "run": (
         "note_versions",
         "run_trials",
@@ -112,6 +133,7 @@ __all__ = [
     "Backfill",
     "Bisection",
     "Confirmation",
+    "Finding",
     "LatencyJudge",
     "Measured",
     "NoProgress",
@@ -119,6 +141,9 @@ __all__ = [
     "OutcomeJudge",
     "ProgressBar",
     "Release",
+    "Reproduced",
+    "Reproduction",
+    "ReproductionError",
     "Side",
     "SideBySide",
     "SideError",
@@ -131,7 +156,9 @@ __all__ = [
     "compare_sides",
     "confirm",
     "confirm_sides",
+    "environment_of",
     "find_release",
+    "find_reproduction",
     "list_releases",
     "make_environment",
     "measure_releases",
@@ -145,7 +172,9 @@ __all__ = [
     "open_side",
     "record_of",
     "released_package",
+    "reproduce",
     "reproduce_command",
+    "reproductions",
     "run_trials",
     "source_digest",
     "stored_reference",
