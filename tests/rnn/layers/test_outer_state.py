@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_layers import Drawn, drawn
+from plain_primitives import Plain
 
+from rnnbench.rnn import Arithmetic
 from rnnbench.rnn.layers import GatedLinearAttention, RootMeanSquareNorm, StateSpaceDual
 
 torch = pytest.importorskip("torch")
+KINDS = (GatedLinearAttention(5, heads=2, keys=3, values=4), StateSpaceDual(heads=2, keys=3, values=4))
 
 
 def tensors(layer: Drawn) -> tuple[Any, dict[str, Any], Any]:
@@ -54,6 +57,29 @@ def test_the_state_space_layer_is_a_sum_over_the_steps_before() -> None:
     y = y + (w["D"][:, None] * value).flatten(2)
     np.testing.assert_allclose(layer.run(), y.numpy(), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(layer.final()["s"], final.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["scanned", "block"])
+@pytest.mark.parametrize("open_gate", [(40.0,), (-40.0,), (40.0, -40.0), (40.0, 40.0, 40.0, -40.0)], ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
+def test_gates_near_0_and_1_cost_no_digits_in_float32(kind: Any, open_gate: tuple[float, ...], form: str) -> None:
+    layer = drawn(kind, steps=24, batch=1)
+    gates, weights = np.resize(open_gate, 24)[:, None], dict(layer.weights)
+    if isinstance(kind, GatedLinearAttention):
+        # The first column of x is the input of every gate, and of nothing else.
+        weights["gate_weight"] = np.ones_like(weights["gate_weight"])
+        weights["weight"][:, 0] = 0
+        weights["weight"][-16:] = [[1, 0, 0, 0, 0]] * 16
+        layer.x[..., 0] = gates
+    else:
+        layer.x[..., -kind.heads :] = -gates[..., None]  # dt: a large step forgets.
+    expected, states = kind.run(Arithmetic(), weights, layer.x, layer.state)
+    body = kind.body(Plain(), {name: array.astype(np.float32) for name, array in weights.items()})
+    projected = body.project(layer.x.reshape(24, -1).astype(np.float32))
+    y, (last,) = getattr(body, form)(projected, (layer.state["s"].astype(np.float32),), 24, 1)
+    assert y.dtype == last.dtype == np.float32
+    np.testing.assert_allclose(y, expected[:, 0], rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(last, states["s"][-1], rtol=1e-5, atol=1e-5 * np.abs(states["s"]).max())
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -58,6 +58,11 @@ class GatedLinearAttention(OuterState):
         yield WeightSpec("gate_weight", (self.size("hn"), RANK), 1 / math.sqrt(RANK))
         yield WeightSpec("gate_bias", (self.size("hn"),), 1 / math.sqrt(RANK))
 
+    def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray:
+        """Of the gates' sigmoid."""
+        rows: np.ndarray = weights["gate_weight"][units % self.size("hn")] @ weights["weight"][-RANK:]
+        return rows
+
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops, self, weights)
 
