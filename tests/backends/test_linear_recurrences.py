@@ -34,12 +34,15 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
                 ("chunked:4", 4, "chunked {}"),
             )
         ),
+        ("torch", "eager", "mingru", "parallel", 5, "parallel {}"),
+        ("torch", "eager", "gla", "chunked:3", 6, "chunked {} of 3"),
+        ("torch", "eager", "mamba2", "parallel", 5, "parallel {}"),
         ("jax", "jit", "mamba2", "parallel", 5, "parallel {}"),
         ("jax", "jit", "mingru", "chunked:3", 6, "chunked {} of 3"),
         ("onnxruntime", "onnx", "mingru", "parallel", 5, "parallel {}"),
         ("onnxruntime", "onnx", "gla", "chunked:3", 6, "chunked {} of 3"),
         ("onnxruntime", "loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
-        ("iree", "linalg", "gla", "chunked:3", 6, "chunked {} of 3"),
+        ("iree", "linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],
 )
 def test_many_steps_at_once_are_the_recurrence(

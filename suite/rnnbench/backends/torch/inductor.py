@@ -12,13 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from rnnbench.backends.base import BuildError, Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn import LayerBody, runs_together, together
+from rnnbench.rnn import LayerBody
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 MESSAGE_END_CHARACTERS = 600
@@ -26,15 +25,13 @@ MESSAGE_END_CHARACTERS = 600
 
 
 class Scan(nn.Module):
-    """The body, `copies` of it, or a block of as many steps, in torch's scan operator. Inductor makes a loop of it."""
+    """The body, or `copies` of it, in torch's scan operator, which Inductor compiles to a loop."""
 
-    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int, time: str) -> None:
+    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> None:
         super().__init__()
         self._copies = copies
         self._backward = backward
-        self._block: nn.Module = Unrolled(body, backward, example)
-        if runs_together(time):
-            self._block = Together(body, backward, example, copies, time)
+        self._block = Unrolled(body, backward, example)
         # torch.export passes the buffers of modules into the operator's subgraph, but not the tensors of other objects.
         for name, value in list(vars(body).items()):
             if isinstance(value, Tensor):
@@ -51,33 +48,6 @@ class Scan(nn.Module):
         return (y.flatten(0, 1), *final)
 
 
-class Together(nn.Module):
-    """All steps at once: a scan, or one block of products.
-
-    The form is recorded as a graph, in which the constants that it makes are buffers: Dynamo traces no NumPy.
-    """
-
-    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, steps: int, time: str) -> None:
-        super().__init__()
-        projected, *state = example
-
-        def run(projected: Tensor, *state: Tensor) -> State:
-            y, last = together(body, time, projected.flatten(0, 1), state, steps, projected.shape[1])
-            # The scan operator refuses a state that is a view of y.
-            return (y.view(steps, projected.shape[1], -1), *(one.clone() for one in last))
-
-        with torch.no_grad():
-            self._graph = make_fx(run)(projected.new_zeros(steps, *projected.shape), *state)
-        for name, value in list(vars(self._graph).items()):
-            if isinstance(value, Tensor):
-                delattr(self._graph, name)
-                self._graph.register_buffer(name, value)
-
-    def forward(self, projected: Tensor, *state: Tensor) -> State:
-        result: State = self._graph(projected, *state)
-        return result
-
-
 def _laid_out(new: Tensor, old: Tensor) -> Tensor:
     """The new state with the strides of the old one, as the scan operator wants it: columns of a tensor are copied."""
     return new if new.stride() == old.stride() else new.clone(memory_format=torch.contiguous_format)
@@ -89,10 +59,8 @@ def network(request: Request) -> nn.Module:
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
         return Library(library_module(request.stack, dtype, weights), request.stack.direction == "reverse")
-    time, copies, chunk = request.strategy.time, request.strategy.copies, request.strategy.chunk
-    if runs_together(time) and copies in (None, chunk):
-        return Network(request, partial(Together, steps=chunk, time=time))
-    return Network(request, partial(Scan, copies=copies, time=time) if copies else Unrolled)
+    copies = request.strategy.copies
+    return Network(request, partial(Scan, copies=copies) if copies else Unrolled)
 
 
 def origin(request: Request) -> Origin:

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered
 from rnnbench.backends.torch.library import ONEDNN_KERNEL
-from rnnbench.rnn import runs_together
 
 _LOOP = "while (1) {"
 _KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+)\(", re.MULTILINE)
@@ -35,15 +33,10 @@ def lowered_code(request: Request, code: str) -> str:
     """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
-    a counter, is counted by its additions, and a loop over it has the copies of the source. Scans and blocks are
-    counted as the layers with a state that are in no loop.
+    a counter, is counted by its additions, and a loop over it has the copies of the source.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
-    time, loops_found = request.strategy.time, code.count(_LOOP)
-    if runs_together(time):
-        with_state = sum(bool(layer.states) for layer in request.model.graph)
-        return describe_lowered([1] * loops_found, with_state - loops_found, time=time)
     layers = kernels_by_layer(request.model, request.strategy.chunk, request.batch)
     products = [_products_called(layer.step) for layer in layers if layer.step is not None]
     bodies, copies = list(_loop_bodies(code)), request.strategy.copies or 1

@@ -7,10 +7,10 @@ from rnnbench.rnn import PARALLEL, TOGETHER
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 TIMES = {
-    "eager": ("fused", "looped"),
+    "eager": ("fused", "looped", PARALLEL, "chunked:k"),
     "script": ("looped", "unrolled", "unrolled:k"),
-    "compile": ("fused", "looped", "unrolled", "unrolled:k", PARALLEL, "chunked:k"),
-    "aoti": ("fused", "looped", "unrolled", "unrolled:k", PARALLEL, "chunked:k"),
+    "compile": ("fused", "looped", "unrolled", "unrolled:k"),
+    "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
 BY_STEP = frozenset({"concat", "columns", "div", "mean", "sqrt"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -26,9 +26,9 @@ class OuterState(LayerKind):
     heads: int
     keys: int
     values: int
-    key_letters: str
+    key_letters: ClassVar[str]
     """Axes of k and q: `hn`, or `n` where heads share them."""
-    gate_letters: str
+    gate_letters: ClassVar[str]
     """Axes of the gates: `hn`, or `h`."""
 
     @property
