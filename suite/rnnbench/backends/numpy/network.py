@@ -5,35 +5,47 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.numpy.recorder import Call, Recorder
 from rnnbench.backends.shared import describe_lowered
+from rnnbench.cases import Strategy
 from rnnbench.rnn import LayerBody, LayerSpec, Weights, X, runs_together, state_by_layer, together
+
+
+class LayerArrays(NamedTuple):
+    """What a layer reads and writes."""
+
+    x: np.ndarray
+    """[steps, batch, input]"""
+    state: tuple[np.ndarray, ...]
+    """[batch, size] each; none for a layer that is its projection."""
+    y: np.ndarray
+    """[steps, batch, width]"""
+    beyond: np.ndarray | None
+    """Which steps are beyond their row's length, [steps, batch, 1]."""
 
 
 class LayerCalls:
     """One layer in one direction: the projection of the whole chunk, then the body: `size` steps a pass.
 
-    Reads x [steps, batch, input], advances `state` ([batch, size] each) in place, writes y [steps, batch, size]. A
-    layer without state is its projection alone.
+    Reads x, advances the state in place, writes y. A layer without state is its projection alone.
     """
 
     def __init__(
         self,
         recorder: Recorder,
         body: LayerBody[np.ndarray],
-        x: np.ndarray,
-        state: tuple[np.ndarray, ...],
-        y: np.ndarray,
+        arrays: LayerArrays,
         *,
         backward: bool,
-        beyond: np.ndarray | None,
-        time: str,
-        size: int,
+        strategy: Strategy,
     ) -> None:
+        x, state, y, beyond = arrays
+        time, size = strategy.time, strategy.copies or strategy.chunk
         steps, batch, _ = x.shape
         passes = steps // size
         projected = body.project(x.reshape(steps * batch, -1)).reshape(passes, size * batch, -1)
@@ -122,13 +134,12 @@ class Network:
 
     @np.errstate(over="ignore")  # The sigmoid's exponential may overflow in the pass that records.
     def __init__(self, request: Request, weights: Weights, dtype: np.dtype[np.generic]) -> None:
-        network, batch, time = request.model, request.batch, request.strategy.time
-        chunk = request.strategy.chunk
+        network, batch, chunk = request.model, request.batch, request.strategy.chunk
         self.x = np.zeros((chunk, batch, network.input), dtype)
         self.state = {name: np.zeros(shape, dtype) for name, shape in network.state_shapes(batch).items()}
         self.beyond = np.zeros((chunk, batch, 1), np.bool_) if request.ragged else None
         """Which steps of the chunk in `x` are beyond their row's length, [chunk, batch, 1]."""
-        self._time = time
+        self._time = request.strategy.time
         self._with_state = sum(bool(layer.states) for layer in network.graph)
         self.layers: list[LayerCalls] = []
         recorder, joints = Recorder(dtype), Joints(network.graph, network.outputs, self.x)
@@ -139,13 +150,9 @@ class Network:
             calls = LayerCalls(
                 recorder,
                 body,
-                x,
-                states[index],
-                joints.y(index),
+                LayerArrays(x, states[index], joints.y(index), self.beyond),
                 backward=layer.backward,
-                beyond=self.beyond,
-                time=time,
-                size=request.strategy.copies or chunk,
+                strategy=request.strategy,
             )
             calls.project[:0] = copies
             self.layers.append(calls)

@@ -13,6 +13,7 @@ from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
+from rnnbench.cases import Strategy
 from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_layer, together
 
 
@@ -32,9 +33,9 @@ class Loop:
         *,
         backward: bool,
         padding: Tensor | None,
-        time: str,
-        size: int,
+        strategy: Strategy,
     ) -> None:
+        time, size = strategy.time, strategy.copies or strategy.chunk
         steps, batch, _ = x.shape
         self.length = steps // size
         flat = body.project(x.view(steps * batch, -1))
@@ -114,8 +115,7 @@ class LoopedStream(PreparedStream):
                 states[index],
                 backward=backward,
                 padding=self._padding,
-                time=self._time,
-                size=request.strategy.copies or chunk,
+                strategy=request.strategy,
             )
             self._loops.append(loop)
             return loop.y

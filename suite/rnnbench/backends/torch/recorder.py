@@ -155,7 +155,8 @@ class Recorder:
             shape = (*first.shape[:-1], second.shape[-1])
             return self._record(torch.matmul, (first, second), shape).permute(permutation(both, parts.out))
         first, second = _aligned(a, parts.a, parts.every), _aligned(b, parts.b, parts.every)
-        shape = torch.broadcast_shapes(first.shape, second.shape)
+        sizes = dict(zip(parts.a + parts.b, (*a.shape, *b.shape), strict=True))
+        shape = [sizes[letter] for letter in parts.every]
         product = self._record(torch.mul, (first, second), shape)
         if not parts.summed:
             return product
