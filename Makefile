@@ -35,7 +35,7 @@ bench: $(TEST)/.ready
 NIGHT_CASES ?= cases/backfill_gru_step.yaml
 NIGHT_BACKENDS ?= onnxruntime,openvino,jax
 night: $(NIGHT)/.ready
-	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS)
+	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS) --check cases/conformance
 
 # The committed site, from committed results alone.
 site: $(TEST)/.ready

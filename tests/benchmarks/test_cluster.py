@@ -110,3 +110,11 @@ def test_joining_is_tried_again_where_the_cluster_fails_to_start_its_side(comman
     started()[0].kill()
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed
+
+
+def test_resources_that_no_node_offers_are_named(command, cluster):
+    on = ["--on", cluster.address, "--machine-class", "nosuch"]
+    printed = command("run", "tiny.yaml", *HONEST, on=on, status=2)
+    assert 'offers "measure": 1, "nosuch": 1' in printed
+    assert 'node-a: "measure": 1, "only_node-a": 1' in printed
+    assert '--resources=\'{"measure": 1, "nosuch": 1}\'' in printed

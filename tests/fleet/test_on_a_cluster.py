@@ -62,14 +62,6 @@ def test_each_workload_is_measured_by_one_node_and_each_node_measures_one_at_a_t
     assert (command.folder / "reports" / run.name / "report.md").is_file()
 
 
-def test_resources_that_no_node_offers_are_named(command, cluster):
-    on = ["--on", cluster.address, "--machine-class", "nosuch"]
-    printed = command("run", "tiny.yaml", *HONEST, on=on, status=2)
-    assert 'offers "measure": 1, "nosuch": 1' in printed
-    assert 'node-a: "measure": 1, "only_node-a": 1' in printed
-    assert '--resources=\'{"measure": 1, "nosuch": 1}\'' in printed
-
-
 def test_a_node_with_other_versions_is_refused(command, cluster, monkeypatch):
     """The driver's environment names another version of the fake backend than the nodes have."""
     monkeypatch.setitem(cluster.environment, "RNNBENCH_FAKE_VERSION", "2.0")

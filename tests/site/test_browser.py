@@ -182,6 +182,9 @@ def test_hostile_names_and_reasons_are_text(made, desktop):
     page.locator("#trials a").click()
     page.wait_for_selector("h1.trial")
     assert HOSTILE_SHOWN in page.locator("main .warning").all_inner_texts()[-1]
+    page = desktop.open(made.root, "conformance.html")
+    failed = page.locator("#versions ~ ul li").all_inner_texts()
+    assert any(text.count(HOSTILE_SHOWN) == 2 for text in failed), "the trial and the reason"
     assert desktop.complaints == []
 
 

@@ -12,6 +12,8 @@ EXPECTED_FAILURES = "expectations.yaml"
 """Name of the files of expected failures."""
 SHIPPED = (Path(__file__).parents[3] / "cases" / EXPECTED_FAILURES, Path(__file__).parent / EXPECTED_FAILURES)
 """Where the suite's own file lies: in a checkout, or in an installed package."""
+ANCHORS = Path(__file__).parent / "anchors.yaml"
+"""The case of the anchors that every night and every shard runs."""
 
 
 def case_files(path: Path) -> list[Path]:

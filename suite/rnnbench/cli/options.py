@@ -105,6 +105,12 @@ SHARD = click.option(
     metavar="K/N",
     help="Only part K of N of the trials, for example 2/8. Each machine runs one part; `rnnbench merge` joins them.",
 )
+ANCHORS = click.option(
+    "--anchors",
+    metavar="FILE",
+    help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which tell what "
+    "the machine did. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
+)
 NO_BASELINE = click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
 EXPECTATIONS = click.option(
     "--expectations",
@@ -215,6 +221,21 @@ class Selection:
             raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
         reading = bool(cases) and all(case.brings_program for case in cases)
         return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere, reading=reading)
+
+
+def load_anchors(text: str | None, *, wanted: bool) -> list[Case]:
+    """The case that `--anchors` names. Without the option it is the suite's own where anchors are `wanted`.
+
+    Raises CaseError.
+    """
+    from rnnbench.cases import ANCHORS, CaseError, Place, load_case
+
+    if text == "none" or (text is None and not wanted):
+        return []
+    case = load_case(text or ANCHORS)
+    if not case.pinned:
+        raise CaseError.at(Place(case.path or case.name), "pins no versions; expected a case with the key 'pinned'")
+    return [case]
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does
+    anchors          trials of pinned versions in environments of their own
     ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
                      makes one from requirements
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
@@ -21,13 +22,14 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
+    from rnnbench.pipeline.anchors import MAKING_ANCHORS, examine_with_anchors
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
-    from rnnbench.pipeline.environments import Side, open_side
+    from rnnbench.pipeline.environments import Side, open_environment, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
@@ -57,6 +59,10 @@ _NAMES = {
     "ab": (
         "SideBySide",
         "compare_sides",
+    ),
+    "anchors": (
+        "MAKING_ANCHORS",
+        "examine_with_anchors",
     ),
     "backfill": (
         "Backfill",
@@ -88,6 +94,7 @@ _NAMES = {
     "environment_worker": ("source_digest",),
     "environments": (
         "Side",
+        "open_environment",
         "open_side",
     ),
     "made_environments": (
@@ -130,6 +137,7 @@ _NAMES = {
 }
 __all__ = [
     "ENVIRONMENTS",
+    "MAKING_ANCHORS",
     "Backfill",
     "Bisection",
     "Confirmation",
@@ -157,6 +165,7 @@ __all__ = [
     "confirm",
     "confirm_sides",
     "environment_of",
+    "examine_with_anchors",
     "find_release",
     "find_reproduction",
     "list_releases",
@@ -169,6 +178,7 @@ __all__ = [
     "not_comparable",
     "not_sampled",
     "note_versions",
+    "open_environment",
     "open_side",
     "record_of",
     "released_package",

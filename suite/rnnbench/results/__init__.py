@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.results.columns import Column, Value, versions_text
     from rnnbench.results.compare import COMPARED_PATHS, Comparison, LatencyChange, compare_runs
     from rnnbench.results.compare_json import comparison_json
+    from rnnbench.results.compared import compared_record
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
@@ -114,6 +115,7 @@ _NAMES = {
     "claims": ("Claim", "Contradiction", "contradictions"),
     "columns": ("Column", "Value", "versions_text"),
     "compare": ("COMPARED_PATHS", "Comparison", "LatencyChange", "compare_runs"),
+    "compared": ("compared_record",),
     "compressed": ("compress_records",),
     "compare_json": ("comparison_json",),
     "costs": ("COSTS", "FALLS", "RISES", "CostChange", "scatter_of"),
@@ -282,6 +284,7 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "compared_record",
     "comparison_json",
     "compress_records",
     "contradictions",

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from rnnbench.rnn.cells import MorePrimitives
+from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.einsum import contraction
 from rnnbench.rnn.linear import together
 from rnnbench.rnn.network import Network, run_graph, state_by_layer
@@ -126,6 +127,8 @@ def primitives_of(network: Network, time: str = "looped") -> frozenset[str]:
 
     More may be called where a time runs many steps at once. Raises ValueError where shapes do not fit.
     """
+    if isinstance(network, CompoundNetwork):
+        return frozenset[str]().union(*(primitives_of(part.network, time) for part in network.parts))
     shapes = _Shapes()
     nothing = np.zeros(())
     weights = network.as_weights({name: np.broadcast_to(nothing, shape) for name, shape, _ in network.weight_specs()})

@@ -152,8 +152,8 @@ class Recorder:
         if parts.is_product:
             left, right, both = parts.product_letters
             first, second = a.permute(permutation(parts.a, left)), b.permute(permutation(parts.b, right))
-            shape = (*first.shape[:-1], second.shape[-1])
-            return self._record(torch.matmul, (first, second), shape).permute(permutation(both, parts.out))
+            product = self._record(torch.matmul, (first, second), (*first.shape[:-1], second.shape[-1]))
+            return product.permute(permutation(both, parts.out))
         first, second = _aligned(a, parts.a, parts.every), _aligned(b, parts.b, parts.every)
         sizes = dict(zip(parts.a + parts.b, (*a.shape, *b.shape), strict=True))
         shape = [sizes[letter] for letter in parts.every]

@@ -22,6 +22,7 @@ from rnnbench.rnn.layers.silu import Silu
 from rnnbench.rnn.layers.spectrum import Spectrum
 from rnnbench.rnn.layers.state_space_dual import StateSpaceDual
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
+from rnnbench.rnn.layers.time_frequency_convolution import TimeFrequencyConvolution
 
 __all__ = [
     "Columns",
@@ -42,6 +43,7 @@ __all__ = [
     "Spectrum",
     "StateSpaceDual",
     "TimeConvolution",
+    "TimeFrequencyConvolution",
     "activated",
     "activated_reference",
 ]
