@@ -63,7 +63,7 @@ def test_the_model_section_has_the_keys_of_all_families_and_describes_each():
         (
             "[looped",
             "[unrolled:1",
-            "strategy.time[0]: expected one of fused, looped, unrolled, given or unrolled:k with k from",
+            "strategy.time[0]: expected one of fused, looped, unrolled, parallel, given or unrolled:k or chunked:k",
         ),
         ("stitched", "statefull", "got the text 'statefull'; did you mean 'stateful'?"),
         ("", "target: {threads: 0}", "case.yaml:6:19: target.threads: expected a whole number from 1 to 1,024, or a"),

@@ -39,3 +39,13 @@ def test_a_pair_counts_whatever_case_it_was_checked_in():
     found, single = coverage([*records, *elsewhere])
     assert found.checked == {"fakemlir:linalg": 3, "fakemlir:onnx": 3}
     assert single.pairs == 0
+
+
+def test_networks_with_other_keys_are_points_of_one_case():
+    models = ({"network": "mingru", "layers": 3}, {"network": "gla", "heads": 4})
+    records = []
+    for model in models:
+        one = record("fakemlir", "linalg")
+        records.append(one.model_copy(update={"params": one.params.model_copy(update={"model": model})}))
+    (found,) = coverage(records)
+    assert (found.points, found.pairs) == (2, 6)

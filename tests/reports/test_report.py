@@ -176,6 +176,9 @@ def test_what_lowered_to_something_else_is_a_finding(whole: str) -> None:
         ("unrolled:4", "unrolled 16", True),
         ("fused", "fused", False),
         ("fused", "looped 1", True),
+        ("parallel", "parallel 3", False),
+        ("chunked:16", "chunked 3 of 16", False),
+        ("chunked:16", "chunked 3", True),
     ],
 )
 def test_asked_against_lowered(time: str, lowered: str, finding: bool) -> None:
@@ -188,6 +191,7 @@ def test_asked_against_lowered(time: str, lowered: str, finding: bool) -> None:
     [
         ("looped", 1, "unrolled 1", "the loop of one step is folded"),
         ("looped", 16, "unrolled 16", "the loop is unrolled"),
+        ("chunked:16", 16, "chunked 3", "the block is the whole call, and there is no loop around it"),
         ("looped", 16, "looped 1 + looped 1 of 8", "in parts: looped, looped of 8"),
         ("looped", 16, "looped 1 of 8", "each pass of the loop runs 8 copies"),
         ("fused", 1, "looped 1", "the operator is a loop over the kernels of a step"),

@@ -33,6 +33,8 @@ def test_no_record_of_a_committed_run_is_accused(run):
         ("looped 2 of 4", 2, 0, 8, False),
         ("unrolled 16", 0, 16, 0, False),
         ("fused + looped 1 of 8 + looped 1 + unrolled 3", 2, 3, 9, True),
+        ("parallel 3", 0, 0, 0, False),
+        ("chunked 2 of 8 + chunked 1", 2, 0, 0, False),
     ],
 )
 def test_a_form_says_its_loops_and_copies(text, loops, copies, looped_copies, fused):
@@ -49,6 +51,7 @@ def test_a_form_says_its_loops_and_copies(text, loops, copies, looped_copies, fu
         "looped",
         "fused 3",
         "unrolled 4 of 2",
+        "parallel 4 of 2",
         "looped -1",
         "looped 1 , unrolled 2",
         "vectorised 4",

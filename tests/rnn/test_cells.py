@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_primitives import Plain
 from random_models import models, problem, with_other_activations
 from small_networks import COMPOSED, small
 
 from rnnbench.rnn import (
+    TOGETHER,
     Model,
     Network,
     Weights,
@@ -23,62 +25,6 @@ from rnnbench.rnn import (
     run_reference,
     state_by_layer,
 )
-
-
-class Plain:
-    """The vocabulary, as its docstrings define it, and no more."""
-
-    def constant(self, array: np.ndarray) -> np.ndarray:
-        assert array.ndim in (1, 2)
-        return array
-
-    def matmul(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        assert x.ndim == weight.ndim == 2
-        return x @ weight
-
-    def add(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        assert b.shape in (a.shape, a.shape[1:])
-        return a + b
-
-    def sub(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        assert a.shape == b.shape
-        return a - b
-
-    def mul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        assert b.shape in (a.shape, a.shape[1:])
-        return a * b
-
-    def sigmoid(self, x: np.ndarray) -> np.ndarray:
-        return 1 / (1 + np.exp(-x))
-
-    def tanh(self, x: np.ndarray) -> np.ndarray:
-        return np.tanh(x)
-
-    def relu(self, x: np.ndarray) -> np.ndarray:
-        return np.maximum(x, 0)
-
-    def clip(self, x: np.ndarray, bound: float) -> np.ndarray:
-        return np.clip(x, -bound, bound)
-
-    def split(self, x: np.ndarray, parts: int) -> list[np.ndarray]:
-        return np.split(x, parts, axis=1)
-
-    def concat(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate(parts, axis=1)
-
-    def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
-        assert 0 <= start < stop <= x.shape[1]
-        return x[:, start:stop]
-
-    def div(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        assert a.shape == b.shape
-        return a / b
-
-    def sqrt(self, x: np.ndarray) -> np.ndarray:
-        return np.sqrt(x)
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(x.mean(axis=1, keepdims=True), x.shape)
 
 
 def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -126,7 +72,8 @@ def test_the_bodies_of_a_network_compute_what_its_reference_computes(name: str) 
 def test_a_network_says_its_shapes_and_primitives(name: str) -> None:
     """`primitives_of` raises where a layer's spec and its body disagree."""
     network = Model(cell="lstm", input=3, hidden=4) if name == Model.network else COMPOSED[name]()
-    assert primitives_of(network) <= {"concat", "columns", "div", "mean", "sqrt"}
+    for time in ("looped",) if network.lacks_time("parallel") else ("looped", "parallel", "chunked:4"):
+        assert primitives_of(network, time) <= {"concat", "columns", "div", "mean", "sqrt", *TOGETHER}
     for smaller in network.smaller():
         assert type(smaller) is type(network)
         assert smaller.weight_count < network.weight_count

@@ -63,7 +63,7 @@ def axis_of(kind: Any) -> Any:
 
 
 _NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
-_COPIES = r"^unrolled:([2-9]|[1-9][0-9]{1,5})$"
+_COPIES = r"^(unrolled|chunked):([2-9]|[1-9][0-9]{1,5})$"
 
 Name = Annotated[
     str,
@@ -77,7 +77,7 @@ Chunk = Steps | Literal["all"]
 Copies = Annotated[
     str,
     Field(pattern=_COPIES),
-    WithJsonSchema({"type": "string", "pattern": _COPIES, "title": "unrolled:k with k from 2"}),
+    WithJsonSchema({"type": "string", "pattern": _COPIES, "title": "unrolled:k or chunked:k with k from 2"}),
 ]
 _TARGET = r"^[a-z0-9][a-z0-9_.-]*:[a-z0-9][a-z0-9_.-]*$"
 _PIN = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*"
@@ -100,7 +100,7 @@ Pinned = Annotated[
         }
     ),
 ]
-Time = Literal["fused", "looped", "unrolled", "given"] | Copies
+Time = Literal["fused", "looped", "unrolled", "parallel", "given"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 """Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
@@ -139,7 +139,8 @@ class WorkloadSection(Section):
 class StrategySection(Section):
     time: Axis[Time] = Field(
         description="How time advances inside one call: the runtime's own operator (fused), a loop (looped), "
-        "a copy of the body per step (unrolled), a loop over k copies (unrolled:k), or as a model file has it (given)."
+        "a copy of the body per step (unrolled), a loop over k copies (unrolled:k), or as a model file has it (given). "
+        "Where the state is linear in itself, also all steps at once (parallel) or in blocks of k (chunked:k)."
     )
     state: Axis[State] = Field(
         description="Who carries the state between calls: nobody (none: each call is a whole sequence), "

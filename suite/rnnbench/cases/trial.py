@@ -32,13 +32,14 @@ class Strategy:
     """How time advances inside one call, who carries the state between calls, and how many steps a call has."""
 
     time: str
-    """`fused`, `looped`, `unrolled`, or `unrolled:k` (a loop over k copies)."""
+    """`fused`, `looped`, `unrolled`, `unrolled:k` (a loop over k copies), `parallel` (a scan over all steps), or
+    `chunked:k` (a loop over blocks of k steps)."""
     state: State
     chunk: int
 
     @property
     def copies(self) -> int | None:
-        """Copies of the cell in one pass of the loop over time; None where there is no loop."""
+        """Steps of one pass of the loop over time, as copies of the cell or as one block; None without a loop."""
         if self.time == "looped":
             return 1
         _, _, k = self.time.partition(":")

@@ -40,9 +40,9 @@ PALETTE = (
     "#7A0000",
     "#FF6FCF",
 )
-LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4))}
+LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (3, 1, 1, 1))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
-"""The line of `unrolled:k`, whatever k."""
+"""The line of `unrolled:k` and `chunked:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
 OTHER_MARKER = "x"
 """Of a state that this version does not know."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import prod
 
 from pydantic import ValidationError
@@ -55,7 +55,8 @@ def sentences(case: Coverage) -> Iterable[str]:
 
 def _of_case(case: str, records: Sequence[Record]) -> Coverage:
     points = [_values(record) for record in records if record.case == case]
-    axes = {leaf: {point[leaf] for point in points} for leaf in points[0]}
+    # Networks have different keys. One that a network has not counts as the value None.
+    axes = {leaf: {point.get(leaf) for point in points} for leaf in dict.fromkeys(chain(*points))}
     axes = {leaf: values for leaf, values in axes.items() if len(values) > 1}
     sizes = [len(values) for values in axes.values()]
     pairs = {pair for point in points for pair in _pairs(point, axes)}
@@ -87,4 +88,4 @@ def _values(record: Record) -> dict[str, object]:
 
 
 def _pairs(point: dict[str, object], axes: Iterable[str]) -> Iterable[Pair]:
-    return combinations(((leaf, point[leaf]) for leaf in axes), 2)
+    return combinations(((leaf, point.get(leaf)) for leaf in axes), 2)

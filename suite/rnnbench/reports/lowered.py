@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from rnnbench.reports.tables import Table
 from rnnbench.results import Entry, View
 
-_PARTS = re.compile(r"(fused|looped|unrolled)(?: (\d+))?(?: of (\d+))?")
+_PARTS = re.compile(r"(fused|looped|unrolled|parallel|chunked)(?: (\d+))?(?: of (\d+))?")
 
 
 def requested_form(time: str) -> str:
-    """The form that a time requests: `unrolled:4` is a loop over 4 copies."""
-    copies = time.removeprefix("unrolled:")
-    return time if copies == time else f"looped of {copies}"
+    """The form that a time requests: `unrolled:4` is a loop over 4 copies, `chunked:4` one over blocks of 4 steps."""
+    kind, _, copies = time.partition(":")
+    return f"{'looped' if kind == 'unrolled' else kind} of {copies}" if copies else time
 
 
 def compiled_forms(lowered: str) -> set[str]:
@@ -41,6 +41,9 @@ def explanation(requested: str, lowered: str, chunks: Iterable[int]) -> str:
     if len(forms) > 1:
         return "in parts: " + ", ".join(sorted(forms))
     (form,) = forms or {"none"}
+    kind, _, copies = requested.partition(":")
+    if kind == "chunked" and form == kind and set(chunks) == {int(copies)}:
+        return "the block is the whole call, and there is no loop around it"
     copies = form.removeprefix("looped of ")
     words = {
         ("looped", "unrolled"): "the loop is unrolled: one copy of the cell for each step",

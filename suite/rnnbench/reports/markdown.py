@@ -30,9 +30,11 @@ HOW_TO_READ = (
     + " Each origin has a ranking of its own.",
     "A **strategy** is *time-state*. Time says how one call advances: *fused* is the runtime's own operator, *looped* "
     "is one body under control flow, *unrolled* has a copy of the body for each step, *unrolled:k* is a loop over k "
-    "copies. State says who keeps the state between calls: with *stitched* the caller, with *stateful* the program; "
-    "with *none* each call is a whole sequence, and no stream can be fed that way. The **chunk** is the number of time "
-    "steps per call. The first sample of a chunk waits for the last one, so each chunk has a ranking of its own.",
+    "copies. Where the state is linear in itself, *parallel* is a scan over all steps, and *chunked:k* a loop over "
+    "blocks of k steps. State says who keeps the state between calls: with *stitched* the caller, with *stateful* the "
+    "program; with *none* each call is a whole sequence, and no stream can be fed that way. The **chunk** is the "
+    "number of time steps per call. The first sample of a chunk waits for the last one, so each chunk has a ranking of "
+    "its own.",
     "Latency paths: "
     + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
     + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "

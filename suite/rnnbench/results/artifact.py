@@ -43,7 +43,8 @@ class Artifact(FrozenModel):
     """Number of operations by stage and name: {"input": {"linalg.matmul": 1}, "compiled": {"dispatches": 4}}."""
     lowered: OutsideText
     """The form of the compiled program: `fused`, `looped n` (n loops), `looped n of k` (n loops over k copies of the
-    cell), `unrolled n` (n copies), or several of these joined by ` + `."""
+    cell), `unrolled n` (n copies), `parallel n` (n scans), `chunked n of k` (n blocks of k steps in loops), `chunked n`
+    (n blocks outside of loops), or several of these joined by ` + `."""
     origin: Origin
     math: Math
     """Whether activations are exact or an approximation."""

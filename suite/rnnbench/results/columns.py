@@ -107,7 +107,7 @@ def trial_columns() -> Iterator[Column]:
         lambda r, i: r.params.pinned or None,
     )
     for name, unit, meaning in (
-        ("time", "text", "How time advances in one call: fused, looped, unrolled or unrolled:k."),
+        ("time", "text", "How time advances in one call: fused, looped, unrolled, unrolled:k, parallel, chunked:k."),
         ("state", "text", "Who keeps the state: stitched (the caller), stateful (the program) or none."),
         ("chunk", "steps", "Time steps per call."),
         ("steps", "steps", "Time steps of the workload."),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
+    from rnnbench.rnn.einsum import aligned, contraction, permutation
+    from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
         LayerSpec,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
+    from rnnbench.rnn.times import PARALLEL, TOGETHER, runs_together
     from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
@@ -57,6 +60,17 @@ _NAMES = {
         "Cost",
         "Reading",
         "call_cost",
+    ),
+    "einsum": (
+        "aligned",
+        "contraction",
+        "permutation",
+    ),
+    "linear": ("together",),
+    "times": (
+        "PARALLEL",
+        "TOGETHER",
+        "runs_together",
     ),
     "dtypes": (
         "DTYPES",
@@ -103,6 +117,8 @@ _NAMES = {
 __all__ = [
     "DTYPES",
     "GATES",
+    "PARALLEL",
+    "TOGETHER",
     "AnyNetwork",
     "Arithmetic",
     "Cell",
@@ -127,8 +143,10 @@ __all__ = [
     "WeightSpec",
     "Weights",
     "X",
+    "aligned",
     "call_cost",
     "cell_body",
+    "contraction",
     "draw_inputs",
     "draw_lengths",
     "draw_state",
@@ -137,12 +155,15 @@ __all__ = [
     "joined",
     "nearest",
     "network_of",
+    "permutation",
     "primitives_of",
     "rounded",
     "run_graph",
     "run_in",
     "run_reference",
+    "runs_together",
     "state_by_array",
     "state_by_layer",
+    "together",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -65,6 +65,34 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """The mean of each row, in all of its columns: x's shape."""
         ...
 
+    # Those of many steps at once (`linear.py`). Values may have any rank; operands of `add` and `mul` have one shape.
+
+    def exp(self, x: V) -> V: ...
+    def log_sigmoid(self, x: V) -> V:
+        """log σ(x) = −log(1 + e⁻ˣ), finite for every finite x."""
+        ...
+
+    def cumsum(self, x: V) -> V:
+        """Each row of the first axis added to all rows before it."""
+        ...
+
+    def rows(self, x: V, start: int, stop: int) -> V:
+        """x[start:stop] along the first axis."""
+        ...
+
+    def stacked(self, parts: Sequence[V]) -> V:
+        """Values one after the other along the first axis."""
+        ...
+
+    def reshape(self, x: V, *shape: int) -> V:
+        """The same elements in their order. One size may be −1: what is left."""
+        ...
+
+    def einsum(self, equation: str, a: V, b: V) -> V:
+        """`numpy.einsum` of two values. No letter is there twice in one of them; a letter that the output lacks is in
+        both. `Contraction` has the parts of an equation."""
+        ...
+
 
 class LayerBody(Protocol[V]):
     """One layer in one direction. Its constants are made in its constructor, outside any loop."""

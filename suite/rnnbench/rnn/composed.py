@@ -12,7 +12,7 @@ import numpy as np
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives
 from rnnbench.rnn.layers import LayerKind
-from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of
+from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of, x_towards
 from rnnbench.rnn.reference import Trajectory
 from rnnbench.rnn.weights import Weights
 
@@ -91,6 +91,15 @@ class ComposedNetwork(Network):
             y.astype(arithmetic.stored, copy=False), {name: array[-1] for name, array in stored.items()}, stored
         )
 
+    def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
+        """Of the first layer that reads x alone and has a gate that keeps its state."""
+        for name, kind, reads in self._placed:
+            if reads in ((), ("x",)):
+                rows = kind.pinning_rows(_of_layer(weights.arrays, name), np.arange(batch))
+                if rows is not None:
+                    return x_towards(rows, preactivation)
+        return None
+
     def smaller(self) -> Iterator[Self]:
         return halved(self, self.sizes)
 
@@ -108,6 +117,7 @@ class ComposedNetwork(Network):
             hoistable_weights=hoistable,
             step_weights=of_step,
             operations=operations,
+            linear=placed.kind.is_linear,
         )
 
     def _index(self, name: str) -> int:

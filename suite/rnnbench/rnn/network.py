@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from rnnbench.rnn.times import runs_together
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -54,6 +56,8 @@ class LayerSpec:
     """Elements of the weights that each step reads."""
     operations: int = 0
     """Arithmetic operations of one step for a batch of 1: a multiply-add is two, an activation one."""
+    linear: bool = False
+    """Whether its state is linear in itself, so that its body has many steps at once (`linear.LinearBody`)."""
 
 
 class WeightSpec(NamedTuple):
@@ -110,6 +114,15 @@ class Network(BaseModel, ABC):
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""
         return ("time", "given is for a model file, which brings its own program") if time == "given" else None
+
+    def lacks_time(self, time: str) -> str:
+        """Why a time of a strategy has no meaning for it; empty where it has one."""
+        if not runs_together(time) or all(layer.linear or not layer.states for layer in self.graph):
+            return ""
+        return (
+            f"{time} needs states that are linear in themselves, and the gates of {self.label} read its state: its "
+            "steps can only run one after the other; ask for looped or unrolled."
+        )
 
     @property
     def reference_work(self) -> int:
@@ -226,6 +239,20 @@ def _written(network: Network) -> dict[str, object]:
 
 AnyNetwork = Annotated[Network, BeforeValidator(_network_of), PlainSerializer(_written)]
 """A network of any family, in values that are written to files and sent to workers."""
+
+
+PINNED_X = 1e4
+"""Largest x that pins a gate."""
+
+
+def x_towards(rows: np.ndarray, preactivation: float) -> np.ndarray:
+    """An x [batch, input] whose product with its row of `rows` [batch, input] is `preactivation`, within ±PINNED_X."""
+    import numpy as np
+
+    towards = rows.astype(np.float64)
+    lengths = (towards**2).sum(axis=1, keepdims=True)
+    bounded: np.ndarray = np.clip(preactivation * towards / lengths, -PINNED_X, PINNED_X)
+    return bounded
 
 
 def run_graph(network: Network, x: V, run: Callable[[int, V], V], join: Callable[[Sequence[V]], V]) -> V:

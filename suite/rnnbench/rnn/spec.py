@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 
 from pydantic import Field, model_validator
 
-from rnnbench.rnn.network import LayerSpec, Network, Size, WeightSpec, X
+from rnnbench.rnn.network import LayerSpec, Network, Size, WeightSpec, X, x_towards
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +39,6 @@ _GATING = {"lstm": 9, "gru": 8, "rnn": 1, "counter": 0}
 a product is part of the product. A GRU that resets before its product has one less."""
 _KEEPING_GATE = {"lstm": 1, "gru": 1}
 """Index of the gate that decides how much of the state stays: an LSTM's forget gate, a GRU's update gate."""
-_PINNED_X = 1e4
-"""Largest x that pins a gate."""
 
 
 class Model(Network):
@@ -243,11 +241,7 @@ class Model(Network):
         import numpy as np
 
         units = _KEEPING_GATE[self.cell] * self.hidden + np.arange(batch) % self.hidden
-        towards = weights.layers[0].w_ih[units].astype(np.float64)
-        bounded: np.ndarray = np.clip(
-            preactivation * towards / (towards**2).sum(axis=1, keepdims=True), -_PINNED_X, _PINNED_X
-        )
-        return bounded
+        return x_towards(weights.layers[0].w_ih[units], preactivation)
 
     def _rows(self, layer: int) -> tuple[int, ...]:
         return tuple(layer * self.directions + direction for direction in range(self.directions))

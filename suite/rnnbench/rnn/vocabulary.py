@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 
 import numpy as np
 
 from rnnbench.rnn.cells import MorePrimitives
 from rnnbench.rnn.compound import CompoundNetwork
+from rnnbench.rnn.einsum import contraction
+from rnnbench.rnn.linear import together
 from rnnbench.rnn.network import Network, run_graph, state_by_layer
+from rnnbench.rnn.times import runs_together
 
 Shape = tuple[int, ...]
 
@@ -73,20 +77,64 @@ class _Shapes(MorePrimitives[Shape]):
         self.called.add("mean")
         return x
 
+    def exp(self, x: Shape) -> Shape:
+        self.called.add("exp")
+        return x
+
+    def log_sigmoid(self, x: Shape) -> Shape:
+        self.called.add("log_sigmoid")
+        return x
+
+    def cumsum(self, x: Shape) -> Shape:
+        self.called.add("cumsum")
+        return x
+
+    def rows(self, x: Shape, start: int, stop: int) -> Shape:
+        self.called.add("rows")
+        if not 0 <= start < stop <= x[0]:
+            raise ValueError(f"rows {start} to {stop} of {list(x)}")
+        return stop - start, *x[1:]
+
+    def stacked(self, parts: Sequence[Shape]) -> Shape:
+        self.called.add("stacked")
+        if len({part[1:] for part in parts}) != 1:
+            raise ValueError(f"values of {parts} one after the other")
+        return sum(part[0] for part in parts), *parts[0][1:]
+
+    def reshape(self, x: Shape, *shape: int) -> Shape:
+        self.called.add("reshape")
+        shape = tuple(prod(x) // -prod(shape) if size == -1 else size for size in shape)
+        if prod(x) != prod(shape):
+            raise ValueError(f"a reshape of {list(x)} to {list(shape)}")
+        return shape
+
+    def einsum(self, equation: str, a: Shape, b: Shape) -> Shape:
+        self.called.add("einsum")
+        parts = contraction(equation)
+        sizes = dict(zip(parts.a, a, strict=True))
+        if any(sizes.setdefault(letter, size) != size for letter, size in zip(parts.b, b, strict=True)):
+            raise ValueError(f"einsum {equation} of {list(a)} and {list(b)}")
+        return tuple(sizes[letter] for letter in parts.out)
+
+
+STEPS = 5
+"""Steps at once, where steps run together: so many that a scan has pairs, pairs of pairs, and a step without one."""
+
 
 @cache
-def primitives_of(network: Network) -> frozenset[str]:
+def primitives_of(network: Network, time: str = "looped") -> frozenset[str]:
     """The names of the primitives of `MorePrimitives` that a network's layers call.
 
-    Raises ValueError where shapes do not fit.
+    More may be called where a time runs many steps at once. Raises ValueError where shapes do not fit.
     """
     if isinstance(network, CompoundNetwork):
         of_loop = {"while"} if network.in_program else set[str]()
-        return frozenset(of_loop).union(*(primitives_of(part.network) for part in network.parts))
+        return frozenset(of_loop).union(*(primitives_of(part.network, time) for part in network.parts))
     shapes = _Shapes()
     nothing = np.zeros(())
     weights = network.as_weights({name: np.broadcast_to(nothing, shape) for name, shape, _ in network.weight_specs()})
-    start: Shape = (1, network.input)
+    steps = STEPS if runs_together(time) else 1
+    start: Shape = (steps, network.input)
     rows: dict[str, list[Shape]] = {
         name: [(1, size)] * count for name, (count, _, size) in network.state_shapes(1).items()
     }
@@ -97,8 +145,10 @@ def primitives_of(network: Network) -> frozenset[str]:
         y, after = body.project(x), states[index]
         if y[1] != layer.projected:
             raise ValueError(f"layer {index} projects to {y[1]} columns, and its spec says {layer.projected}")
-        if after:
-            y, after = body.advance(y, states[index])
+        if after and steps > 1:
+            y, after = together(body, time, y, after, steps, 1)
+        elif after:
+            y, after = body.advance(y, after)
         if y[1] != layer.width or after != states[index]:
             raise ValueError(f"layer {index} gives {y} and the state {after}, which its spec contradicts")
         return y

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnbench.backends.iree.compile import operations
-from rnnbench.backends.iree.emitter import Emitter
+from rnnbench.backends.iree.primitives import Primitives
 from rnnbench.backends.iree.program import module
 from rnnbench.backends.iree.values import Resources, Value
 
@@ -36,7 +36,7 @@ def walked(text: str) -> dict[str, int]:
     return dict(names)
 
 
-def within_a_function(emitter: Emitter, resources: Resources) -> str:
+def within_a_function(emitter: Primitives, resources: Resources) -> str:
     body = "\n".join(emitter.lines)
     x = "%x: tensor<2x6xf32>"
     return f"module {{\n  func.func @f({x}) {{\n{body}\n    return\n  }}\n}}\n{resources.text()}"
@@ -62,7 +62,7 @@ def test_operations_are_counted_as_the_parser_counts_them(request_of: Any) -> No
 
 def test_elementwise_operations_become_one_when_a_value_is_needed() -> None:
     resources = Resources()
-    e = Emitter(resources)
+    e = Primitives(resources)
     x = Value((2, 6), "%x")
     shared = e.sigmoid(x)
     values = (e.mul(shared, x), e.relu(e.sub(shared, e.constant(np.ones(6, np.float32)))))
@@ -74,7 +74,7 @@ def test_elementwise_operations_become_one_when_a_value_is_needed() -> None:
 
 def test_an_expression_is_split_before_it_is_computed() -> None:
     resources = Resources()
-    e = Emitter(resources)
+    e = Primitives(resources)
     bias = e.constant(np.arange(6, dtype=np.float32))
     parts = e.split(e.clip(e.add(Value((2, 6), "%x"), bias), 1e-3), 3)
     e.compute(*parts)
@@ -85,7 +85,7 @@ def test_an_expression_is_split_before_it_is_computed() -> None:
 
 def test_equal_weights_are_stored_once() -> None:
     resources = Resources()
-    e = Emitter(resources)
+    e = Primitives(resources)
     for _ in range(2):
         e.constant(np.full((3, 2), 0.5, np.float32))
     assert within_a_function(e, resources).count('"0x') == 1

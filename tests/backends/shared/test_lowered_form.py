@@ -21,3 +21,18 @@ from rnnbench.backends.shared import describe_lowered
 )
 def test_each_part_is_named(loops: list[int], straight: int, fused: bool, expected: str) -> None:
     assert describe_lowered(loops, straight, fused=fused) == expected
+
+
+@pytest.mark.parametrize(
+    ("time", "loops", "straight", "expected"),
+    [
+        ("parallel", [], 3, "parallel 3"),
+        ("chunked:8", [1, 1], 0, "chunked 2 of 8"),
+        ("chunked:8", [], 2, "chunked 2"),
+        ("chunked:8", [1], 2, "chunked 1 of 8 + chunked 2"),
+    ],
+)
+def test_copies_of_many_steps_have_names_of_their_own(
+    time: str, loops: list[int], straight: int, expected: str
+) -> None:
+    assert describe_lowered(loops, straight, time=time) == expected

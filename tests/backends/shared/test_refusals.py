@@ -11,6 +11,8 @@ from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Supp
 from rnnbench.backends.shared import require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.devices import Device
+from rnnbench.rnn import TOGETHER
+from rnnbench.rnn.networks.mingru import MinGruStack
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
 
@@ -89,6 +91,19 @@ def test_a_loop_over_copies_needs_a_multiple_of_them(ask: Any) -> None:
     assert refused.level == "unsupported"
     assert "3 copies of the cell needs a chunk that is a multiple of 3, and 4 is not" in refused.reason
     assert ask(Support("native"), replace(ORDINARY, strategy=Strategy("unrolled:2", "none", 4))).level == "native"
+
+
+@pytest.mark.parametrize("time", ["parallel", "chunked:2"])
+def test_steps_run_together_only_where_the_state_is_linear(ask: Any, time: str) -> None:
+    strategy = Strategy(time, "none", 4)
+    refused = ask(Support("native"), replace(ORDINARY, strategy=strategy))
+    assert refused.level == "unsupported"
+    assert refused.reason.startswith(f"{time} needs states that are linear in themselves, and the gates of h3 read")
+    linear = replace(REQUEST, model=MinGruStack(hidden=4), strategy=strategy)
+    adapter: Any = Answering(Support("native"))
+    by_step = support_of(adapter, linear, ["cpu"], {"r": frozenset()})
+    assert by_step.reason.startswith("some:r has not the primitive ")
+    assert support_of(adapter, linear, ["cpu"], {"r": TOGETHER | {"concat"}}).level == "native"
 
 
 def test_a_build_is_refused_with_the_same_reason() -> None:

@@ -11,14 +11,16 @@ from rnnbench.rnn import draw_inputs, draw_state, draw_weights, run_reference
 PARAMETERS = {
     "dtln-1": 362_369,
     "dtln-2": 624_384,
+    "gla": 4 * 1024**2 + 1024 * 16 + 16 * 512 + 512 + 256,
     "kws-crnn": 467_772,
     "kws-gru": 593_836,
     "kws-lstm": 545_912,
     "kws-svdf": 354_444,
+    "mamba2": 768 * (2 * 1536 + 2 * 128 + 24) + (1536 + 2 * 128) * 5 + 3 * 24 + 1536 + 1536 * 768,
     "rnnoise": 1_341_729,
     "silero-vad": 309_633,
 }
-"""As published; each family's file says where."""
+"""As published; each family's file says where. Of `gla` and `mamba2` the source has the shapes, and these are they."""
 RNNT = ("rnnt-encoder-1", "rnnt-encoder-2", "rnnt-decoder")
 
 

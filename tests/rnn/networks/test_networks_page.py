@@ -11,7 +11,7 @@ from small_networks import COMPOSED
 
 from rnnbench.backends import names
 from rnnbench.plan import probe
-from rnnbench.rnn import primitives_of
+from rnnbench.rnn import TOGETHER, primitives_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
 TABLE, LAYERS, ROUTES, *_ = [
@@ -47,9 +47,9 @@ def test_the_example_is_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_table_of_routes_says_what_the_adapters_declare() -> None:
     columns = ("columns", "concat", "div", "mean", "sqrt", "while")
-    listed = {route: row[1:7] for row in ROUTES for route in re.findall(r"`(\w+:[\w-]+)`", row[0])}
+    listed = {route: row[1:8] for row in ROUTES for route in re.findall(r"`(\w+:[\w-]+)`", row[0])}
     declared = {
-        f"{name}:{route}": ["✓" if column in primitives else "" for column in columns]
+        f"{name}:{route}": ["✓" if needed <= primitives else "" for needed in (*({one} for one in columns), TOGETHER)]
         for name in names()
         if name != "fake"
         for route, primitives in probe(name).authors.items()

@@ -14,6 +14,7 @@ from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
 from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
+from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -23,7 +24,7 @@ WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = frozenset({"onnx"})
-PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt"})
+PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
     "stablehlo": PRIMITIVES | {"while"},
@@ -63,7 +64,7 @@ class IreeBackend:
             return build_imported(request, cache)
         source = program.module(request)
         flags = flags_of(request)
-        compiled = compile_module(source, flags, cache)
+        compiled = compile_module(source, flags, cache, request.strategy.time)
         artifact = Artifact(
             source_digest=hashlib.sha256(source.encode()).hexdigest(),
             operations=compiled.operations,

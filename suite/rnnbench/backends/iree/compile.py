@@ -60,8 +60,11 @@ def flags_of(request: Request) -> tuple[str, ...]:
     return (*hal_device(request).flags, STRIPPED, *([DIRECT] if direct else []))
 
 
-def compile_module(text: str, flags: tuple[str, ...], cache: Path) -> Compiled:
-    """The module `text`, compiled with `flags` for this machine or loaded from `cache`. Raises BuildError."""
+def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "") -> Compiled:
+    """The module `text`, compiled with `flags` for this machine or loaded from `cache`. Raises BuildError.
+
+    `time` is that of the strategy, in whose words the form of the program is said.
+    """
     host = _processor() if HOST in flags else ""
     key = hashlib.sha256("\n".join([version("iree-base-compiler"), host, *flags, text]).encode()).hexdigest()
     path, facts = cache / f"iree-{key[:32]}.vmfb", cache / f"iree-{key[:32]}.json"
@@ -72,7 +75,7 @@ def compile_module(text: str, flags: tuple[str, ...], cache: Path) -> Compiled:
             folder = Path(name)
             (folder / "rnn.mlir").write_text(text)
             _run(folder, flags)
-            (folder / "facts.json").write_text(json.dumps(_facts(text, folder)))
+            (folder / "facts.json").write_text(json.dumps(_facts(text, folder, time)))
             (folder / "facts.json").replace(facts)
             (folder / "rnn.vmfb").replace(path)
     return Compiled(path, cached, **_read_facts(facts))
@@ -116,13 +119,13 @@ def _die_with_caller() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _facts(text: str, folder: Path) -> dict[str, object]:
+def _facts(text: str, folder: Path, time: str) -> dict[str, object]:
     statistics = json.loads((folder / "statistics.json").read_text())["stream-aggregate"]
     counts = statistics["execution"] | statistics["executable"] | statistics["synchronization"]
     compiled = {name.removesuffix("-count"): n for name, n in counts.items() if name.endswith("-count")}
     return {
         "operations": {OperationStage.INPUT: operations(text), OperationStage.COMPILED: compiled},
-        "lowered": lowered((folder / STREAM).read_text()),
+        "lowered": lowered((folder / STREAM).read_text(), time=time),
     }
 
 

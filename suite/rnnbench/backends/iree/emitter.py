@@ -1,4 +1,4 @@
-"""MLIR text: one function's body, line by line, with the cells' primitives as operations of linalg, arith and math.
+"""MLIR text: one function's body, line by line, with its loops and tensors. `primitives.py` has those of layers.
 
 Values are ranked float32 tensors. Elementwise operations wait until a value is needed, and then become one
 `linalg.generic` with all that led to it, so a step's gate math is one operation. Weights are `dense_resource`
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import numpy as np
+from math import prod
+from typing import Self
 
 from rnnbench.backends.iree.lowered import TAG
-from rnnbench.backends.iree.values import Resources, Value, flatten, tensor
+from rnnbench.backends.iree.values import Resources, Value, flatten, joined_dimensions, tensor
 
 
 @dataclass
@@ -27,155 +27,64 @@ class Loop:
 
 
 class Emitter:
-    """Primitives of `rnnbench.rnn.cells` and what loops need. Lines gather in `lines`, inside a function's braces."""
+    """What loops and strategies need. Lines gather in `lines`, inside a function's braces."""
 
     def __init__(self, resources: Resources) -> None:
         self.lines: list[str] = []
-        self._resources = resources
+        self.resources = resources
         self._numbers = 0
         self._indent = "    "
         self._copies = 0
-        self._location = ""
+        self.location = ""
 
     @contextmanager
     def copy(self) -> Iterator[None]:
         """A copy of the cell. Its operations have a location, by which it is found again in the compiled program."""
-        self._location = f' loc("{TAG}{self._copies}")'
+        self.location = f' loc("{TAG}{self._copies}")'
         self._copies += 1
         yield
-        self._location = ""
+        self.location = ""
 
     def line(self, text: str) -> None:
         self.lines.append(self._indent + text)
 
     def scalar(self, text: str) -> str:
         """The name of a new value, defined by the operation `text`."""
-        name = f"%{self._number()}"
-        self.line(f"{name} = {text}{self._location}")
+        name = f"%{self.number()}"
+        self.line(f"{name} = {text}{self.location}")
         return name
 
     def value(self, shape: Sequence[int], text: str) -> Value:
         return Value(tuple(shape), self.scalar(text))
 
-    def another(self) -> Emitter:
+    def another(self) -> Self:
         """An emitter for another function of the same module."""
-        return Emitter(self._resources)
+        return type(self)(self.resources)
 
-    def _number(self) -> int:
+    def number(self) -> int:
         self._numbers += 1
         return self._numbers
-
-    # The primitives of a cell.
-
-    def constant(self, array: np.ndarray) -> Value:
-        name = self._resources.add(array)
-        return self.value(array.shape, f"arith.constant dense_resource<{name}> : {tensor(array.shape)}")
-
-    def matmul(self, x: Value, weight: Value) -> Value:
-        self.compute(x)
-        shape = (x.shape[0], weight.shape[1])
-        start = self._zeros(shape)
-        return self.value(
-            shape,
-            f"linalg.matmul ins({x.name}, {weight.name} : {x.type}, {weight.type})"
-            f" outs({start.name} : {start.type}) -> {start.type}",
-        )
-
-    def add(self, a: Value, b: Value) -> Value:
-        return self._pointwise((a, b), "{r} = arith.addf {0}, {1} : f32")
-
-    def sub(self, a: Value, b: Value) -> Value:
-        return self._pointwise((a, b), "{r} = arith.subf {0}, {1} : f32")
-
-    def mul(self, a: Value, b: Value) -> Value:
-        return self._pointwise((a, b), "{r} = arith.mulf {0}, {1} : f32")
-
-    def sigmoid(self, x: Value) -> Value:
-        return self._pointwise(
-            (x,),
-            "{r}_1 = arith.constant 1.0 : f32",
-            "{r}_n = arith.negf {0} : f32",
-            "{r}_e = math.exp {r}_n : f32",
-            "{r}_d = arith.addf {r}_e, {r}_1 : f32",
-            "{r} = arith.divf {r}_1, {r}_d : f32",
-        )
-
-    def tanh(self, x: Value) -> Value:
-        return self._pointwise((x,), "{r} = math.tanh {0} : f32")
-
-    def relu(self, x: Value) -> Value:
-        return self._pointwise((x,), "{r}_0 = arith.constant 0.0 : f32", "{r} = arith.maximumf {0}, {r}_0 : f32")
-
-    def clip(self, x: Value, bound: float) -> Value:
-        high = f"{np.float32(bound):.9e}"
-        return self._pointwise(
-            (x,),
-            f"{{r}}_h = arith.constant {high} : f32",
-            f"{{r}}_l = arith.constant -{high} : f32",
-            "{r}_m = arith.minimumf {0}, {r}_h : f32",
-            "{r} = arith.maximumf {r}_m, {r}_l : f32",
-        )
-
-    def split(self, x: Value, parts: int) -> list[Value]:
-        """Slices. Those of an elementwise expression are taken from its operands, before it is computed."""
-        rows, size = x.shape[0], x.shape[-1] // parts
-        if not x.name:
-            operands = [self.split(operand, parts) for operand in x.operands]
-            return [Value((rows, size), body=x.body, operands=group) for group in zip(*operands, strict=True)]
-        if len(x.shape) == 1:
-            slices = [f"[{i * size}] [{size}] [1] : {x.type} to {tensor((size,))}" for i in range(parts)]
-            return [self.value((size,), f"tensor.extract_slice {x.name}{text}") for text in slices]
-        kind = tensor((rows, size))
-        slices = [f"[0, {i * size}] [{rows}, {size}] [1, 1] : {x.type} to {kind}" for i in range(parts)]
-        return [self.value((rows, size), f"tensor.extract_slice {x.name}{text}") for text in slices]
-
-    def concat(self, parts: Sequence[Value]) -> Value:
-        self.compute(*parts)
-        return self._concat(parts, (parts[0].shape[0], sum(part.shape[1] for part in parts)), 1)
-
-    def columns(self, x: Value, start: int, stop: int) -> Value:
-        self.compute(x)
-        rows = x.shape[0]
-        kind = tensor((rows, stop - start))
-        part = f"[0, {start}] [{rows}, {stop - start}] [1, 1]"
-        return self.value((rows, stop - start), f"tensor.extract_slice {x.name}{part} : {x.type} to {kind}")
-
-    def div(self, a: Value, b: Value) -> Value:
-        return self._pointwise((a, b), "{r} = arith.divf {0}, {1} : f32")
-
-    def sqrt(self, x: Value) -> Value:
-        return self._pointwise((x,), "{r} = math.sqrt {0} : f32")
-
-    def mean(self, x: Value) -> Value:
-        self.compute(x)
-        start, every = self._zeros(x.shape[:1]), self.empty(x.shape)
-        ends = f"ins({x.name} : {x.type}) outs({start.name} : {start.type}) dimensions = [1]"
-        total = self.value(start.shape, f"linalg.reduce {{ arith.addf }} {ends}")
-        ends = f"ins({total.name} : {total.type}) outs({every.name} : {every.type}) dimensions = [1]"
-        scale = f"{{r}}_s = arith.constant {1 / x.shape[1]:.9e} : f32"
-        return self._pointwise(
-            (self.value(x.shape, f"linalg.broadcast {ends}"),), scale, "{r} = arith.mulf {0}, {r}_s : f32"
-        )
-
-    # What the strategies need besides the primitives.
 
     def empty(self, shape: Sequence[int]) -> Value:
         return self.value(shape, f"tensor.empty() : {tensor(shape)}")
 
-    def _zeros(self, shape: Sequence[int]) -> Value:
+    def zeros(self, shape: Sequence[int]) -> Value:
         zero, empty = self.scalar("arith.constant 0.0 : f32"), self.empty(shape)
         return self.value(shape, f"linalg.fill ins({zero} : f32) outs({empty.name} : {empty.type}) -> {empty.type}")
 
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """[a, b, c] to [a·b, c], or back."""
+    def reshape(self, x: Value, *shape: int) -> Value:
+        """Dimensions are joined or divided, and where that is not enough, joined to one first. One may be −1."""
         self.compute(x)
-        if len(shape) == 2:
-            return self.value(shape, f"tensor.collapse_shape {x.name} [[0, 1], [2]] : {x.type} into {tensor(shape)}")
-        return self.value(
-            shape,
-            f"tensor.expand_shape {x.name} [[0, 1], [2]] output_shape [{', '.join(map(str, shape))}]"
-            f" : {x.type} into {tensor(shape)}",
-        )
+        size = prod(x.shape)
+        shape = tuple(size // -prod(shape) if of == -1 else of for of in shape)
+        if shape == x.shape:
+            return x
+        if groups := joined_dimensions(x.shape, shape):
+            return self.value(shape, f"tensor.collapse_shape {x.name} {groups} : {x.type} into {tensor(shape)}")
+        if groups := joined_dimensions(shape, x.shape):
+            sizes = f"output_shape [{', '.join(map(str, shape))}]"
+            return self.value(shape, f"tensor.expand_shape {x.name} {groups} {sizes} : {x.type} into {tensor(shape)}")
+        return self.reshape(self.reshape(x, size), *shape)
 
     def cut(self, x: Value, offset: int, shape: Sequence[int]) -> Value:
         """[rows, columns] of a flat x, from `offset` on."""
@@ -205,14 +114,14 @@ class Emitter:
             shape = (part.shape[0] * part.shape[1],)
             text = f"tensor.collapse_shape {part.name} [[0, 1]] : {part.type} into {tensor(shape)}"
             lines.append(self.value(shape, text))
-        return self._concat(lines, (sum(line.shape[0] for line in lines),), 0)
+        return self.concatenated(lines, (sum(line.shape[0] for line in lines),), 0)
 
     def join(self, parts: Sequence[Value]) -> Value:
         """[steps, batch, size] each, side by side."""
         shape = (*parts[0].shape[:2], sum(p.shape[2] for p in parts))
-        return self._concat(parts, shape, 2)
+        return self.concatenated(parts, shape, 2)
 
-    def _concat(self, parts: Sequence[Value], shape: tuple[int, ...], axis: int) -> Value:
+    def concatenated(self, parts: Sequence[Value], shape: tuple[int, ...], axis: int) -> Value:
         names, types = ", ".join(p.name for p in parts), ", ".join(p.type for p in parts)
         return self.value(shape, f"tensor.concat dim({axis}) {names} : ({types}) -> {tensor(shape)}")
 
@@ -237,7 +146,7 @@ class Emitter:
 
         After the block `results` are the values after the loop.
         """
-        number = self._number()
+        number = self.number()
         lower, upper, one = (self.scalar(f"arith.constant {i} : index") for i in (0, passes, 1))
         carried = tuple(Value(v.shape, f"%v{number}_{i}") for i, v in enumerate(start))
         loop = Loop(f"%k{number}", carried)
@@ -261,7 +170,7 @@ class Emitter:
         return self.scalar(f"arith.addi {product}, {plus} : index")
 
     def compute(self, *values: Value) -> None:
-        """Give names to values [rows, columns] that are still expressions: one operation for all of one shape."""
+        """Give names to values that are still expressions: one operation for all of one shape."""
         pending: dict[tuple[int, ...], list[Value]] = {}
         for value in dict.fromkeys(values):
             if not value.name:
@@ -272,14 +181,18 @@ class Emitter:
     def _compute(self, pending: Sequence[Value]) -> None:
         leaves, body = flatten(pending)
         shape = pending[0].shape
-        full, columns = "affine_map<(r, c) -> (r, c)>", "affine_map<(r, c) -> (c)>"
-        maps = ", ".join([columns if len(leaf.shape) == 1 else full for leaf in leaves] + [full] * len(pending))
+        axes = ("r", "c") if len(shape) == 2 else tuple(f"d{axis}" for axis in range(len(shape)))
+        maps = ", ".join(
+            f"affine_map<({', '.join(axes)}) -> ({', '.join(axes[len(axes) - len(of.shape) :])})>"
+            for of in (*leaves, *pending)
+        )
+        parallel = ", ".join(['"parallel"'] * len(shape))
         out = self.empty(shape)
         outs = f"{', '.join([out.name] * len(pending))} : {', '.join([out.type] * len(pending))}"
-        number = self._number()
+        number = self.number()
         left = f"%{number}" if len(pending) == 1 else f"%{number}:{len(pending)}"
         self.line(
-            f'{left} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}'
+            f"{left} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{parallel}]}}"
             f" ins({', '.join(v.name for v in leaves)} : {', '.join(v.type for v in leaves)}) outs({outs}) {{"
         )
         arguments = [f"%a{i}: f32" for i in range(len(leaves))] + [f"%o{i}: f32" for i in range(len(pending))]
@@ -287,10 +200,6 @@ class Emitter:
         for text in body:
             self.line("  " + text)
         kinds = ", ".join([out.type] * len(pending))
-        self.line(f"}} -> {kinds if len(pending) == 1 else f'({kinds})'}{self._location}")
+        self.line(f"}} -> {kinds if len(pending) == 1 else f'({kinds})'}{self.location}")
         for i, value in enumerate(pending):
             value.name = f"%{number}" if len(pending) == 1 else f"%{number}#{i}"
-
-    @staticmethod
-    def _pointwise(operands: tuple[Value, ...], *body: str) -> Value:
-        return Value(operands[0].shape, body=body, operands=operands)

@@ -21,7 +21,7 @@ def build_imported(request: Request, cache: Path) -> Program:
     """Raises BuildError."""
     program = imported(request, cache)
     flags = flags_of(request)
-    compiled = compile_module(program.text, flags, cache)
+    compiled = compile_module(program.text, flags, cache, request.strategy.time)
     artifact = Artifact(
         source_digest=hashlib.sha256(program.text.encode()).hexdigest(),
         operations=compiled.operations,

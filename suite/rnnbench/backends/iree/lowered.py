@@ -16,13 +16,16 @@ _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _REFERENCE = re.compile(r"#loc\d*\b")
 
 
-def lowered(stream: str, function: str = "step") -> str:
-    """What the `stream` phase of a module says of one of its functions, as `Artifact.lowered` has it."""
+def lowered(stream: str, function: str = "step", time: str = "") -> str:
+    """What the `stream` phase of a module says of one of its functions, as `Artifact.lowered` has it.
+
+    `time` is that of the strategy.
+    """
     copies = _copies_by_block(stream, function)
     loops = _loops(stream, function)
     inside = [set().union(*(copies.get(b, set()) for b in range(first, last + 1))) for first, last in loops]
     straight = set().union(*copies.values()) - set().union(*inside)
-    return describe_lowered([len(numbers) for numbers in inside if numbers], len(straight))
+    return describe_lowered([len(numbers) for numbers in inside if numbers], len(straight), time=time)
 
 
 def _body(stream: str, function: str) -> list[str]:

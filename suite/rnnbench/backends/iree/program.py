@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from math import prod
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.iree.emitter import Emitter
+from rnnbench.backends.iree.primitives import Primitives
 from rnnbench.backends.iree.values import Resources, Value, tensor
-from rnnbench.rnn import LayerBody, LayerSpec, run_graph, state_by_array, state_by_layer
+from rnnbench.cases import Strategy
+from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, state_by_array, state_by_layer, together
 
 State = tuple[Value, ...]
 
@@ -26,11 +27,11 @@ def module(request: Request) -> str:
     """The module's text."""
     resources = Resources()
     build = {"none": _stateless, "stitched": _stitched, "stateful": _stateful}[request.strategy.state]
-    lines = build(request, Emitter(resources))
+    lines = build(request, Primitives(resources))
     return "module @rnn {\n" + "\n".join(lines) + "\n}\n\n" + resources.text()
 
 
-def _stateless(request: Request, e: Emitter) -> list[str]:
+def _stateless(request: Request, e: Primitives) -> list[str]:
     """`step(x) -> y`, from zeros."""
     zeros = _constant_zeros(request, e)
     x = _x(request)
@@ -38,14 +39,14 @@ def _stateless(request: Request, e: Emitter) -> list[str]:
     return _function("step", [x], [y], e)
 
 
-def _stitched(request: Request, e: Emitter) -> list[str]:
+def _stitched(request: Request, e: Primitives) -> list[str]:
     """`step(x, state) -> (y, state)`."""
     x, state = _x(request), Value(_state_shape(request), "%state")
     y, final = _layers(e, request, x, _by_layer(e, request, state))
     return _function("step", [x, state], [y, _flat(e, request, final)], e)
 
 
-def _stateful(request: Request, e: Emitter) -> list[str]:
+def _stateful(request: Request, e: Primitives) -> list[str]:
     """The state is a mutable global of the module: `step(x) -> y`, and the three functions that read or write it."""
     shape = _state_shape(request)
     kind = tensor(shape)
@@ -77,12 +78,12 @@ def _state_shape(request: Request) -> tuple[int]:
     return (sum(prod(shape) for shape in request.model.state_shapes(request.batch).values()),)
 
 
-def _constant_zeros(request: Request, e: Emitter) -> Value:
+def _constant_zeros(request: Request, e: Primitives) -> Value:
     shape = _state_shape(request)
     return e.value(shape, f"arith.constant dense<0.0> : {tensor(shape)}")
 
 
-def _by_layer(e: Emitter, request: Request, flat: Value) -> list[State]:
+def _by_layer(e: Primitives, request: Request, flat: Value) -> list[State]:
     """The state of every layer, [batch, size] each, from the flat state."""
     rows: dict[str, list[Value]] = {}
     offset = 0
@@ -92,11 +93,11 @@ def _by_layer(e: Emitter, request: Request, flat: Value) -> list[State]:
     return state_by_layer(request.model, rows)
 
 
-def _flat(e: Emitter, request: Request, states: Sequence[State]) -> Value:
+def _flat(e: Primitives, request: Request, states: Sequence[State]) -> Value:
     return e.flat([value for rows in state_by_array(request.model, states).values() for value in rows])
 
 
-def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e: Emitter) -> list[str]:
+def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e: Primitives) -> list[str]:
     parameters = ", ".join(f"{a.name}: {a.type}" for a in arguments)
     types = ", ".join(r.type for r in results)
     returned = f" {', '.join(r.name for r in results)} : {types}" if results else ""
@@ -104,14 +105,17 @@ def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e
     return [f"  func.func @{name}({parameters}) -> ({types}) {affinity} {{", *e.lines, f"    return{returned}", "  }"]
 
 
-def _layers(e: Emitter, request: Request, x: Value, state: Sequence[State]) -> tuple[Value, list[State]]:
+def _layers(e: Primitives, request: Request, x: Value, state: Sequence[State]) -> tuple[Value, list[State]]:
     """The network: y [chunk, batch, width], and every layer's final state."""
     final: list[State] = []
 
     def run(index: int, x: Value) -> Value:
         layer = request.model.graph[index]
         body = request.model.body(e, request.weights, index)
-        y, last = _sequence(e, body, layer, x, state[index], request.strategy.copies)
+        if runs_together(request.strategy.time) and state[index]:
+            y, last = _together(e, body, layer, x, state[index], request.strategy)
+        else:
+            y, last = _sequence(e, body, layer, x, state[index], request.strategy.copies)
         final.append(last)
         return y
 
@@ -119,7 +123,7 @@ def _layers(e: Emitter, request: Request, x: Value, state: Sequence[State]) -> t
 
 
 def _sequence(
-    e: Emitter, body: LayerBody[Value], layer: LayerSpec, x: Value, state: State, size: int | None
+    e: Primitives, body: LayerBody[Value], layer: LayerSpec, x: Value, state: State, size: int | None
 ) -> tuple[Value, State]:
     """One layer in one direction over x [steps, batch, input]: y [steps, batch, width] and the final state.
 
@@ -128,8 +132,8 @@ def _sequence(
     """
     steps, batch, width = x.shape
     backward = layer.backward
-    flat = body.project(e.reshape(x, (steps * batch, width)))
-    projected = e.reshape(flat, (steps, batch, flat.shape[1]))
+    flat = body.project(e.reshape(x, steps * batch, width))
+    projected = e.reshape(flat, steps, batch, flat.shape[1])
     if not state:
         return projected, ()
     y = e.empty((steps, batch, layer.width))
@@ -148,8 +152,38 @@ def _sequence(
     return y, tuple(final)
 
 
+def _together(
+    e: Primitives, body: LayerBody[Value], layer: LayerSpec, x: Value, state: State, strategy: Strategy
+) -> tuple[Value, State]:
+    """A layer whose steps run together, over x: one scan of all steps, or a loop over blocks. As `_sequence`."""
+    steps, batch, width = x.shape
+    size = strategy.copies or steps
+    projected = body.project(e.reshape(x, steps * batch, width))
+    if size == steps:
+        y, state = _block(e, body, projected, state, strategy.time, (size, batch))
+        return e.reshape(y, steps, batch, layer.width), state
+    passes = steps // size
+    blocks = e.reshape(projected, passes, size * batch, projected.shape[1])
+    with e.loop(passes, (*state, e.empty((passes, size * batch, layer.width)))) as loop:
+        *inner, y = loop.carried
+        output, state = _block(e, body, e.row(blocks, loop.index), tuple(inner), strategy.time, (size, batch))
+        loop.results = (*state, e.put(output, y, loop.index))
+    *final, y = loop.results
+    return e.reshape(y, steps, batch, layer.width), tuple(final)
+
+
+def _block(
+    e: Primitives, body: LayerBody[Value], projected: Value, state: State, time: str, shape: tuple[int, int]
+) -> tuple[Value, State]:
+    """`shape` is steps and batch."""
+    with e.copy():
+        y, state = together(body, time, projected, state, *shape)
+        e.compute(y, *state)
+        return y, state
+
+
 def _step(
-    e: Emitter, body: LayerBody[Value], projected: Value, y: Value, state: State, index: str
+    e: Primitives, body: LayerBody[Value], projected: Value, y: Value, state: State, index: str
 ) -> tuple[Value, State]:
     with e.copy():
         output, state = body.advance(e.row(projected, index), state)

@@ -31,6 +31,24 @@ def tensor(shape: Sequence[int]) -> str:
     return f"tensor<{'x'.join(map(str, (*shape, 'f32')))}>"
 
 
+def joined_dimensions(fine: Sequence[int], coarse: Sequence[int]) -> list[list[int]]:
+    """The dimensions of `fine` that each dimension of `coarse` is made of; none where it is not made so."""
+    groups: list[list[int]] = []
+    axis = 0
+    for size in coarse:
+        group: list[int] = []
+        product = 1
+        while axis < len(fine) and (not group or product < size):
+            group.append(axis)
+            product *= fine[axis]
+            axis += 1
+        if product != size or not group:
+            return []
+        groups.append(group)
+    groups[-1] += range(axis, len(fine))
+    return groups if all(size == 1 for size in fine[axis:]) else []
+
+
 class Resources:
     """Constants of a module by name. Equal arrays are stored once."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing_variable, variables
 from rnnbench.backends.shared import probe_packages, require_support
+from rnnbench.rnn import TOGETHER
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
@@ -15,7 +16,7 @@ NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
-AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while"})}
+AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER})}
 
 
 class JaxBackend:

@@ -55,13 +55,13 @@ def operations(hlo: str) -> dict[str, int]:
     return {name: count for name, count in sorted(total.items()) if name not in no_work}
 
 
-def lowered(hlo: str) -> str:
-    """What optimised HLO says of a program, as `Artifact.lowered` has it."""
+def lowered(hlo: str, time: str = "") -> str:
+    """What optimised HLO says of a program with this time, as `Artifact.lowered` has it."""
     entry, by_name = computations(hlo)
     bodies = [body for computation in by_name.values() for body in computation.loops]
     inside = [copies for body in bodies if (copies := _copies(by_name, body))]
     straight = _copies(by_name, entry) - set().union(*inside)
-    return describe_lowered([len(copies) for copies in inside], len(straight))
+    return describe_lowered([len(copies) for copies in inside], len(straight), time=time)
 
 
 def _copies(by_name: dict[str, Computation], start: str) -> set[str]:

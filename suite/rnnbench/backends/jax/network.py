@@ -20,7 +20,8 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.jax.compound import JaxLoop
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
-from rnnbench.rnn import CompoundNetwork, LayerBody, run_graph, state_by_array, state_by_layer
+from rnnbench.cases import Strategy
+from rnnbench.rnn import CompoundNetwork, LayerBody, run_graph, runs_together, state_by_array, state_by_layer, together
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
@@ -120,7 +121,10 @@ def _layers(
 
     def run(index: int, x: jax.Array) -> jax.Array:
         body, backward = network.body(ops, request.weights, index), network.graph[index].backward
-        y, last = _sequence(body, (x, beyond), state[index], request.strategy.copies, backward, numbers)
+        if runs_together(request.strategy.time) and state[index]:
+            y, last = _together(body, request.strategy, x, state[index], numbers)
+        else:
+            y, last = _sequence(body, (x, beyond), state[index], request.strategy.copies, backward, numbers)
         final.append(last)
         return y
 
@@ -150,6 +154,26 @@ def _sequence(
 
     blocks = jax.tree.map(lambda array: array.reshape(number // size, size, batch, -1), (projected, beyond))
     state, y = lax.scan(a_pass, state, blocks, reverse=backward)
+    return y.reshape(number, batch, -1), state
+
+
+def _together(
+    body: LayerBody[jax.Array], strategy: Strategy, x: jax.Array, state: State, numbers: Iterator[int]
+) -> tuple[jax.Array, State]:
+    """A layer whose steps run together, over x: one scan of all steps, or a loop over blocks. As `_sequence`."""
+    number, batch, _ = x.shape
+    size = strategy.copies or number
+    projected = body.project(x.reshape(number * batch, -1))
+
+    def a_pass(state: State, block: jax.Array) -> tuple[State, jax.Array]:
+        with jax.named_scope(f"{TAG}{next(numbers)}"):
+            y, state = together(body, strategy.time, block, state, size, batch)
+        return state, y
+
+    if size == number:
+        state, y = a_pass(state, projected)
+    else:
+        state, y = lax.scan(a_pass, state, projected.reshape(number // size, size * batch, -1))
     return y.reshape(number, batch, -1), state
 
 

@@ -59,3 +59,24 @@ class JaxPrimitives:
 
     def mean(self, x: jax.Array) -> jax.Array:
         return jnp.broadcast_to(x.mean(axis=1, keepdims=True), x.shape)
+
+    def exp(self, x: jax.Array) -> jax.Array:
+        return jnp.exp(x)
+
+    def log_sigmoid(self, x: jax.Array) -> jax.Array:
+        return jax.nn.log_sigmoid(x)
+
+    def cumsum(self, x: jax.Array) -> jax.Array:
+        return jnp.cumsum(x, axis=0)
+
+    def rows(self, x: jax.Array, start: int, stop: int) -> jax.Array:
+        return x[start:stop]
+
+    def stacked(self, parts: Sequence[jax.Array]) -> jax.Array:
+        return jnp.concatenate(parts)
+
+    def reshape(self, x: jax.Array, *shape: int) -> jax.Array:
+        return x.reshape(shape)
+
+    def einsum(self, equation: str, a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.einsum(equation, a, b)

@@ -60,7 +60,7 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
             OperationStage.INPUT: dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
             OperationStage.COMPILED: lowered.operations(hlo),
         },
-        lowered=lowered.lowered(hlo),
+        lowered=lowered.lowered(hlo, request.strategy.time),
         origin="authored",
         math="exact",
         flags=tuple(os.environ.get("XLA_FLAGS", "").split()),

@@ -16,10 +16,10 @@ from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
 from rnnbench.disk import read_cached, write_text
-from rnnbench.rnn import Weights
+from rnnbench.rnn import TOGETHER, Weights, runs_together
 
 DTYPES = ("float32", "float64")
-AUTHORS = {"eager": frozenset({"concat", "columns", "div", "mean", "sqrt"})}
+AUTHORS = {"eager": frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})}
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -40,7 +40,7 @@ class NumpyBackend:
             )
         if strategy.time == "fused":
             return _unsupported("NumPy has no RNN operator.")
-        if strategy.time != "looped":
+        if strategy.time != "looped" and not runs_together(strategy.time):
             return _unsupported("NumPy executes eagerly, so there is no program whose loop could be unrolled.")
         environment = {name: str(request.threads) for name in THREADS}
         if strategy.state == "stateful":
@@ -67,12 +67,12 @@ class NumpyBackend:
         artifact = Artifact(
             source_digest=source,
             operations=network.operations(),
-            lowered=f"looped {network.loops}",
+            lowered=network.lowered(),
             origin="authored",
             math="exact",
             flags=(f"blas={_blas()}",),
             notes=(
-                "The input projection of a chunk is one product before its loop.",
+                "The input projection of a chunk is one product before its steps.",
                 "A session allocates the output of every operation when it opens, and the operations write there.",
             ),
             hoisted=request.strategy.chunk,

@@ -5,48 +5,74 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.numpy.recorder import Call, Recorder
-from rnnbench.rnn import LayerBody, LayerSpec, Weights, X, state_by_layer
+from rnnbench.backends.shared import describe_lowered
+from rnnbench.cases import Strategy
+from rnnbench.rnn import LayerBody, LayerSpec, Weights, X, runs_together, state_by_layer, together
+
+
+class LayerArrays(NamedTuple):
+    """What a layer reads and writes."""
+
+    x: np.ndarray
+    """[steps, batch, input]"""
+    state: tuple[np.ndarray, ...]
+    """[batch, size] each; none for a layer that is its projection."""
+    y: np.ndarray
+    """[steps, batch, width]"""
+    beyond: np.ndarray | None
+    """Which steps are beyond their row's length, [steps, batch, 1]."""
 
 
 class LayerCalls:
-    """One layer in one direction: the projection of the whole chunk, then the body, step by step.
+    """One layer in one direction: the projection of the whole chunk, then the body: `size` steps a pass.
 
-    Reads x [steps, batch, input], advances `state` ([batch, size] each) in place, writes y [steps, batch, size]. A
-    layer without state is its projection alone.
+    Reads x, advances the state in place, writes y. A layer without state is its projection alone.
     """
 
     def __init__(
         self,
         recorder: Recorder,
         body: LayerBody[np.ndarray],
-        x: np.ndarray,
-        state: tuple[np.ndarray, ...],
-        y: np.ndarray,
+        arrays: LayerArrays,
         *,
         backward: bool,
-        beyond: np.ndarray | None,
+        strategy: Strategy,
     ) -> None:
+        x, state, y, beyond = arrays
+        time, size = strategy.time, strategy.copies or strategy.chunk
         steps, batch, _ = x.shape
-        projected = body.project(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
+        passes = steps // size
+        projected = body.project(x.reshape(steps * batch, -1)).reshape(passes, size * batch, -1)
         self.project = recorder.take()
         self.advance: list[Call] = []
-        self.steps: list[tuple[Call, tuple[Call, ...]]] = []
+        self.passes: list[tuple[Call, tuple[Call, ...]]] = []
+        """What each pass begins and ends with: loading its part of the projection, and storing its y."""
         if not state:
-            self.project.append(partial(np.copyto, y, projected))
+            self.project.append(partial(np.copyto, y, projected.reshape(steps, batch, -1)))
             return
-        current = np.zeros_like(projected[0])
-        output, after = body.advance(current, state)
+        whole = runs_together(time) and passes == 1
+        current = projected[0] if whole else np.zeros_like(projected[0])
+        if runs_together(time):
+            output, after = together(body, time, current, state, size, batch)
+            output, y = recorder.reshape(output, size, batch, -1), y.reshape(passes, size, batch, -1)
+        else:
+            output, after = body.advance(current, state)
         stores = [partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)]
         self.advance = recorder.take() + stores
         # Where y is a part of the state it is copied from there, since the state of a row that has ended is zero.
         kept = next((array for array, new in zip(state, after, strict=True) if new is output), output)
-        order = range(steps - 1, -1, -1) if backward else range(steps)
-        self.steps = [
+        if whole:
+            self.project += [*self.advance, partial(np.copyto, y[0], kept)]
+            self.advance = []
+            return
+        order = range(passes - 1, -1, -1) if backward else range(passes)
+        self.passes = [
             (partial(np.copyto, current, projected[t]), _after_step(t, state, beyond, partial(np.copyto, y[t], kept)))
             for t in order
         ]
@@ -55,7 +81,7 @@ class LayerCalls:
         for call in self.project:
             call()
         advance = self.advance
-        for load, store in self.steps:
+        for load, store in self.passes:
             load()
             for call in advance:
                 call()
@@ -108,11 +134,13 @@ class Network:
 
     @np.errstate(over="ignore")  # The sigmoid's exponential may overflow in the pass that records.
     def __init__(self, request: Request, weights: Weights, dtype: np.dtype[np.generic]) -> None:
-        network, chunk, batch = request.model, request.strategy.chunk, request.batch
+        network, batch, chunk = request.model, request.batch, request.strategy.chunk
         self.x = np.zeros((chunk, batch, network.input), dtype)
         self.state = {name: np.zeros(shape, dtype) for name, shape in network.state_shapes(batch).items()}
         self.beyond = np.zeros((chunk, batch, 1), np.bool_) if request.ragged else None
         """Which steps of the chunk in `x` are beyond their row's length, [chunk, batch, 1]."""
+        self._time = request.strategy.time
+        self._with_state = sum(bool(layer.states) for layer in network.graph)
         self.layers: list[LayerCalls] = []
         recorder, joints = Recorder(dtype), Joints(network.graph, network.outputs, self.x)
         states = state_by_layer(network, {name: list(rows) for name, rows in self.state.items()})
@@ -120,7 +148,11 @@ class Network:
             body = network.body(recorder, weights, index)
             x, copies = joints.read(layer.sources)
             calls = LayerCalls(
-                recorder, body, x, states[index], joints.y(index), backward=layer.backward, beyond=self.beyond
+                recorder,
+                body,
+                LayerArrays(x, states[index], joints.y(index), self.beyond),
+                backward=layer.backward,
+                strategy=request.strategy,
             )
             calls.project[:0] = copies
             self.layers.append(calls)
@@ -137,13 +169,13 @@ class Network:
         for call in self._end:
             call()
 
-    @property
-    def loops(self) -> int:
-        """Layers that run step by step."""
-        return sum(bool(layer.steps) for layer in self.layers)
+    def lowered(self) -> str:
+        """As `Artifact.lowered` has it: the steps of a layer with a state are a loop, or one scan or block."""
+        loops = sum(bool(layer.passes) for layer in self.layers)
+        return describe_lowered([1] * loops, self._with_state - loops, time=self._time)
 
     def operations(self) -> dict[OperationStage, dict[str, int]]:
-        """NumPy calls by name: those before the loop and those of one step, added up."""
+        """NumPy calls by name: those before the loop and those of one pass, added up."""
         before = [*self._start, *(call for layer in self.layers for call in layer.project), *self._end]
         return {OperationStage.COMPILED: _counted([*before, *(call for one in self.layers for call in _step(one))])}
 
@@ -152,7 +184,7 @@ class Network:
         for call in self._start:
             yield _line(call)
         for layer in self.layers:
-            yield f"project, then {len(layer.steps)} steps"
+            yield f"project, then {len(layer.passes)} passes"
             for call in (*layer.project, *_step(layer)):
                 yield _line(call)
         for call in self._end:
@@ -160,8 +192,8 @@ class Network:
 
 
 def _step(layer: LayerCalls) -> list[Call]:
-    """The calls of one step."""
-    return [*layer.advance, layer.steps[0][0], *layer.steps[0][1]] if layer.steps else []
+    """The calls of one pass."""
+    return [*layer.advance, layer.passes[0][0], *layer.passes[0][1]] if layer.passes else []
 
 
 def _counted(calls: Iterable[Call]) -> dict[str, int]:

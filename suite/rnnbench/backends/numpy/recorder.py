@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.rnn import aligned, contraction, permutation
+
 Call = partial[Any]
 
 OUT_BY_NAME = (np.maximum, np.minimum)
@@ -89,6 +91,52 @@ class Recorder:
         self._calls.append(partial(np.add.reduce, x, 1, None, total, True))
         return np.broadcast_to(self._record(np.multiply, total, self._scalar(1 / x.shape[1]), out=total), x.shape)
 
+    def exp(self, x: np.ndarray) -> np.ndarray:
+        return self._record(np.exp, x)
+
+    def log_sigmoid(self, x: np.ndarray) -> np.ndarray:
+        """−log(e⁰ + e⁻ˣ), of which `logaddexp` computes no exponential that could overflow."""
+        y = self._record(np.negative, x)
+        self._record(np.logaddexp, y, self._scalar(0), out=y)
+        return self._record(np.negative, y, out=y)
+
+    def cumsum(self, x: np.ndarray) -> np.ndarray:
+        result = np.cumsum(x, 0)
+        self._calls.append(partial(np.add.accumulate, x, 0, None, result))
+        return result
+
+    def rows(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """A view, of which no call is needed."""
+        return x[start:stop]
+
+    def stacked(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        result = np.concatenate(parts)
+        self._calls.append(partial(np.concatenate, parts, 0, result))
+        return result
+
+    def reshape(self, x: np.ndarray, *shape: int) -> np.ndarray:
+        """A view where there is one, and else a copy."""
+        result = x.reshape(shape)
+        if not np.shares_memory(result, x):
+            self._calls.append(partial(np.copyto, result.reshape(x.shape), x))
+        return result
+
+    def einsum(self, equation: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """A product of matrices, of views. Where there is none, a product of elements and a sum: `np.einsum` plans its
+        loops anew in each call."""
+        parts = contraction(equation)
+        if parts.is_product:
+            left, right, both = parts.product_letters
+            matrices = a.transpose(permutation(parts.a, left)), b.transpose(permutation(parts.b, right))
+            return self._record(np.matmul, *matrices).transpose(permutation(both, parts.out))
+        product = self._record(np.multiply, *(_aligned(*pair, parts.every) for pair in ((a, parts.a), (b, parts.b))))
+        if not parts.summed:
+            return product
+        axes = tuple(range(len(parts.out), len(parts.every)))
+        result: np.ndarray = np.add.reduce(product, axes)
+        self._calls.append(partial(np.add.reduce, product, axes, None, result))
+        return result
+
     def _record(
         self, function: Callable[..., np.ndarray], *operands: object, out: np.ndarray | None = None
     ) -> np.ndarray:
@@ -98,3 +146,9 @@ class Recorder:
         else:
             self._calls.append(partial(function, *operands, result))
         return result
+
+
+def _aligned(x: np.ndarray, letters: str, every: str) -> np.ndarray:
+    """A view of x with an axis for each letter of `every`."""
+    order, new = aligned(letters, every)
+    return np.expand_dims(x.transpose(order), new)

@@ -17,10 +17,13 @@ from rnnbench.backends.shared import (
     require_support,
 )
 from rnnbench.backends.shared.onnx_graphs import LoopOperator
+from rnnbench.rnn import PARALLEL
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 """Each route's operator for a loop over time. The routes differ in nothing else, so `loop` has only loops."""
+STRAIGHT = ("unrolled", PARALLEL)
+"""Times whose graphs have no loop."""
 
 MODEL = "optimised.onnx"
 READS = frozenset({"onnx"})
@@ -59,7 +62,7 @@ class OnnxRuntimeBackend:
     def _tail(self, request: Request, cache: Path) -> Program:
         """The program of one step. Route `loop` has no copies of the cell outside a loop, so those use route `onnx`."""
         single = of_one_step(request)
-        route = "onnx" if single.strategy.time == "unrolled" else request.route
+        route = "onnx" if single.strategy.time in STRAIGHT else request.route
         return self.build(replace(single, route=route), cache)
 
 
@@ -74,7 +77,7 @@ def _unsupported(request: Request) -> str:
     strategy, dtype = request.strategy, request.precision.uniform
     if request.route not in ROUTES:
         return f"onnxruntime has the routes {', '.join(ROUTES)}, and not {request.route}."
-    if request.route == "loop" and strategy.time in ("fused", "unrolled"):
+    if request.route == "loop" and strategy.time in ("fused", *STRAIGHT):
         return "Route loop has only loops by ONNX's Loop operator. Graphs without a loop are on route onnx."
     if dtype == "float16":
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."

@@ -35,7 +35,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(serialised).hexdigest(),
         operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
-        lowered=lowered_or_given(request, lowered(model)),
+        lowered=lowered_or_given(request, lowered(model, request.strategy.time)),
         origin=origin(request),
         math="exact",
         flags=(*FLAGS, f"intra_op_num_threads={request.threads}"),

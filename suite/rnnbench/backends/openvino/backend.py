@@ -16,11 +16,12 @@ from rnnbench.backends.shared import (
     program_folder,
     require_support,
 )
+from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
 READS = frozenset({"onnx"})
-AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
+AUTHORS = {"onnx": onnx_graphs.PRIMITIVES, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
 
 class OpenVinoBackend:

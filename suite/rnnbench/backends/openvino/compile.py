@@ -39,7 +39,7 @@ def compile_model(request: Request, folder: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
         operations=operations,
-        lowered=lowered_or_given(request, _lowered(nodes, loops)),
+        lowered=lowered_or_given(request, _lowered(nodes, loops, request.strategy.time)),
         origin=origin(request),
         math="exact",
         flags=tuple(f"{name}={value}" for name, value in config(request.threads).items()),
@@ -60,7 +60,7 @@ class _Executed:
         self.names: list[str] = facts["originalLayersNames"].astype(str).split(",")
 
 
-def _lowered(nodes: list[_Executed], loops: list[int]) -> str:
+def _lowered(nodes: list[_Executed], loops: list[int], time: str) -> str:
     """How the time steps were lowered. `loops` has the copies of the cell in each loop of the source model.
 
     A compiled model shows its loops, but not their bodies. Further loops in it are operators that have no kernel on
@@ -70,7 +70,7 @@ def _lowered(nodes: list[_Executed], loops: list[int]) -> str:
     straight = copies_named(name for node in nodes for name in node.names)
     fused = any(kinds[kind] for kind in FUSED)
     loops = (loops + [1] * kinds[LOOP])[: kinds[LOOP]]
-    return describe_lowered(loops, len(straight), fused=fused) or "unrolled 0"
+    return describe_lowered(loops, len(straight), fused=fused, time=time) or "unrolled 0"
 
 
 def _imported(request: Request) -> tuple[bytes, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
 from rnnbench.model_files import FileNetwork
-from rnnbench.rnn import Model, primitives_of
+from rnnbench.rnn import Model, primitives_of, runs_together
 
 DEVICES = tuple(processor())
 """The kinds of devices of a backend that declares no others (`Probe.devices`)."""
@@ -92,8 +92,9 @@ def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Collec
     if request.route not in authors:
         others = ", ".join(f"{backend}:{route}" for route in authors)
         return f"{target} has stacks of cells only." + (f" Other networks: {others}." if others else "")
-    if missing := sorted(primitives_of(network) - authors[request.route]):
-        return f"{target} has not the primitive {missing[0]}, which {network.label} needs."
+    time = request.strategy.time
+    if missing := sorted(primitives_of(network, time) - authors[request.route]):
+        return f"{target} has not the primitive {missing[0]}, which {network.label} needs with time {time}."
     return ""
 
 
@@ -102,9 +103,12 @@ def _contradiction(request: Request) -> str:
     strategy = request.strategy
     if not request.model.can_stream and strategy.state != "none":
         return "A stream cannot run backwards: such a direction needs the whole sequence, so its state is none."
+    if reason := request.model.lacks_time(strategy.time):
+        return reason
     if strategy.copies and strategy.chunk % strategy.copies:
+        of_copies = f"{strategy.copies} {'steps' if runs_together(strategy.time) else 'copies of the cell'}"
         return (
-            f"A loop over {strategy.copies} copies of the cell needs a chunk that is a multiple of {strategy.copies}, "
-            f"and {strategy.chunk} is not."
+            f"A loop over {of_copies} needs a chunk that is a multiple of {strategy.copies}, and {strategy.chunk} is "
+            "not."
         )
     return ""

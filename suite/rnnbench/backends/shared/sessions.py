@@ -27,7 +27,7 @@ from rnnbench.backends.base import (
     Session,
     Signature,
 )
-from rnnbench.rnn import state_by_array, state_by_layer
+from rnnbench.rnn import PARALLEL, state_by_array, state_by_layer
 
 STORED_AS = {"bfloat16": "float32", "int8": "float32"}
 """Precisions that NumPy has no dtype for, and the dtype in which sessions exchange their arrays."""
@@ -72,8 +72,10 @@ def checked_names(what: str, specs: Sequence[ArraySpec], arrays: Arrays) -> None
 
 
 def of_one_step(request: Request) -> Request:
-    """The request of the program that runs the rest of a call: a loop stays a loop, copies of the cell become one."""
-    time = "unrolled" if request.strategy.time.startswith("unrolled") else request.strategy.time
+    """The request of the program that runs the rest of a call: a loop stays a loop, copies of the cell become one, and
+    so do blocks, as a scan of one step."""
+    kind = request.strategy.time.partition(":")[0]
+    time = PARALLEL if kind == "chunked" else kind
     return replace(request, strategy=replace(request.strategy, time=time, chunk=1))
 
 

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.base import OperationStage, Request
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
-from rnnbench.rnn import LayerBody, run_graph, state_by_layer
+from rnnbench.cases import Strategy
+from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_layer, together
 
 
 class Loop:
-    """One layer in one direction: the projection of the whole chunk, then the body, step by step.
+    """One layer in one direction: the projection of the whole chunk, then the body, `size` steps a pass.
 
     Reads x [steps, batch, input], advances `state` ([batch, size] each) in place, writes `y` [steps, batch, width]. A
     layer without state is its projection alone.
@@ -31,28 +33,40 @@ class Loop:
         *,
         backward: bool,
         padding: Tensor | None,
+        strategy: Strategy,
     ) -> None:
-        self.length, batch, _ = x.shape
-        whole = body.project(x.view(self.length * batch, -1)).view(self.length, batch, -1)
+        time, size = strategy.time, strategy.copies or strategy.chunk
+        steps, batch, _ = x.shape
+        self.length = steps // size
+        flat = body.project(x.view(steps * batch, -1))
         self.project = recorder.take()
         self._projection_calls = [recorded.call() for recorded in self.project]
         self.advance: list[RecordedCall] = []
         self._step_calls: list[Callable[[], object]] = []
         self._steps: list[tuple[Callable[[], object], tuple[Callable[[], object], ...]]] = []
         if not state:
-            self.y = whole
+            self.y = flat.view(steps, batch, -1)
             return
-        projected = whole.unbind()
+        if runs_together(time) and self.length == 1:
+            output, new = together(body, time, flat, tuple(state), steps, batch)
+            calls, output = in_place(recorder.take(), state, new, output)
+            self.project += calls
+            self._projection_calls += [recorded.call() for recorded in calls]
+            self.y = output.view(steps, batch, -1)
+            return
+        projected = flat.view(self.length, size * batch, -1).unbind()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
-        output, new = body.advance(current, tuple(state))
+        if runs_together(time):
+            output, new = together(body, time, current, tuple(state), size, batch)
+        else:
+            output, new = body.advance(current, tuple(state))
         self.advance, output = in_place(recorder.take(), state, new, output)
         self._step_calls = [recorded.call() for recorded in self.advance]
-        self.y = torch.zeros(self.length, *output.shape, dtype=output.dtype)
+        y = torch.zeros(self.length, *output.shape, dtype=output.dtype)
+        self.y = y.view(steps, batch, -1)
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
-        self._steps = [
-            (partial(current.copy_, projected[t]), _stores(self.y, output, state, padding, t)) for t in order
-        ]
+        self._steps = [(partial(current.copy_, projected[t]), _stores(y, output, state, padding, t)) for t in order]
 
     def __call__(self) -> None:
         for call in self._projection_calls:
@@ -87,12 +101,22 @@ class LoopedStream(PreparedStream):
         self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
         """True for steps of the chunk in `_x` that are padding: beyond their row's length."""
         self._loops: list[Loop] = []
+        self._time = request.strategy.time
+        self._with_state = sum(bool(layer.states) for layer in network.graph)
         recorder = Recorder(dtype, constants)
         states = state_by_layer(network, {name: tensor.unbind() for name, tensor in self.state.items()})
 
         def run(index: int, x: Tensor) -> Tensor:
             body, backward = network.body(recorder, request.weights, index), network.graph[index].backward
-            loop = Loop(recorder, body, x, states[index], backward=backward, padding=self._padding)
+            loop = Loop(
+                recorder,
+                body,
+                x,
+                states[index],
+                backward=backward,
+                padding=self._padding,
+                strategy=request.strategy,
+            )
             self._loops.append(loop)
             return loop.y
 
@@ -141,11 +165,12 @@ class LoopedStream(PreparedStream):
         return {OperationStage.COMPILED: dict(projection + step)}
 
     def lowered(self) -> str:
-        return f"looped {sum(bool(loop.advance) for loop in self._loops)}"
+        loops = sum(bool(loop.advance) for loop in self._loops)
+        return describe_lowered([1] * loops, self._with_state - loops, time=self._time)
 
     def listing(self) -> Iterator[str]:
         """Every call with the shapes of its tensors, in order. The digest of the program is made from it."""
         for loop in self._loops:
-            yield f"project, then {loop.length if loop.advance else 0} steps"
+            yield f"project, then {loop.length if loop.advance else 0} passes"
             yield from map(str, (*loop.project, *loop.advance))
         yield from map(str, self._end)

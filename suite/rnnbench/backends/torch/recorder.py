@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rnnbench.rnn import aligned, contraction, permutation
+
 
 @dataclass(frozen=True)
 class RecordedCall:
@@ -121,18 +123,68 @@ class Recorder:
         """A view of one column."""
         return self._record(torch.mean, (x, 1, True), (x.shape[0], 1)).expand(*x.shape)
 
+    def exp(self, x: Tensor) -> Tensor:
+        return self._record(torch.exp, (x,), x.shape)
+
+    def log_sigmoid(self, x: Tensor) -> Tensor:
+        """The function behind `torch.nn.functional.logsigmoid`, which takes no `out`."""
+        return self._record(torch._C._nn.log_sigmoid, (x,), x.shape)
+
+    def cumsum(self, x: Tensor) -> Tensor:
+        return self._record(torch.cumsum, (x, 0), x.shape)
+
+    def rows(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[start:stop]
+
+    def stacked(self, parts: Sequence[Tensor]) -> Tensor:
+        return self._joined(parts, 0)
+
+    def reshape(self, x: Tensor, *shape: int) -> Tensor:
+        """A view where there is one, and else a copy."""
+        result = x.reshape(shape)
+        if result.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
+            return result
+        return self._record(_copy, (x,), x.shape).view(shape)
+
+    def einsum(self, equation: str, a: Tensor, b: Tensor) -> Tensor:
+        """Products of matrices, or products of elements and their sum: `torch.einsum` takes no `out`."""
+        parts = contraction(equation)
+        if parts.is_product:
+            left, right, both = parts.product_letters
+            first, second = a.permute(permutation(parts.a, left)), b.permute(permutation(parts.b, right))
+            product = self._record(torch.matmul, (first, second), (*first.shape[:-1], second.shape[-1]))
+            return product.permute(permutation(both, parts.out))
+        first, second = _aligned(a, parts.a, parts.every), _aligned(b, parts.b, parts.every)
+        sizes = dict(zip(parts.a + parts.b, (*a.shape, *b.shape), strict=True))
+        shape = [sizes[letter] for letter in parts.every]
+        product = self._record(torch.mul, (first, second), shape)
+        if not parts.summed:
+            return product
+        kept = len(parts.out)
+        return self._record(torch.sum, (product, tuple(range(kept, len(shape)))), shape[:kept])
+
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """[steps, batch, size] each, side by side."""
         return self._joined(parts, 2)
 
     def _joined(self, parts: Sequence[Tensor], axis: int) -> Tensor:
-        size = sum(part.shape[axis] for part in parts)
-        return self._record(torch.cat, (tuple(parts), axis), (*parts[0].shape[:axis], size))
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        return self._record(torch.cat, (tuple(parts), axis), shape)
 
     def _record(self, function: Callable[..., Tensor], operands: tuple[Any, ...], shape: Sequence[int]) -> Tensor:
         out = torch.zeros(*shape, dtype=self._dtype)
         self._calls.append(RecordedCall(function, operands, out))
         return out
+
+
+def _aligned(x: Tensor, letters: str, every: str) -> Tensor:
+    """A view of x with an axis for each letter of `every`."""
+    order, new = aligned(letters, every)
+    x = x.permute(order)
+    for axis in new:
+        x = x.unsqueeze(axis)
+    return x
 
 
 def in_place(

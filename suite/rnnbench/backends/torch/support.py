@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
+from rnnbench.rnn import PARALLEL, TOGETHER
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 TIMES = {
-    "eager": ("fused", "looped"),
+    "eager": ("fused", "looped", PARALLEL, "chunked:k"),
     "script": ("looped", "unrolled", "unrolled:k"),
     "compile": ("fused", "looped", "unrolled", "unrolled:k"),
     "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
-AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt"}))
+BY_STEP = frozenset({"concat", "columns", "div", "mean", "sqrt"})
+AUTHORS = {route: BY_STEP | TOGETHER if PARALLEL in times else BY_STEP for route, times in TIMES.items()}
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""
@@ -27,7 +29,8 @@ def unsupported(request: Request) -> str:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
-    if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
+    kind, _, copies = strategy.time.partition(":")
+    if (f"{kind}:k" if copies else kind) not in TIMES[request.route]:
         return _unsupported_time(request)
     return _not_fused(request) if strategy.time == "fused" else ""
 

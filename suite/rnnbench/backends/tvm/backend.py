@@ -12,11 +12,12 @@ from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
+from rnnbench.rnn import TOGETHER
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = {"relax": onnx_graphs.PRIMITIVES, "onnx": onnx_graphs.PRIMITIVES}
+AUTHORS = dict.fromkeys(("relax", "onnx"), onnx_graphs.PRIMITIVES - TOGETHER)
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""
 WIDEST = 16

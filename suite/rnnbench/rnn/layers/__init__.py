@@ -10,13 +10,17 @@ from rnnbench.rnn.layers.context import Context
 from rnnbench.rnn.layers.dense import Dense
 from rnnbench.rnn.layers.depthwise_time_convolution import DepthwiseTimeConvolution
 from rnnbench.rnn.layers.frame_convolution import FrameConvolution
+from rnnbench.rnn.layers.gated_linear_attention import GatedLinearAttention
 from rnnbench.rnn.layers.instant_norm import InstantNorm
 from rnnbench.rnn.layers.min_gru import MinGru
 from rnnbench.rnn.layers.peephole_lstm import PeepholeLstm
 from rnnbench.rnn.layers.product import Product
 from rnnbench.rnn.layers.recurrent import Recurrent
 from rnnbench.rnn.layers.relu import Relu
+from rnnbench.rnn.layers.root_mean_square_norm import RootMeanSquareNorm
+from rnnbench.rnn.layers.silu import Silu
 from rnnbench.rnn.layers.spectrum import Spectrum
+from rnnbench.rnn.layers.state_space_dual import StateSpaceDual
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
 from rnnbench.rnn.layers.time_frequency_convolution import TimeFrequencyConvolution
 
@@ -26,6 +30,7 @@ __all__ = [
     "Dense",
     "DepthwiseTimeConvolution",
     "FrameConvolution",
+    "GatedLinearAttention",
     "InstantNorm",
     "LayerKind",
     "MinGru",
@@ -33,7 +38,10 @@ __all__ = [
     "Product",
     "Recurrent",
     "Relu",
+    "RootMeanSquareNorm",
+    "Silu",
     "Spectrum",
+    "StateSpaceDual",
     "TimeConvolution",
     "TimeFrequencyConvolution",
     "activated",

@@ -13,7 +13,7 @@ from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
-Activation = Literal["linear", "relu", "sigmoid", "tanh"]
+Activation = Literal["linear", "relu", "sigmoid", "silu", "tanh"]
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -41,6 +41,11 @@ class LayerKind(ABC):
         return {}
 
     @property
+    def is_linear(self) -> bool:
+        """Whether its state is linear in itself: its body is a `LinearBody`."""
+        return False
+
+    @property
     @abstractmethod
     def cost(self) -> tuple[int, int, int]:
         """Weights that the projection reads, weights that each step reads, operations of a step for a batch of 1.
@@ -51,6 +56,13 @@ class LayerKind(ABC):
     def weight_specs(self) -> Iterator[WeightSpec]:
         """Its weight arrays."""
         return iter(())
+
+    def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray | None:
+        """The weights [units, input] from x to the gate that keeps the state, 1 where all is kept, in these units.
+
+        None where it has no such gate.
+        """
+        return None
 
     @abstractmethod
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
@@ -72,6 +84,8 @@ def activated(ops: MorePrimitives[V], activation: Activation, x: V) -> V:
     """An activation over primitives."""
     if activation == "linear":
         return x
+    if activation == "silu":
+        return ops.mul(x, ops.sigmoid(x))
     return {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}[activation](x)
 
 
@@ -85,9 +99,11 @@ def activated_reference(a: Arithmetic, activation: Activation, x: np.ndarray) ->
             return rectified
         case "sigmoid":
             return a.activated(1 / (1 + np.exp(-x)))
+        case "silu":
+            return a(x * activated_reference(a, "sigmoid", x))
         case "tanh":
             return a.activated(np.tanh(x))
 
 
-ACTIVATION_OPERATIONS: Mapping[Activation, int] = {"linear": 0, "relu": 1, "sigmoid": 1, "tanh": 1}
+ACTIVATION_OPERATIONS: Mapping[Activation, int] = {"linear": 0, "relu": 1, "sigmoid": 1, "silu": 2, "tanh": 1}
 """Operations on each value: an activation counts as one."""

@@ -2,6 +2,9 @@
 
 Feng et al., 2024 ("Were RNNs All We Needed?"), section 3.1: z = σ(W_z·x + b_z), h̃ = W_h·x + b_h,
 h' = (1 − z)·h + z·h̃. Nothing is multiplied by a matrix after the projection of x.
+
+Many steps at once take the gate 1 − z as σ(−W_z·x − b_z), or the logarithm of that: a difference from 1 would lose the
+digits of a gate near 0.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.layers.base import Arrays, LayerKind, activated_reference
+from rnnbench.rnn.linear import LinearBody, Steps, decays, last_rows, scan, started
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -37,6 +41,10 @@ class MinGru(LayerKind):
         return {"h": self.width}
 
     @property
+    def is_linear(self) -> bool:
+        return True
+
+    @property
     def cost(self) -> tuple[int, int, int]:
         rows = 2 * self.width
         return rows * (self.input + 1), 0, 2 * rows * self.input + 4 * self.width
@@ -47,8 +55,13 @@ class MinGru(LayerKind):
         yield WeightSpec("weight", (2 * self.width, self.input), bound)
         yield WeightSpec("bias", (2 * self.width,), bound)
 
+    def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray:
+        """1 − z = σ(−W_z·x − b_z)."""
+        rows: np.ndarray = -weights["weight"][units % self.width]
+        return rows
+
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, weights)
+        return _Body(ops, self.width, weights)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         h, hs = state["h"], []
@@ -60,11 +73,13 @@ class MinGru(LayerKind):
         return y, {"h": y}
 
 
-class _Body(LayerBody[V]):
-    def __init__(self, ops: MorePrimitives[V], weights: Arrays) -> None:
+class _Body(LinearBody[V]):
+    def __init__(self, ops: MorePrimitives[V], width: int, weights: Arrays) -> None:
         self.ops = ops
+        self.width = width
         self.weight = ops.constant(weights["weight"].T)
         self.bias = ops.constant(weights["bias"])
+        self.dtype = weights["bias"].dtype
 
     def project(self, x: V) -> V:
         return self.ops.add(self.ops.matmul(x, self.weight), self.bias)
@@ -74,3 +89,29 @@ class _Body(LayerBody[V]):
         z, candidate = ops.split(projected, 2)
         h = ops.add(h, ops.mul(ops.sigmoid(z), ops.sub(candidate, h)))
         return h, (h,)
+
+    def scanned(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        ops, (h,) = self.ops, state
+        z, candidate = ops.split(projected, 2)
+        gates = ops.reshape(ops.sigmoid(self._negated(z)), steps, batch * self.width)
+        drive = ops.reshape(ops.mul(ops.sigmoid(z), candidate), steps, batch * self.width)
+        drive = started(ops, gates, drive, ops.reshape(h, 1, batch * self.width), steps)
+        return self._by_row(scan(ops, gates, drive, steps, batch * self.width), steps, batch)
+
+    def block(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        ops, (h,) = self.ops, state
+        z, candidate = ops.split(projected, 2)
+        log_gates = ops.reshape(ops.log_sigmoid(self._negated(z)), steps, batch * self.width)
+        # Row 0 is the state before the block, and the rows after it are what each step adds.
+        sources = ops.stacked([h, ops.mul(ops.sigmoid(z), candidate)])
+        sources = ops.reshape(sources, 1 + steps, batch * self.width)
+        left = decays(ops, log_gates, steps, self.dtype)
+        return self._by_row(ops.einsum("tsm,sm->tm", left, sources), steps, batch)
+
+    def _negated(self, z: V) -> V:
+        return self.ops.mul(z, self.ops.constant(np.full(self.width, -1, self.dtype)))
+
+    def _by_row(self, h: V, steps: int, batch: int) -> Steps[V]:
+        """y and the last state of h [steps, batch·width]."""
+        y = self.ops.reshape(h, steps * batch, self.width)
+        return y, (last_rows(self.ops, y, steps, batch),)

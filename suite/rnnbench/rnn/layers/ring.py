@@ -7,14 +7,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import MorePrimitives
 from rnnbench.rnn.layers.base import LayerKind
+from rnnbench.rnn.linear import LinearBody, Steps
 
 V = TypeVar("V")
 
 
 class OverTime(LayerKind):
-    """A layer whose y sees the present step and the `taps` − 1 steps before. A stream starts from a ring of zeros."""
+    """A layer whose y sees the present step and the `taps` − 1 steps before. A stream starts from a ring of zeros.
+
+    A ring only moves on, so its state is linear in itself. Many steps at once see windows of one long row of inputs.
+    """
 
     taps: int
     """At least 2."""
@@ -24,11 +28,15 @@ class OverTime(LayerKind):
         return self.input
 
     @property
+    def is_linear(self) -> bool:
+        return True
+
+    @property
     def states(self) -> dict[str, int]:
         return {"ring": (self.taps - 1) * self.input}
 
 
-class OverTimeBody(LayerBody[V]):
+class OverTimeBody(LinearBody[V]):
     """Moves the ring on, and gives what it holds to `of_window`."""
 
     def __init__(self, ops: MorePrimitives[V], kind: OverTime) -> None:
@@ -42,9 +50,19 @@ class OverTimeBody(LayerBody[V]):
         window = self.ops.concat([*state, projected])
         return self.of_window(window), (self.ops.columns(window, self.input, self.taps * self.input),)
 
+    def scanned(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        ops, before = self.ops, self.taps - 1
+        every = ops.stacked([*ops.split(state[0], before), projected])
+        window = ops.concat([ops.rows(every, tap * batch, (tap + steps) * batch) for tap in range(self.taps)])
+        last = [ops.rows(every, step * batch, (step + 1) * batch) for step in range(steps, steps + before)]
+        return self.of_window(window), (last[0] if before == 1 else ops.concat(last),)
+
+    def block(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        return self.scanned(projected, state, steps, batch)
+
     @abstractmethod
     def of_window(self, window: V) -> V:
-        """y from the inputs of `taps` steps side by side [batch, taps·input], the oldest first."""
+        """y from the inputs of `taps` steps side by side [rows, taps·input], the oldest first."""
 
 
 def windows_reference(ring: np.ndarray, x: np.ndarray) -> np.ndarray:

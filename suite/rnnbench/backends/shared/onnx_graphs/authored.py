@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.support import copies
-from rnnbench.rnn import LayerBody
+from rnnbench.rnn import LayerBody, runs_together, together
 
 LoopOperator = Literal["Scan", "Loop"]
 State = Sequence[str]
@@ -41,7 +41,7 @@ class AuthoredLayer:
         projected = body.project(x)
         if not layer.states:
             return projected, ()
-        if self._request.strategy.time == "unrolled":
+        if self._request.strategy.copies is None or (self._passes == 1 and runs_together(self._request.strategy.time)):
             return self._steps(e, body, projected, state)
         passes = e.reshape(projected, self._passes, self._copies * batch, layer.projected)
         emit = self._scan if self._operator == "Scan" else self._loop
@@ -52,8 +52,12 @@ class AuthoredLayer:
         return self._request.model.body(e, self._request.weights, self._index)
 
     def _steps(self, e: Emitter, body: LayerBody[str], projected: str, state: State) -> tuple[str, State]:
-        """Copies of the body over `projected` [copies·batch, projected], in the order of this direction."""
-        rows = e.rows(projected, self._copies)
+        """Copies of the body over `projected` [copies·batch, projected], in this direction's order; or one block."""
+        time = self._request.strategy.time
+        if runs_together(time):
+            with e.copy():
+                return together(body, time, projected, tuple(state), self._copies, self._request.batch)
+        rows = e.row_parts(projected, self._copies)
         outputs = []
         for x in reversed(rows) if self._layer.backward else rows:
             with e.copy():

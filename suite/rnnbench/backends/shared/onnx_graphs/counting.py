@@ -20,8 +20,8 @@ def operations(model: Any) -> dict[str, int]:
     return dict(sorted(Counter(node.op_type for node in _nodes(model.graph)).items()))
 
 
-def lowered(model: Any) -> str:
-    """What became of the time steps, as `Artifact.lowered` has it; `unrolled 0` where all of them were folded.
+def lowered(model: Any, time: str = "") -> str:
+    """What became of the time steps of a time, as `Artifact.lowered` has it; `unrolled 0` where all were folded.
 
     A copy of a layer's body is where its nodes are: an optimiser keeps their names, or makes new names from them.
     """
@@ -32,7 +32,7 @@ def lowered(model: Any) -> str:
             loops.append(len(inside))
         straight |= copies_named([node.name])
         fused |= node.op_type in FUSED
-    return describe_lowered(loops, len(straight), fused=fused) or "unrolled 0"
+    return describe_lowered(loops, len(straight), fused=fused, time=time) or "unrolled 0"
 
 
 def copies_named(names: Iterable[str]) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.shared.onnx_graphs.support import copy_name
+from rnnbench.rnn import aligned, contraction, permutation
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,11 @@ class Emitter:
     def reshape(self, x: str, *shape: int) -> str:
         return self.one("Reshape", x, self.integers(*shape))
 
-    def rows(self, x: str, parts: int) -> list[str]:
+    def row_parts(self, x: str, parts: int) -> list[str]:
         """Equal parts along the first dimension."""
         return [x] if parts == 1 else self.node("Split", [x], parts, axis=0)
 
-    def stacked(self, values: list[str]) -> str:
+    def stacked(self, values: Sequence[str]) -> str:
         """Joined along the first dimension."""
         return values[0] if len(values) == 1 else self.one("Concat", *values, axis=0)
 
@@ -172,6 +173,40 @@ class Emitter:
 
     def mean(self, x: str) -> str:
         return self.one("Expand", self.one("ReduceMean", x, axes=[1], keepdims=1), self.one("Shape", x))
+
+    def exp(self, x: str) -> str:
+        return self.one("Exp", x)
+
+    def log_sigmoid(self, x: str) -> str:
+        return self.one("Neg", self.one("Softplus", self.one("Neg", x)))
+
+    def cumsum(self, x: str) -> str:
+        return self.one("CumSum", x, self.constant(np.array(0)))
+
+    def rows(self, x: str, start: int, stop: int) -> str:
+        return self.one("Slice", x, self.integers(start), self.integers(stop), self.integers(0))
+
+    def einsum(self, equation: str, a: str, b: str) -> str:
+        """A product of matrices, or one of elements and a sum, which every reader has. Einsum is in few of them."""
+        parts = contraction(equation)
+        if parts.is_product:
+            left, right, both = parts.product_letters
+            product = self.matmul(self._transposed(a, parts.a, left), self._transposed(b, parts.b, right))
+            return self._transposed(product, both, parts.out)
+        product = self.mul(self._aligned(a, parts.a, parts.every), self._aligned(b, parts.b, parts.every))
+        if not parts.summed:
+            return product
+        axes = self.integers(*range(len(parts.out), len(parts.every)))
+        return self.one("ReduceSum", product, axes, keepdims=0)
+
+    def _transposed(self, x: str, letters: str, order: str) -> str:
+        return x if letters == order else self.one("Transpose", x, perm=permutation(letters, order))
+
+    def _aligned(self, x: str, letters: str, every: str) -> str:
+        """x with an axis for each letter of `every`."""
+        order, new = aligned(letters, every)
+        x = self._transposed(x, letters, "".join(letters[axis] for axis in order))
+        return self.one("Unsqueeze", x, self.integers(*new)) if new else x
 
     def _declared(self, array: np.ndarray) -> str:
         name = self.fresh("constant")

@@ -55,7 +55,7 @@ def _fused(e: Emitter, request: Request, _: LoopOperator) -> tuple[list[Array], 
     lengths = [Array("lengths", (batch,), np.dtype(np.int32))] if request.ragged else []
     ends = lengths[0].name if lengths else ""
     states = _states(e, request, dict(model.state_shapes(batch)))
-    by_layer = zip(*(e.rows(state.name, model.layers) for state in states), strict=True) if states else iter(())
+    by_layer = zip(*(e.row_parts(state.name, model.layers) for state in states), strict=True) if states else iter(())
     y, finals = x.name, []
     for layer in range(model.layers):
         if layer:
@@ -92,7 +92,7 @@ def _rows(e: Emitter, request: Request, states: list[Array]) -> dict[str, list[s
     """The rows of each state array, [batch, size] each: of the graph's inputs, or zeros."""
     shapes = request.model.state_shapes(request.batch)
     if states:
-        return {name: e.rows(name, count) for name, (count, _, _) in shapes.items()}
+        return {name: e.row_parts(name, count) for name, (count, _, _) in shapes.items()}
     zeros = {name: e.constant(np.zeros(shape[1:], e.dtype)) for name, shape in shapes.items()}
     return {name: [zeros[name]] * count for name, (count, _, _) in shapes.items()}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Origin, Request
 from rnnbench.cases import Strategy
-from rnnbench.rnn import Model
+from rnnbench.rnn import TOGETHER, Model
 
 NEXT = "next_"
 """The prefix of a graph's state outputs: for state inputs `h` and `c` they are `next_h` and `next_c`."""
 
 COPY = "copy"
 
-PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt"})
+PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 """Of `rnn.MorePrimitives`, those that graphs have."""
 
 MAX_BYTES = 2**31 - 2**20

@@ -1,0 +1,111 @@
+"""Layers whose state is linear in itself, h' = a·h + b with a and b of x alone: many of their steps at once.
+
+Two forms take the place of the loop over steps. `parallel` combines pairs of steps, then pairs of pairs (an associative
+scan; Blelloch, 1990; `jax.lax.associative_scan`): as much work as the loop within a factor of 2, in log₂(steps) rounds.
+`chunked:k` runs blocks of k steps by products over the block, and a loop only from block to block (Yang et al., 2024,
+"Gated Linear Attention Transformers", section 4; Dao and Gu, 2024, "Transformers are SSMs", section 6).
+
+Neither form divides by a product of gates or takes a logarithm of a state, which overflows float32 as soon as the gates
+of a block multiply to less than 1e-38 (as in h = A·cumsum(b/A); Heinsen, 2023, stays in logarithms and needs b > 0).
+The scan multiplies gates in [0, 1], where a product can only underflow to what it nearly is. Blocks sum logarithms of
+gates over each segment of its own (`segsum` of Dao and Gu's minimal SSD): no difference of two long sums, so that a
+segment after a gate near 0 loses no digits, and every exponent is 0 or less.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.times import PARALLEL
+
+V = TypeVar("V")
+Steps = tuple[V, tuple[V, ...]]
+"""y [steps·batch, width] and the state after the last step."""
+
+
+class LinearBody(LayerBody[V], Protocol):
+    """A layer whose state is linear in itself."""
+
+    @abstractmethod
+    def scanned(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        """All steps of projected [steps·batch, projected] by an associative scan."""
+        ...
+
+    @abstractmethod
+    def block(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        """All steps of projected [steps·batch, projected] by products over the block."""
+        ...
+
+
+def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+    """The steps of projected [steps·batch, projected] at once: those of the call, or of one block of `chunked:k`.
+
+    Only for a layer whose spec says that it is linear.
+    """
+    linear: LinearBody[V] = body  # type: ignore[assignment]  # `LayerSpec.linear` says so
+    return (linear.scanned if time == PARALLEL else linear.block)(projected, state, steps, batch)
+
+
+def scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
+    """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size]."""
+    if steps == 1:
+        return drive
+    half, last = divmod(steps, 2)
+    (a_even, a_odd), (b_even, b_odd) = (_pairs(ops, value, steps, size) for value in (gates, drive))
+    odd = scan(ops, ops.mul(a_even, a_odd), ops.add(ops.mul(a_odd, b_even), b_odd), half, size)
+    first = ops.rows(b_even, 0, 1)
+    if half + last == 1:
+        return ops.stacked([first, odd])
+    # Steps 2, 4, …: each from the odd step before it. Those of the pairs, and the last one of an odd number of steps.
+    later = [tuple(ops.rows(value, 1, half) for value in (a_even, b_even))] if half > 1 else []
+    if last:
+        later.append((ops.rows(gates, steps - 1, steps), ops.rows(drive, steps - 1, steps)))
+    a, b = (values[0] if len(values) == 1 else ops.stacked(values) for values in zip(*later, strict=True))
+    before = odd if last else ops.rows(odd, 0, half - 1)
+    even = ops.stacked([first, ops.add(ops.mul(a, before), b)])
+    if not last:
+        return _interleaved(ops, even, odd, half, size)
+    pairs = _interleaved(ops, ops.rows(even, 0, half), odd, half, size)
+    return ops.stacked([pairs, ops.rows(even, half, half + 1)])
+
+
+def started(ops: MorePrimitives[V], gates: V, drive: V, start: V, steps: int) -> V:
+    """The drive of a scan whose h[−1] is `start` [1, size] and not 0: its first row becomes the first h."""
+    first = ops.add(ops.mul(_rows(ops, gates, 0, 1, steps), start), _rows(ops, drive, 0, 1, steps))
+    return first if steps == 1 else ops.stacked([first, ops.rows(drive, 1, steps)])
+
+
+def decays(ops: MorePrimitives[V], log_gates: V, steps: int, dtype: np.dtype[np.generic]) -> V:
+    """What is left at each step of each source, [steps, 1 + steps, size], from the logarithms of gates [steps, size].
+
+    Source 0 is the state before the block, and source s what step s − 1 adds. At step t it is the product of the gates
+    after the source up to t's own, and 0 for a source that comes after t.
+    """
+    step, source = np.arange(steps)[:, None], np.arange(steps + 1)
+    after = ops.constant((step >= source).astype(dtype))
+    segments = ops.cumsum(ops.einsum("rm,rs->rsm", log_gates, after))
+    return ops.einsum("tsm,ts->tsm", ops.exp(segments), ops.constant((step + 1 >= source).astype(dtype)))
+
+
+def last_rows(ops: MorePrimitives[V], x: V, steps: int, batch: int) -> V:
+    """The rows of the last step of x [steps·batch, columns]."""
+    return _rows(ops, x, (steps - 1) * batch, steps * batch, steps * batch)
+
+
+def _rows(ops: MorePrimitives[V], x: V, start: int, stop: int, count: int) -> V:
+    """x[start:stop] of `count` rows; x itself where that is all of it."""
+    return x if stop - start == count else ops.rows(x, start, stop)
+
+
+def _pairs(ops: MorePrimitives[V], x: V, steps: int, size: int) -> list[V]:
+    """The even and the odd steps of x [steps, size], without the last one of an odd number."""
+    half = steps // 2
+    return ops.split(ops.reshape(_rows(ops, x, 0, 2 * half, steps), half, 2 * size), 2)
+
+
+def _interleaved(ops: MorePrimitives[V], even: V, odd: V, half: int, size: int) -> V:
+    return ops.reshape(ops.concat([even, odd]), 2 * half, size)
