@@ -1,6 +1,10 @@
-"""A package of AOTInductor stays mapped after it is unloaded, until the thread ends that loaded it.
+# /// script
+# dependencies = ["torch==2.13.0", "numpy"]
+# ///
+"""PyTorch keeps a package of AOTInductor mapped after it is unloaded, until the thread ends that loaded it.
 
-Usage: torch_aoti_unload.py [LOADS]
+python torch-aoti-unload.py [LOADS]
+Needs g++. Exits with 1 where libraries stay that were loaded by this thread.
 """
 
 import gc
@@ -46,4 +50,6 @@ with tempfile.TemporaryDirectory() as folder:
         libraries, resident = mapped(), resident_kib()
         for _ in range(loads):
             how(package)
-        print(f"{how.__name__}: {mapped() - libraries} more libraries, {resident_kib() - resident:,} KiB more")
+        left = mapped() - libraries
+        print(f"{how.__name__}: {left} more libraries, {resident_kib() - resident:,} KiB more")
+sys.exit(int(left > 1))
