@@ -74,7 +74,8 @@ def find_steps(series: Sequence[Array], settings: Settings = SCREEN) -> list[tup
     present = [np.flatnonzero(np.isfinite(values)) for values in series]
     noises = [noise(values[nights]) for values, nights in zip(series, present, strict=True)]
     clipped = [clip(v[nights], s) for v, nights, s in zip(series, present, noises, strict=True)]
-    order = sorted(range(len(series)), key=lambda number: len(present[number]))
+    long_enough = [number for number, nights in enumerate(present) if len(nights) >= 2 * LEAST_NIGHTS]
+    order = sorted(long_enough, key=lambda number: len(present[number]))
     found: list[tuple[Step, ...]] = [()] * len(series)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]

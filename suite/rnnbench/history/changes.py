@@ -125,10 +125,10 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_Found, Array]]:
         if course is not None and measure.anchored_by == measure.name:
             yield _Found(measure, "machine", machine, anchors, no_step), course
         for backend, values in trials.backend_series(measure).items():
-            members = tuple(k for k, of in enumerate(trials.backends) if of == backend and k not in anchors)
+            members = tuple(k for k, of in enumerate(trials.backends) if of == backend and not trials.is_anchor[k])
             yield _Found(measure, "backend", backend, members, no_step), values
         for k, values in enumerate(trials.divided(measure)):
-            if k not in anchors and np.isfinite(values).any():
+            if not trials.is_anchor[k] and np.isfinite(values).any():
                 yield _Found(measure, "trial", trials.names[k], (k,), no_step), values
 
 

@@ -61,14 +61,12 @@ Ratios = Mapping[str, Mapping[str, Sequence[float]]]
 """By trial and latency path: a backfill's ratios to its reference, of each pair of processes."""
 
 
-def rows_of(run: Run, run_id: str, ratios: Ratios) -> list[dict[str, Cell]]:
-    """The rows of a run. `ratios` are those of a backfill."""
-    return [
-        {
+def rows_of(run: Run, run_id: str, ratios: Ratios) -> Iterator[dict[str, Cell]]:
+    """The rows of a run, one at a time. `ratios` are those of a backfill."""
+    for record in run.records:
+        yield {
             RUN_ID: run_id,
             **row(record, run.info),
             **{column.name: column.value(record) for column in OWN_COLUMNS},
             **{reference_ratios(path): list(of) for path, of in ratios.get(record.trial, {}).items()},
         }
-        for record in run.records
-    ]

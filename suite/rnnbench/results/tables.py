@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ COLUMN_TYPES: Mapping[str, str] = {
     column.name: FIGURE if column.name.startswith("metric_") else TYPES.get(column.unit, FIGURE) for column in COLUMNS
 }
 """Every column of the flat row with DuckDB's type."""
-TableRows = Sequence[Mapping[str, object]]
+TableRows = Iterable[Mapping[str, object]]
 
 
 def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
@@ -58,7 +58,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     """
     columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
     database.execute(f"CREATE TABLE {name} ({columns})")
-    if not rows:
+    if rows == ():
         return
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as lines:
         lines.writelines(json.dumps(row) + "\n" for row in rows)
