@@ -16,13 +16,14 @@ from rnnbench.history import Alerts, AlertsError, CheckEntry, ComparisonEntry, H
 from rnnbench.night.conformance import (
     alerts_that_hold,
     check_before,
+    is_of,
     mend_conforming,
     mend_withdrawn,
     note_failed,
     sentence_of,
 )
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
-from rnnbench.night.state import BackendNight, Build, Good, Held, Night, Slower, State, read_state, write_state
+from rnnbench.night.state import Build, Good, Held, Night, Slower, State, read_state, write_state
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import (
@@ -93,11 +94,10 @@ def collect_night(
     after = _next_state(state, outcomes, alerts, incomplete, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
     records = [record for run in checked for record in run.records if record.outcome != "unavailable"]
-    missing = [f"{run.path.name}: {warning}" for run in checked for warning in run.warnings]
     summary = replace(
         summary,
         failed=(*summary.failed, *filter(_has_failed, records)),
-        problems=(*summary.problems, *missing),
+        problems=(*summary.problems, *(f"{run.path.name}: {text}" for run in checked for text in run.warnings)),
     )
     problems += _publish(summary, nights, history, alerts, folders)
     write_state(folders.state, after)
@@ -131,7 +131,7 @@ def _outcomes(
             of_backend = [record for record in records if record.backend == backend and not record.params.pinned]
             compared = comparisons.get(night.compared.runs[1]) if night.compared else None
             check = checks.get(backend)
-            yield BackendOutcome(backend, night, of_backend, compared, check if _is_of(check, night) else None)
+            yield BackendOutcome(backend, night, of_backend, compared, check if is_of(check, night) else None)
 
 
 def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
@@ -139,15 +139,6 @@ def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]
     for backend, check in checks.items():
         if backend not in used:
             yield f"{check.run}: is of {check.versions}, which is not the newest of this night; it decides no alert"
-
-
-def _is_of(check: CheckEntry | None, night: BackendNight) -> bool:
-    """Whether a check is of the newest version of a backend."""
-    return (
-        check is not None
-        and night.newest is not None
-        and f"{night.package} {night.newest.version}" in check.versions.split(", ")
-    )
 
 
 def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], state: State, day: str) -> Alerts:

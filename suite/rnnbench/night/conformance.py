@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rnnbench.cases import Trial
 from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, History, new_id
-from rnnbench.night.state import Build
+from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
 from rnnbench.reports import count
@@ -109,6 +109,15 @@ def check_before(history: History, check: CheckEntry) -> CheckEntry | None:
     """The newest check of another version of the same backend, on any machine."""
     earlier = [one for one in history.checks if one.backend == check.backend and one.started < check.started]
     return next((one for one in reversed(earlier) if one.versions != check.versions), None)
+
+
+def is_of(check: CheckEntry | None, night: BackendNight) -> bool:
+    """Whether a check is of the newest version of a backend."""
+    return (
+        check is not None
+        and night.newest is not None
+        and f"{night.package} {night.newest.version}" in check.versions.split(", ")
+    )
 
 
 def sentence_of(check: CheckEntry) -> str:
