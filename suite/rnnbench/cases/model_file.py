@@ -36,7 +36,7 @@ class FileModelSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    file: Text = Field(description="An ONNX file; its path from the folder of the case file.")
+    file: Text = Field(description="A model file (docs/model_files.md); its path from the folder of the case file.")
     state: dict[Text, Text] = Field(
         default={}, description="For each state input, the output that is its value in the next call."
     )

@@ -35,6 +35,8 @@ def network_of(path: Path, section: FileSection, description: FileDescription) -
         file=section.file,
         path=str(path.resolve()),
         sha256=digest_of(path, description.external),
+        format=description.format,
+        external=description.external,
         inputs=inputs,
         results=tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results),
         states=tuple(

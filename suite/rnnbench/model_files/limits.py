@@ -20,3 +20,7 @@ NAME_CHARACTERS = 200
 """Of the name of an input or output, which tables, case files and records show."""
 ARRAYS = 256
 """Inputs and outputs together."""
+ELEMENTS = 1 << 28
+"""Of one array that a file declares without bringing its data: an input, an output, a value between operators."""
+PASSES = 100_000
+"""Passes of a file's loops in one call of its oracle."""

@@ -17,8 +17,9 @@ from pydantic import Field
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import CarriedState, FileArray
+from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.onnx_file import read_onnx, type_names
-from rnnbench.model_files.oracle import Oracle
+from rnnbench.model_files.reading import oracle_of
 from rnnbench.model_files.section import Constant
 from rnnbench.model_files.tensors import load_external
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
@@ -36,6 +37,10 @@ class FileNetwork(Network):
     file: str = Field(description="Path of the model file, from the case file's folder.")
     path: str
     sha256: str
+    format: str
+    """The name of its format. Adapters name those that they read (`Probe.reads`)."""
+    external: tuple[str, ...]
+    """Names of the files beside it that have weights."""
     inputs: tuple[FileArray, ...]
     results: tuple[FileArray, ...]
     states: tuple[CarriedState, ...]
@@ -110,8 +115,8 @@ class FileNetwork(Network):
         return 512
 
     @property
-    def brings_program(self) -> bool:
-        return True
+    def file_format(self) -> str:
+        return self.format
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         if time != "given":
@@ -141,7 +146,7 @@ class FileNetwork(Network):
         """Step by step where the file has a state, and otherwise in one call; by the oracle."""
         if lengths is not None:
             raise ValueError("lengths: rows of their own lengths are for stacks of cells")
-        oracle = _oracle(self.path, self.sha256)
+        oracle = _oracle(self.path, self.sha256, self.external)
         parts = []
         for rows, own in arithmetic.by_rows(x.shape[1]):
             called, size = oracle.in_arithmetic(own), self.rows or max(1, rows.stop - rows.start)
@@ -187,22 +192,28 @@ class FileNetwork(Network):
 
 
 @cache
-def _oracle(path: str, sha256: str) -> Oracle:
-    """Raises ModelFileError where the file is not what it was when the case was read."""
-    _require_same(Path(path), sha256)
-    return Oracle(Path(path))
+def _oracle(path: str, sha256: str, external: tuple[str, ...]) -> Oracle:
+    _require_same(Path(path), sha256, external)
+    return oracle_of(Path(path))
 
 
-def read_whole(path: Path, sha256: str) -> Any:
-    """The file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
-    _require_same(path, sha256)
+def unchanged(network: FileNetwork) -> Path:
+    """Where the file is. Raises ModelFileError where it is not what it was when the case was read."""
+    path = Path(network.path)
+    _require_same(path, network.sha256, network.external)
+    return path
+
+
+def read_whole(network: FileNetwork) -> Any:
+    """An ONNX file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
+    path = unchanged(network)
     model = read_onnx(path).model
     load_external(model, path.parent, type_names())
     return model
 
 
-def _require_same(path: Path, sha256: str) -> None:
-    if digest_of(path, read_onnx(path).external) != sha256:
+def _require_same(path: Path, sha256: str, external: Sequence[str]) -> None:
+    if digest_of(path, external) != sha256:
         raise ModelFileError(f"{path} has changed since the case was read; run the command again")
 
 

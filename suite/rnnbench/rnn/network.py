@@ -100,9 +100,9 @@ class Network(BaseModel, ABC):
         return dict(self.params)
 
     @property
-    def brings_program(self) -> bool:
-        """Whether a runtime reads it from the user's file."""
-        return False
+    def file_format(self) -> str:
+        """The format of the user's file from which a runtime reads it; empty where there is no such file."""
+        return ""
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""

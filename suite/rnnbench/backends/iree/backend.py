@@ -22,7 +22,7 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"})}
 AUTHORS = {
     **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt"})),
     "onnx": onnx_graphs.PRIMITIVES,

@@ -23,7 +23,7 @@ ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 """Each route's operator for a loop over time. The routes differ in nothing else, so `loop` has only loops."""
 
 MODEL = "optimised.onnx"
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."

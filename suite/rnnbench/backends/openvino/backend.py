@@ -19,7 +19,7 @@ from rnnbench.backends.shared import (
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
 
 

@@ -7,7 +7,6 @@ is enough, a Transpose where the order of axes differs. Constant inputs become c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     from onnx import helper, shape_inference
 
     try:
-        model = read_whole(Path(network.path), network.sha256)
+        model = read_whole(network)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     _rename(model, network)
