@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.model_files.calling import network_of
+    from rnnbench.model_files.calling import Given, network_of
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
@@ -44,7 +44,7 @@ _NAMES = {
         "sized",
     ),
     "errors": ("ModelFileError",),
-    "calling": ("network_of",),
+    "calling": ("Given", "network_of"),
     "file_arrays": ("FileArray",),
     "network": (
         "FileNetwork",
@@ -77,6 +77,7 @@ __all__ = [
     "FileDescription",
     "FileNetwork",
     "FileSection",
+    "Given",
     "ModelFileError",
     "Oracle",
     "Question",

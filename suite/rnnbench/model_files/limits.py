@@ -24,3 +24,7 @@ ELEMENTS = 1 << 28
 """Of one array that a file declares without bringing its data: an input, an output, a value between operators."""
 PASSES = 100_000
 """Passes of a file's loops in one call of its oracle."""
+GIVEN_BYTES = 256 << 20
+"""Of all arrays of one `.npz` with inputs or expected outputs, unpacked."""
+LARGEST_INTEGER = 1 << 24
+"""Of an integer input: the suite has all inputs in float32, which holds each integer up to this one."""

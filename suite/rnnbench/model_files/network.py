@@ -18,6 +18,7 @@ from pydantic import Field
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import CarriedState, FileArray
 from rnnbench.model_files.formats import Oracle
+from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.onnx_file import read_onnx, type_names
 from rnnbench.model_files.reading import oracle_of
 from rnnbench.model_files.section import Constant
@@ -50,6 +51,12 @@ class FileNetwork(Network):
     """Steps of a call, where the file fixes them."""
     rows: int | None
     """Rows of a batch, where the file fixes them."""
+    given: GivenArrays | None = None
+    """The inputs, where the user gives them. They are repeated where a stream is longer or a batch has more rows."""
+    expected: GivenArrays | None = None
+    """What the outputs must be for these inputs, from the initial state."""
+    ranges: tuple[tuple[str, int, int], ...] = ()
+    """Name, smallest and largest value of inputs of whole numbers that are drawn."""
     weights: int
     """Elements of all weights."""
 
@@ -73,7 +80,37 @@ class FileNetwork(Network):
             "file": Path(self.file).name,
             "sha256": self.sha256[:16],
             "called": self.called,
+            **{key: each.sha256[:16] for key, each in self._arrays_given.items()},
+            **({"ranges": {name: [low, high] for name, low, high in self.ranges}} if self.ranges else {}),
         }
+
+    @property
+    def _arrays_given(self) -> dict[str, GivenArrays]:
+        both = {"inputs": self.given, "expected": self.expected}
+        return {key: each for key, each in both.items() if each is not None}
+
+    @property
+    def takes_any_number(self) -> bool:
+        return all(array.dtype == STREAMED for array in self.inputs)
+
+    def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
+        if self.given is not None:
+            x = self.given.laid(self.inputs)
+            return x[np.arange(steps) % len(x)][:, np.arange(batch) % x.shape[1]]
+        x, first = super().draw_x(generator, steps, batch), 0
+        bounds = {name: (low, high) for name, low, high in self.ranges}
+        for array in self.inputs:
+            if array.name in bounds:
+                low, high = bounds[array.name]
+                x[:, :, first : first + array.size] = generator.integers(low, high + 1, (steps, batch, array.size))
+            first += array.size
+        return x
+
+    def expected_y(self, batch: int) -> np.ndarray | None:
+        if self.expected is None:
+            return None
+        y = self.expected.laid(self.results)
+        return y[:, np.arange(batch) % y.shape[1]]
 
     @property
     def called(self) -> str:
@@ -182,13 +219,21 @@ class FileNetwork(Network):
         self, oracle: Oracle, x: np.ndarray, state: Mapping[str, np.ndarray], rows: int
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         cuts = np.cumsum([array.size for array in self.inputs])[:-1]
-        given = {a.name: a.to_file(part) for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)}
+        given = {
+            a.name: a.to_file(part).astype(_carried(a, part), copy=False)
+            for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)
+        }
         given |= {one.before.name: one.before.to_file(state[one.before.name]) for one in self.states}
         given |= {name: np.array(value, dtype) for name, value, dtype in self.constants}
         got = oracle.run(given)
         y = [array.from_file(got[array.name], len(x), rows) for array in self.results]
         after = {one.before.name: one.after.from_file(got[one.after.name], 1, rows) for one in self.states}
         return np.concatenate(y, axis=2), after
+
+
+def _carried(array: FileArray, part: np.ndarray) -> np.dtype:
+    """The type in which an input is computed with: a float keeps the arithmetic's."""
+    return part.dtype if array.dtype == STREAMED else np.dtype(array.dtype)
 
 
 @cache

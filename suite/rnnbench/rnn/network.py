@@ -175,6 +175,20 @@ class Network(BaseModel, ABC):
         x and state are checked and cast already.
         """
 
+    @property
+    def takes_any_number(self) -> bool:
+        """Whether x may be any float: huge, tiny, or no number at all. Indices of a table may not."""
+        return True
+
+    def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
+        """A stream [steps, batch, input], not yet rounded to a dtype."""
+        shape = (steps, batch, self.input)
+        return generator.integers(-4, 5, shape) if self.is_exact else generator.standard_normal(shape)
+
+    def expected_y(self, batch: int) -> np.ndarray | None:
+        """The y [steps, batch, width] that the stream must give by its user's word; None where nobody says so."""
+        return None
+
     def smaller(self) -> Iterator[Network]:
         """Networks of the same family with one size halved, for making a failure smaller."""
         return iter(())

@@ -87,7 +87,7 @@ class FileSession(ChunkedSession):
         """x [chunk, batch, input] as the file's inputs, in the file's layout."""
         cuts = np.cumsum([array.size for array in self.network.inputs])[:-1]
         parts = zip(self.network.inputs, np.split(x, cuts, axis=2), strict=True)
-        return [np.ascontiguousarray(array.to_file(part)) for array, part in parts]
+        return [np.ascontiguousarray(array.to_file(part), array.dtype) for array, part in parts]
 
     def invoke(self) -> Callable[[], None]:
         """A function that runs the interpreter on the values in its input tensors."""

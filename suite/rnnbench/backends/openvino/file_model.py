@@ -80,5 +80,8 @@ class _Ops:
         ends = (np.array([first], np.int64), np.array([end], np.int64), np.array([1], np.int64))
         return opset.slice(value, *ends, np.array([2], np.int64)).output(0)
 
+    def cast(self, value: Any, dtype: str) -> Any:
+        return opset.convert(value, np.dtype(dtype)).output(0)
+
     def joined(self, values: Sequence[Any]) -> Any:
         return opset.concat(list(values), 2).output(0)

@@ -22,6 +22,7 @@ class ArrayOps(Protocol[V]):
     def reshaped(self, value: V, shape: Sequence[int]) -> V: ...
     def transposed(self, value: V, order: Sequence[int]) -> V: ...
     def columns(self, value: V, first: int, end: int) -> V: ...
+    def cast(self, value: V, dtype: str) -> V: ...
     def joined(self, values: Sequence[V]) -> V: ...
 
 
@@ -33,7 +34,8 @@ def to_file(
     for array in network.inputs:
         part = x if len(network.inputs) == 1 else ops.columns(x, first, first + array.size)
         first += array.size
-        given[array.name] = _laid(ops, part, array, chunk, batch)
+        laid = _laid(ops, part, array, chunk, batch)
+        given[array.name] = laid if array.dtype == "float32" else ops.cast(laid, array.dtype)
     for state in network.states:
         given[state.before.name] = _laid(ops, states[state.before.name], state.before, chunk, batch)
     return given

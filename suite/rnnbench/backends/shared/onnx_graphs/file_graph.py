@@ -106,7 +106,12 @@ class _Layouts:
         split, order, native = array.layout(*self._sizes)
         cut = self._reshaped(self.before, name, split, f"{LAID}{array.name}/cut")
         turned = self._turned(self.before, cut, split, order, f"{LAID}{array.name}/turned")
-        self._reshaped(self.before, turned, native, OWN + array.name)
+        if array.dtype == "float32":
+            self._reshaped(self.before, turned, native, OWN + array.name)
+            return
+        laid = self._reshaped(self.before, turned, native, f"{LAID}{array.name}/laid")
+        kind = self._helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype))
+        self.before.append(self._helper.make_node("Cast", [laid], [OWN + array.name], to=kind, name=f"{laid}/cast"))
 
     def constants(self, network: FileNetwork) -> None:
         from onnx import numpy_helper
