@@ -22,7 +22,7 @@ from rnnbench.cli.output import tell
     help="What a model file does not say, as for `rnnbench inspect`: constants.NAME=VALUE, time=AXIS, …",
 )
 def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
-    """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, my.tflite).
+    """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, …).
 
     It writes no file that is there already.
     """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS, Oracle
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
+    from rnnbench.model_files.pt2_program import Pt2Program
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
         FileSection,
@@ -52,6 +53,7 @@ _NAMES = {
         "unchanged",
     ),
     "formats": ("FORMATS", "Oracle"),
+    "pt2_program": ("Pt2Program",),
     "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
@@ -80,6 +82,7 @@ __all__ = [
     "Given",
     "ModelFileError",
     "Oracle",
+    "Pt2Program",
     "Question",
     "StateCheck",
     "StatePair",

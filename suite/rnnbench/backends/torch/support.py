@@ -13,6 +13,8 @@ TIMES = {
 }
 """Values of `time` by route; the default route first."""
 AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt"}))
+READS = {"eager": frozenset({"pt2"})}
+"""`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""
@@ -27,6 +29,8 @@ def unsupported(request: Request) -> str:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
+    if request.file is not None:
+        return ""
     if ("unrolled:k" if ":" in strategy.time else strategy.time) not in TIMES[request.route]:
         return _unsupported_time(request)
     return _not_fused(request) if strategy.time == "fused" else ""
