@@ -54,6 +54,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         sha256=digest_of(path, description.external),
         format=description.format,
         external=description.external,
+        operators=tuple(description.operators),
         inputs=inputs,
         results=outputs,
         states=tuple(

@@ -42,6 +42,8 @@ class FileNetwork(Network):
     """The name of its format. Adapters name those that they read (`Probe.reads`)."""
     external: tuple[str, ...]
     """Names of the files beside it that have weights."""
+    operators: tuple[str, ...]
+    """Kinds of operators in it, the most frequent first. An importer may lack one."""
     inputs: tuple[FileArray, ...]
     results: tuple[FileArray, ...]
     states: tuple[CarriedState, ...]
