@@ -5,7 +5,7 @@ RUN := .venv
 NIGHT := .venv-night
 TEST := .venv-test
 # Each in a process of its own, as in a run: some frameworks abort where another one is loaded. The slowest come first.
-BACKENDS := torch iree tensorflow iree-importers iree-torch tvm jax openvino litert onnxruntime numpy
+BACKENDS := tensorflow torch iree tvm litert jax openvino iree-importers onnxruntime iree-torch numpy
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
@@ -17,7 +17,7 @@ run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
 
 test: lint
-	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2
+	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2 --dist loadfile
 	printf '%s\n' $(BACKENDS) | xargs -P 2 -I{} env RNNBENCH_TEST_BACKEND={} $(TEST)/bin/python -m pytest -q tests/backends
 
 lint: $(TEST)/.ready
@@ -35,7 +35,7 @@ bench: $(TEST)/.ready
 NIGHT_CASES ?= cases/backfill_gru_step.yaml
 NIGHT_BACKENDS ?= onnxruntime,openvino,jax
 night: $(NIGHT)/.ready
-	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS)
+	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS) --check cases/conformance
 
 # The committed site, from committed results alone.
 site: $(TEST)/.ready

@@ -31,8 +31,18 @@ for name in STRANGERS:
 HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 """What Hypothesis is not to fail for: a slow machine, and fixtures that examples may share."""
 settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
-settings.register_profile("suite", settings.get_profile("explore"), max_examples=40, derandomize=True, database=None)
+settings.register_profile("suite", settings.get_profile("explore"), max_examples=15, derandomize=True, database=None)
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="module")
+def forked_workers() -> Iterator[None]:
+    """Workers of this module's tests are forked, and import nothing: see `fake/forked_workers.py`."""
+    from forked_workers import fork_workers
+
+    with pytest.MonkeyPatch.context() as patch:
+        fork_workers(patch)
+        yield
 
 
 @pytest.fixture

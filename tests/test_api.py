@@ -12,6 +12,8 @@ import rnnbench
 from rnnbench.backends.registry import BackendError
 from rnnbench.reports import ReportError
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 ROOT = Path(__file__).parent.parent
 CASE = {
     "name": "from_python",

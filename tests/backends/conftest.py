@@ -1,17 +1,17 @@
 """Which programs the common suite runs on, each built once for the whole session.
 
-Backends come from the registry. NumPy, which builds in a millisecond, has the whole product of models and strategies;
-the compilers a list that covers cells, shapes and strategies in a dozen builds a route. What a backend does not support
+Backends come from the registry. NumPy, which builds in a millisecond, has each model with each state; the compilers a
+list that covers cells, shapes and strategies in a dozen builds a route. What a backend does not support
 is left out here, and `test_common_support.py` holds it to a reason.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +80,19 @@ class Plan:
         return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}{'-ragged' * self.ragged}"
 
 
-PRODUCT = [
-    Plan(model, Strategy("looped", state, chunk), batch)
-    for model, state, chunk, batch in itertools.product(
-        [
-            *(LSTM, LSTM_STACK, LSTM_CLIPPED, LSTM_BOTH_WAYS, GRU_AFTER),
-            *(GRU_BEFORE, GRU_BACKWARDS, RNN, RNN_RELU, COUNTER, LSTM_HARD),
-        ],
-        ["none", "stitched", "stateful"],
-        [1, 4],
-        [1, 3],
-    )
+MODELS = [
+    *(LSTM, LSTM_STACK, LSTM_CLIPPED, LSTM_BOTH_WAYS, GRU_AFTER),
+    *(GRU_BEFORE, GRU_BACKWARDS, RNN, RNN_RELU, COUNTER, LSTM_HARD),
 ]
+SHAPES = [(1, 1), (4, 3), (4, 1), (1, 3)]
+"""Chunks with batches, in the order in which models and states take them in turn."""
+EVERY_MODEL = [
+    Plan(model, Strategy("looped", state, chunk), batch)
+    for place, model in enumerate(MODELS)
+    for turn, state in enumerate(["none", "stitched", "stateful"])
+    for chunk, batch in [SHAPES[(place + turn) % len(SHAPES)]]
+]
+"""Each model with each state, each state with each chunk and batch, and each model with each chunk and each batch."""
 
 COVERING = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
@@ -105,11 +106,8 @@ COVERING = [
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3),
     Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
-    Plan(GRU_BEFORE, Strategy("looped", "stitched", 1), batch=3),
-    Plan(RNN, Strategy("looped", "none", 4), batch=1),
     Plan(RNN, Strategy("unrolled", "stateful", 1), batch=1),
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
-    Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
     Plan(LSTM_HARD, Strategy("looped", "stateful", 4), batch=1, tails=False),
     Plan(GRU_RELU, Strategy("fused", "stitched", 4), batch=3, tails=False),
 ]
@@ -123,23 +121,24 @@ IMPORTED = [
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
     Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
-"""For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more."""
+"""For programs that an importer brings to a compiler whose own routes run all of the above: 2 s each, or more. And for
+programs that another route of the same framework runs uncompiled, or that another runtime reads from the same file."""
 
-IMPORTERS = {Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")}
+IMPORTERS = {
+    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")),
+    *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla"), Target("openvino", "onnx")),
+}
 
 INDUCTOR = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
-    Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=3, tails=False),
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
-    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
-    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
     Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3, tails=False),
-    Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3, tails=False),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
-"""For programs that a C++ compiler makes of generated code: 5 to 20 s each."""
+"""For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
 
 RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
@@ -157,7 +156,6 @@ ON_VULKAN = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
     Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False, device="vulkan"),
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, device="vulkan"),
-    Plan(GRU_BEFORE, Strategy("looped", "stateful", 4), batch=1, tails=False, device="vulkan"),
 ]
 """For a software device: a call takes 10 ms of the processor's time."""
 
@@ -282,7 +280,7 @@ def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject
 @pytest.fixture
 def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
     """One program of a backend's default route."""
-    return workshop.subject(request.param, next(_plans(request.param)))
+    return workshop.subject(request.param, _plans(request.param)[0])
 
 
 CHOICES = {
@@ -329,42 +327,52 @@ def _backend_of(test: str) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(target, reason) for target, reason in _targets()])
-    defaults = {target.backend: (target, reason) for target, reason in reversed(list(_targets()))}
+    defaults = {target.backend: (target, reason) for target, reason in reversed(_targets())}
     for name in {"default_target", "default_program"} & set(metafunc.fixturenames):
         values = [_param(*default) for default in defaults.values()]
         metafunc.parametrize(name, values, indirect=name == "default_program")
     if "programs" in metafunc.fixturenames:
         metafunc.parametrize("programs", [_param(target, reason) for target, reason in _targets()], indirect=True)
     for name in CHOICES.keys() & set(metafunc.fixturenames):
-        metafunc.parametrize(name, list(_subjects(name)), indirect=True)
+        metafunc.parametrize(name, _subjects(name), indirect=True)
 
 
-def _targets() -> Iterator[tuple[Target, str]]:
-    """Every route of every registered backend, with the reason why it cannot be run here, or none."""
+@cache
+def _targets() -> list[tuple[Target, str]]:
+    """Every route of the registered backends that are tested here, with the reason why it cannot be run, or none."""
+    wanted = os.environ.get("RNNBENCH_TEST_BACKEND", "").partition("-")[0]
+    targets = []
     for name in registry.names():
-        if name in FAKES:
+        if name in FAKES or wanted not in ("", name):
             continue
         probe = registry.find(name).probe()
         for route in probe.routes:
             (device, *_) = {plan.device for plan in PLANS.get(Target(name, route), COVERING)}
             lack = probe.lack(route) or probe.device_lack(device)
-            yield Target(name, route), f"{lack.reason}; {lack.install}" if lack else ""
+            targets.append((Target(name, route), f"{lack.reason}; {lack.install}" if lack else ""))
+    return targets
 
 
-def _plans(target: Target) -> Iterator[Plan]:
-    shared = PRODUCT if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
-    for plan in (*PLANS.get(target, shared), *NETWORKS, *RAGGED):
-        if adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported":
-            yield plan
+@cache
+def _plans(target: Target) -> list[Plan]:
+    shared = EVERY_MODEL if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
+
+    def is_supported(plan: Plan) -> bool:
+        return adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported"
+
+    return list(filter(is_supported, (*PLANS.get(target, shared), *NETWORKS, *RAGGED)))
 
 
-def _subjects(name: str) -> Iterator[Any]:
+@cache
+def _subjects(name: str) -> list[Any]:
+    subjects = []
     for target, reason in _targets():
         if reason:
-            yield _param(target, reason)
+            subjects.append(_param(target, reason))
         else:
             chosen = filter(CHOICES[name], _plans(target))
-            yield from (pytest.param((target, plan), id=f"{target}-{plan}") for plan in chosen)
+            subjects += [pytest.param((target, plan), id=f"{target}-{plan}") for plan in chosen]
+    return subjects
 
 
 def _param(target: Target, reason: str) -> Any:

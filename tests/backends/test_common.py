@@ -59,7 +59,7 @@ def test_one_call_may_have_many_chunks(stream) -> None:
     stream.assert_state(session.get_state(), expected.final)
 
 
-@pytest.mark.parametrize("split", [(9,), (1, 8), (5, 4), (3, 3, 3), (4, 1, 4), (1,) * 9], ids=str)
+@pytest.mark.parametrize("split", [(9,), (1, 8), (4, 1, 4), (1,) * 9], ids=str)
 def test_a_stream_may_be_cut_anywhere(ragged_stream, split: tuple[int, ...]) -> None:
     subject = ragged_stream
     session, x, state = subject.program.open(), subject.inputs(9), subject.state()
@@ -129,24 +129,21 @@ def test_what_is_given_stays_the_callers(stream) -> None:
     stream.assert_state(session.get_state(), expected.final)
 
 
-@pytest.mark.parametrize("how", ["read-only", "strided", "fortran", "misaligned"])
-def test_arrays_may_lie_in_memory_in_any_way(stream, how: str) -> None:
-    lay: Callable[[np.ndarray], np.ndarray] = {
-        "read-only": _read_only,
-        "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
-        "fortran": np.asfortranarray,
-        "misaligned": _misaligned,
-    }[how]
-    plain, odd, x = stream.program.open(), stream.program.open(), stream.inputs(stream.chunk)
-    plain.set_state(stream.state())
-    odd.set_state({name: lay(array) for name, array in stream.state().items()})
-    np.testing.assert_array_equal(odd.step({"x": lay(x)})["y"], plain.step({"x": x})["y"])
-    same(odd.get_state(), plain.get_state())
+def test_arrays_may_lie_in_memory_in_any_way(stream) -> None:
+    plain, x = stream.program.open(), stream.inputs(stream.chunk)
     ring = [stream.inputs(stream.chunk, seed) for seed in range(RING)]
-    bound, bound_odd = plain.bind([{"x": x} for x in ring]), odd.bind([{"x": lay(x)} for x in ring])
+    plain.set_state(stream.state())
+    y, state = plain.step({"x": x})["y"], plain.get_state()
+    bound = plain.bind([{"x": x} for x in ring])
     bound()
-    bound_odd()
-    np.testing.assert_array_equal(bound_odd.output()["y"], bound.output()["y"])
+    for how, lay in LAYOUTS.items():
+        odd = stream.program.open()
+        odd.set_state({name: lay(array) for name, array in stream.state().items()})
+        np.testing.assert_array_equal(odd.step({"x": lay(x)})["y"], y, err_msg=how)
+        same(odd.get_state(), state)
+        bound_odd = odd.bind([{"x": lay(x)} for x in ring])
+        bound_odd()
+        np.testing.assert_array_equal(bound_odd.output()["y"], bound.output()["y"], err_msg=how)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -161,6 +158,14 @@ def _misaligned(array: np.ndarray) -> np.ndarray:
     moved = memory[4:].view(array.dtype).reshape(array.shape)
     moved[:] = array
     return moved
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "read-only": _read_only,
+    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
+    "fortran": np.asfortranarray,
+    "misaligned": _misaligned,
+}
 
 
 class Bench:
@@ -200,12 +205,13 @@ class Bench:
         return self.y
 
 
-@pytest.mark.parametrize("calls", [1, 2, 8, 11])
-def test_a_bound_call_advances_by_the_next_chunk_of_the_ring(stream, calls: int) -> None:
+def test_a_bound_call_advances_by_the_next_chunk_of_the_ring(stream) -> None:
+    """Looked at after the first call, the second, the last of the ring, and three of the next pass."""
     bench = Bench(stream)
     bench.set_state(stream.state())
-    bench.call(calls)
-    bench.check()
+    for calls in (1, 1, RING - 2, 3):
+        bench.call(calls)
+        bench.check()
 
 
 def test_binding_runs_no_step(stream) -> None:

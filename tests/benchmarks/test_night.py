@@ -64,3 +64,23 @@ def test_a_planted_slowdown_is_found_confirmed_listed_and_closed_when_it_is_take
     assert [entry.same for entry in history.comparisons] == [True, False, False]
     versions = [run.versions["onnxruntime"]["onnxruntime"] for run in history.nights]
     assert versions == ["1.31.1", "1.31.2", "1.31.3"]
+
+
+def test_a_release_that_computes_wrong_numbers_is_an_alert_until_it_is_taken_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = Index(folder / "index", monkeypatch)
+    (folder / "conforming.yaml").write_text(CASE.replace("night", "conforming"))
+    options = ("--same-trials=0", "--check=conforming.yaml")
+    index.release("1.31.1")
+    assert "conformance: 2 trials checked, none failed" in night(folder, *options)
+    index.release("1.31.2", wrong=True)
+    assert "conformance: 2 of 2 trials failed" in night(folder, *options, status=1)
+    (alert,) = [one for one in Alerts.read(folder / "results" / "alerts.yaml").all if one.found.evidence == "checked"]
+    assert alert.is_certain
+    issue = folder / "reports" / "night" / "issues" / f"{alert.id}.md"
+    assert "rnnbench check conforming.yaml" in issue.read_text()
+    assert "--in onnxruntime==1.31.2" in issue.read_text()
+    index.release("1.31.3")
+    assert "## Closed tonight" in night(folder, *options)
+    assert {one.id: one.state for one in Alerts.read(folder / "results" / "alerts.yaml").all}[alert.id] == "mended"

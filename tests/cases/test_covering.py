@@ -72,3 +72,8 @@ def test_what_others_have_made_superfluous_goes():
 def test_what_checks_that_go_on_for_long_may_take_is_a_value():
     short, long = (make_trial(limits=Limits(endurance=seconds)) for seconds in (0.05, 1.0))
     assert len(every_value([short, replace(long, case="another")])) == 2
+
+
+def test_the_values_of_a_single_key_are_all_there():
+    trials = [make_trial(chunk=chunk) for chunk in (2, 3, 4)]
+    assert every_pair(trials) == trials

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rnnbench.cases import CaseError, case_files, load_case
@@ -39,3 +41,7 @@ def test_the_nearest_expected_failures_above_a_case_hold(tmp_path):
     assert expected_failures_file(folder / "sizes.yaml") == tmp_path / "cases" / "expectations.yaml"
     (folder / "expectations.yaml").touch()
     assert expected_failures_file(folder / "sizes.yaml") == folder / "expectations.yaml"
+
+
+def test_a_case_of_a_user_has_the_expected_failures_of_the_suite(tmp_path):
+    assert expected_failures_file(tmp_path / "my.yaml") == Path(__file__).parents[2] / "cases" / "expectations.yaml"

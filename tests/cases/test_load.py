@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import Case, CaseError, Limits, Measure, Strategy, Target, case_files, load_case, schema
+from rnnbench.cases import ANCHORS, Case, CaseError, Limits, Measure, Strategy, Target, case_files, load_case, schema
 from rnnbench.cases.schema import SETTINGS
 from rnnbench.measure import Setting
 from rnnbench.rnn import Model
@@ -44,6 +44,40 @@ def test_a_list_of_one_is_the_value_itself(load):
 def test_a_chunk_of_all_is_the_steps_of_its_point(load):
     case = load("steps: 10, chunk: [1, 4]", "steps: [4, 8], chunk: [4, all]")
     assert sorted({(point.steps, point.strategy.chunk) for point in case.points}) == [(4, 4), (8, 4), (8, 8)]
+
+
+def test_a_case_that_pins_versions_has_targets_of_its_own(load):
+    case = load("", 'pinned: {"onnxruntime:onnx": onnxruntime==1.22.1 numpy==2.2.6, "numpy:eager": numpy==2.2.6}')
+    trials = case.trials(TARGETS)
+    assert len(trials) == 2 * len(case.points)
+    assert {str(trial.target): trial.pinned for trial in trials} == {
+        "onnxruntime:onnx": "onnxruntime==1.22.1 numpy==2.2.6",
+        "numpy:eager": "numpy==2.2.6",
+    }
+    others = load("", 'pinned: {"onnxruntime:onnx": onnxruntime==1.20.1}').trials(TARGETS)
+    assert {trial.id for trial in others}.isdisjoint(trial.id for trial in trials), "other pins are other trials"
+
+
+@pytest.mark.parametrize(
+    ("pinned", "place"),
+    [
+        ("{onnxruntime: onnxruntime==1.22.1}", "6:10: pinned.onnxruntime"),
+        ('{"numpy:eager": numpy>=2}', "6:25: pinned.numpy:eager"),
+        ('{"numpy:eager": "numpy==2.2.6 --index-url=x"}', "6:25: pinned.numpy:eager"),
+        ("[numpy==2.2.6]", "6:9: pinned"),
+    ],
+)
+def test_pins_that_pin_nothing_are_refused_with_their_place(load, pinned, place):
+    with pytest.raises(CaseError) as raised:
+        load("", f"pinned: {pinned}")
+    print(raised.value)
+    assert place in str(raised.value)
+
+
+def test_the_anchors_that_the_suite_brings_pin_every_version_of_every_target():
+    case = load_case(ANCHORS)
+    assert len(case.pinned) >= 3
+    assert all("numpy==" in pins for pins in case.pinned.values())
 
 
 def test_units_are_read_to_seconds_and_bytes(load):
@@ -267,7 +301,7 @@ values = {
 }
 
 
-@settings(max_examples=100)
+@settings(max_examples=20)
 @given(st.fixed_dictionaries(values), st.data())
 def test_ids_are_unique_and_points_are_the_product(tmp_path_factory, axes, data):
     path = tmp_path_factory.mktemp("cases") / "case.yaml"
@@ -301,7 +335,7 @@ nested = st.recursive(
 SECTIONS = ["schema", "name", "model", "workload", "strategy", "target", "matrix", "limits", "measure", "other"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(SECTIONS), nested, max_size=9), st.data())
 def test_no_mapping_whatever_ends_in_anything_but_a_case_or_a_located_refusal(tmp_path_factory, mapping, data):
     """Sections of a sound case are replaced by whatever Hypothesis makes of them."""

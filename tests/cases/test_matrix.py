@@ -26,7 +26,7 @@ patterns = st.dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(axes)
 def test_a_product_has_every_combination_once(axes):
     points = list(product(axes))
@@ -40,7 +40,7 @@ def test_a_product_has_every_combination_once(axes):
         assert point.values["chunk"] != "all"
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(axes, st.lists(patterns, max_size=3))
 def test_what_is_left_and_what_is_dropped_make_the_whole(axes, excluded):
     points = list(product(axes))
@@ -52,7 +52,7 @@ def test_what_is_left_and_what_is_dropped_make_the_whole(axes, excluded):
     assert without(points, list(reversed(excluded))) == kept
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(axes, patterns)
 def test_a_pattern_with_no_value_of_some_leaf_matches_nothing(axes, pattern):
     lost = unmatched(pattern, axes)

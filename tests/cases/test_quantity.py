@@ -33,7 +33,7 @@ def test_all_else_is_nothing(value):
     assert parse(value, SECONDS) is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(BYTES)))
 def test_a_number_with_a_unit_is_their_product(number, unit):
     assert parse(f"{number}{unit}", BYTES) == number * BYTES[unit]

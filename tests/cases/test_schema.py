@@ -190,7 +190,7 @@ PLACES = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(st.sampled_from(PLACES), anything)
 def test_the_json_schema_and_the_reader_agree(place, value):
     """What an editor underlines is what the reader refuses; bounds on units, and whole numbers as 1.0, apart."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
+from forked_workers import fork_workers
 from harness_command import run_command
 
 CASE = """\
@@ -16,6 +18,21 @@ strategy: {time: looped, state: [stitched, stateful]}
 limits: {endurance: 10ms}
 measure: {budget: 100ms, processes: 2}
 """
+
+
+@contextmanager
+def hurried():
+    """What workers and pictures are is shown elsewhere, and those of a report take two thirds of a run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        fork_workers(patch)
+        patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    with hurried():
+        yield
 
 
 @pytest.fixture
@@ -31,9 +48,10 @@ def rnnbench(folder):
     return partial(run_command, folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """A folder in which a run has been made, and what the command printed of it."""
+    """A folder in which a run has been made, which nobody changes, and what the command printed of it."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "tiny.yaml").write_text(CASE)
-    return folder, run_command(folder, "run", "tiny.yaml", "--backend", "fake:honest")
+    with hurried():
+        return folder, run_command(folder, "run", "tiny.yaml", "--backend", "fake:honest")

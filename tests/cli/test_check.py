@@ -19,7 +19,8 @@ expectations:
 
 
 def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
-    done = rnnbench("check", "tiny.yaml", "--backend", "fake:honest,fake:wrong-third-step,fake:build-fails", status=1)
+    routes = "fake:honest,fake:wrong-third-step,fake:build-fails"
+    done = rnnbench("check", "tiny.yaml", f"--backend={routes}", "--filter=chunk=4", "--no-shrink", status=1)
     found = {(r["route"], r["outcome"]) for r in records_in(folder)}
     assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
     assert all(not r["timing"]["latency"] and r["timing"]["build_s"] is None for r in records_in(folder))
@@ -68,6 +69,12 @@ def test_a_mistake_in_the_expected_failures_has_one_sentence_and_status_2(rnnben
 
 
 def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
-    arguments = ("check", "tiny.yaml", "--backend=fake:wrong-third-step", "--filter=chunk=4", "--endurance=0")
+    arguments = (
+        "check",
+        "tiny.yaml",
+        "--backend=fake:wrong-third-step",
+        "--filter=chunk=4,state=stitched",
+        "--endurance=0",
+    )
     assert "smallest trial found" in rnnbench(*arguments, status=1).stdout
     assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout

@@ -10,7 +10,14 @@ from fake_releases import NOT_INSTALLABLE, fake_index, fake_measurements, fake_r
 
 pytest.importorskip("duckdb")
 
-ARGUMENTS = ("night", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=4,state=stitched", "--same-trials=0")
+ARGUMENTS = (
+    "night",
+    "tiny.yaml",
+    "--backend=fake:honest",
+    "--filter=chunk=4,state=stitched",
+    "--same-trials=0",
+    "--anchors=none",
+)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from few_turns import set_turns
 from harness_trials import make_trial
 from verdicts import failures
 
-from rnnbench.conformance import CHECKS
+from rnnbench.conformance import CHECKS, suite
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.rnn import Model
@@ -39,6 +39,8 @@ def trial_for(fault: Fault):
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)
+    first, *others = CHECKS
+    monkeypatch.setattr(suite, "CHECKS", [first, *(check for check in others if check.name == fault.found_by)])
     set_turns(monkeypatch, fault.found_by)
     found = failures(trial_for(fault), fault.session, tmp_path)
     assert fault.found_by in found, f"{fault.name} was missed; found by {sorted(found) or 'nothing'}"

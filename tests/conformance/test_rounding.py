@@ -13,8 +13,8 @@ from random_models import problem
 from verdicts import failures, verdicts
 
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.conformance.rounding import Rounding, expected_rounding, incomparable
-from rnnbench.rnn import DTYPES, Model, run_reference
+from rnnbench.conformance.rounding import FACTOR, Rounding, expected_rounding, incomparable, undecided
+from rnnbench.rnn import DTYPES, Model, draw_inputs, draw_weights, network_of, run_reference
 
 CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
 
@@ -119,3 +119,22 @@ def test_rows_that_end_early_are_measured_as_they_end(tmp_path: Path) -> None:
     huge = reference.scaled(1e4)
     got = run_reference(model, reference.weights, huge.x, dtype="float32", lengths=reference.lengths[0]).y
     assert np.abs(got - huge.y).max() < 2 * huge.rounding.max()
+
+
+def test_a_decision_within_the_tolerance_ends_the_comparison() -> None:
+    error = np.full(4, 1e-6)
+    margin = np.array([[0.5, 0.5], [0.5, 2 * FACTOR * 0.9e-6], [0.5, 0.5], [0.5, 0.5]])
+    assert list(undecided(error, margin)) == [False, True, True, True]
+    assert not undecided(error[:3], margin[[0, 2, 3]]).any()
+
+
+def test_a_search_is_compared_where_its_decisions_are_clear() -> None:
+    network = network_of(
+        {"network": "rnnt", "input": 16, "hidden": 6, "prediction": 6, "blank_bias": 6, "max_symbols": 2}
+    )
+    weights, x = draw_weights(network, 0), draw_inputs(network, 12, 1, 0)
+    margin = run_reference(network, weights, x).margin
+    assert margin is not None
+    measured = expected_rounding(network, weights, x, None, "float32", 0).measured
+    tolerance = 2 * FACTOR * measured[np.isfinite(measured)].max()
+    assert np.isfinite(measured).sum() == (margin.min(axis=1) > tolerance).cumprod().sum() > 0

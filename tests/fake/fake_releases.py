@@ -14,7 +14,7 @@ import pytest
 
 from rnnbench.cases import Trial
 from rnnbench.history import VERDICTS
-from rnnbench.night import measure
+from rnnbench.night import conformance, measure
 from rnnbench.pipeline import Side, SideBySide, SideError, ab, backfill, bisect, confirmation, environments, releases
 from rnnbench.pipeline.environment_worker import EnvironmentFacts, source_digest
 from rnnbench.pipeline.made_environments import MadeEnvironment
@@ -93,6 +93,7 @@ def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float |
     for module in (backfill, bisect, confirmation, measure):
         patch.setattr(module, "open_side", open_side)
         patch.setattr(module, "compare_sides", compare)
+    patch.setattr(conformance, "open_environment", open_side)
     return compared
 
 
@@ -105,6 +106,24 @@ def fake_runs(patch: pytest.MonkeyPatch) -> None:
         end_run(plan.folder, {})
 
     patch.setattr(measure, "run_trials", run_trials)
+
+
+def fake_checks(patch: pytest.MonkeyPatch, outcomes: Mapping[str, str]) -> list[str]:
+    """Make the conformance check of a version end with this outcome in every trial; with "ok" where none is given.
+
+    Returns the versions that were checked.
+    """
+    checked: list[str] = []
+
+    def check_trials(plan: RunPlan, *_: Any, shrinks: bool, examined: Sequence[Examined]) -> None:
+        for one in examined:
+            version = one.probe.versions[PACKAGE]
+            append_record(plan.folder, _record(one.trial, version, outcomes.get(version, "ok")))
+        checked.append(examined[0].probe.versions[PACKAGE])
+        end_run(plan.folder, {})
+
+    patch.setattr(conformance, "check_trials", check_trials)
+    return checked
 
 
 def _record(trial: Trial, version: str, latency: float | str) -> Record:

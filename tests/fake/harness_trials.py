@@ -76,3 +76,16 @@ def make_trial(
         limits=limits,
         measure=measure,
     )
+
+
+def assert_all_figures(record: Record) -> None:
+    """A trial that went well has been built, and has every latency that a case asks for by itself."""
+    assert (record.outcome, record.reason) == ("ok", "")
+    timing = record.timing
+    assert timing.build_s is not None
+    assert timing.latency.get("bound") is not None
+    assert timing.latency.get("public") is not None
+    assert timing.state_copy is not None
+    assert timing.dispatch_floor is not None
+    assert timing.dispatch_floor.unmeasured == ""
+    assert timing.dispatch_floor.seconds is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -16,7 +16,7 @@ from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.composed import ComposedNetwork, Placed
 from rnnbench.rnn.layers import Dense, LayerKind, Recurrent, TimeConvolution
 from rnnbench.rnn.layers.base import Arrays
-from rnnbench.rnn.network import Network, Size, WeightSpec
+from rnnbench.rnn.network import Network, Size
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
@@ -31,11 +31,7 @@ class Delay(LayerKind):
     input: int
 
     @property
-    def width(self) -> int:  # type: ignore[override]
-        return self.input
-
-    @property
-    def projected(self) -> int:
+    def width(self) -> int:
         return self.input
 
     @property
@@ -45,9 +41,6 @@ class Delay(LayerKind):
     @property
     def cost(self) -> tuple[int, int, int]:
         return 0, 0, 0
-
-    def weight_specs(self) -> Iterator[WeightSpec]:
-        yield from ()
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _DelayBody()

@@ -19,7 +19,10 @@ from rnnbench.pipeline import made_environments
 
 PACKAGE = "onnxruntime"
 MODULE = '''\
-"""A fake release: the real ONNX Runtime under another version. Each call takes {slowdown} times longer."""
+"""A fake release: the real ONNX Runtime under another version. Each call takes {slowdown} times longer.
+
+Where it is wrong ({wrong}), what `run` returns is too large by a thousandth.
+"""
 
 import importlib.util
 import sys
@@ -45,6 +48,15 @@ def _slow(method):
     return call
 
 
+def _wrong(method):
+    def call(self, *arguments, **named):
+        return [array * array.dtype.type(1.001) for array in method(self, *arguments, **named)]
+
+    return call
+
+
+if {wrong}:
+    InferenceSession.run = _wrong(InferenceSession.run)
 if {slowdown}:
     InferenceSession.run_with_iobinding = _slow(InferenceSession.run_with_iobinding)
 __version__ = "{version}"
@@ -85,9 +97,9 @@ class Index:
         patch.setattr(made_environments, "own_versions", list)
         patch.setattr(made_environments, "_needs", lambda backends, named: [])
 
-    def release(self, version: str, slowdown: float = 0.0) -> None:
+    def release(self, version: str, slowdown: float = 0.0, *, wrong: bool = False) -> None:
         """Publish a fake release that takes so much longer in each call, as a share of the call's own time."""
-        text = MODULE.format(slowdown=slowdown, version=version, package=PACKAGE)
+        text = MODULE.format(slowdown=slowdown, version=version, package=PACKAGE, wrong=wrong)
         wheel(self.folder, PACKAGE, version, {f"{PACKAGE}/__init__.py": text})
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[2]
 CASE = """\
@@ -107,3 +109,26 @@ class Command:
     def run_folder(self) -> Path:
         (folder,) = (self.folder / "results").iterdir()
         return folder
+
+
+@contextmanager
+def running_cluster() -> Iterator[LocalCluster]:
+    """A cluster with the nodes NODES, until the block ends."""
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    cluster = LocalCluster()
+    try:
+        for name in NODES:
+            cluster.add(name)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@contextmanager
+def command_in(folder: Path, cluster: LocalCluster) -> Iterator[Command]:
+    """The command in a folder that has `tiny.yaml`. What it leaves on the nodes is killed at the end."""
+    (folder / "tiny.yaml").write_text(CASE)
+    yield Command(folder, cluster)
+    for process in cluster.processes("rnnbench.fleet.node_process"):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)

@@ -10,7 +10,15 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import Change, History, change_lines, find_changes, machines_without_anchors, without_anchors
+from rnnbench.history import (
+    Change,
+    History,
+    change_lines,
+    find_changes,
+    find_events,
+    machines_without_anchors,
+    without_anchors,
+)
 from rnnbench.results import Finding, FindingKind, Record
 
 NIGHTS, STEP = 16, 8
@@ -105,6 +113,30 @@ def test_what_is_not_believed_is_in_no_series(tmp_path: Path) -> None:
         return made.slower(made.of_version(record, "2.0"), 0.1).model_copy(update={"findings": (finding,)})
 
     assert bound(made.make(tmp_path, NIGHTS, night)) == []
+
+
+def pinned(record: Record) -> Record:
+    """The record of an anchor, whose versions are older than those that its backend has otherwise."""
+    params = record.params.model_copy(update={"pinned": "fakelib-package==0.9"})
+    changes = {"trial": f"{record.trial}-pinned", "params": params, "version": {"fakelib-package": "0.9"}}
+    return record.model_copy(update=changes)
+
+
+def test_pinned_trials_are_anchors_and_no_version_of_their_backend(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record | None:
+        if record.baseline:
+            return None
+        moved = made.slower(record, 1.08 if n >= STEP else 1)
+        if record.backend == "fakelib":
+            return pinned(moved) if n < NIGHTS - 1 or record.params.chunk == 64 else moved
+        return made.of_version(moved, str(n))
+
+    history = made.make(tmp_path, NIGHTS, night)
+    (change,) = bound(history)
+    assert (change.level, change.cause) == ("machine", "environment")
+    assert machines_without_anchors(history) == ()
+    subjects = {event.subject for event in find_events(history) if event.fact in ("versions", "measured")}
+    assert subjects == {"fakemlir"}, "another pin ends no trial, and its version is not the backend's"
 
 
 def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:

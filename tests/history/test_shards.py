@@ -16,7 +16,7 @@ from rnnbench.history import History, find_changes, find_events
 from rnnbench.results import Record, merge_shards, write_merged, write_whole_plan
 from rnnbench.results.shards import WholePlan
 
-NIGHTS, STEP = 24, 12
+NIGHTS, STEP = 16, 8
 HOSTS = (1.0, 1.3, 0.8)
 """How slow each shard's host is. All have one fingerprint, as the nodes of a cluster have."""
 SLOWER = "fakemlir"

@@ -13,10 +13,10 @@ from rnnbench.measure import drift_of, half_width, interval_of
 @pytest.mark.parametrize("processes", [2, 3, 6])
 def test_nineteen_intervals_in_twenty_have_the_truth_in_them(processes):
     generator = np.random.default_rng(processes)
-    draws = 1e-5 * np.exp(generator.normal(0, 0.02, (2000, processes)))
+    draws = 1e-5 * np.exp(generator.normal(0, 0.02, (800, processes)))
     intervals = [interval_of(medians) for medians in draws]
     covered = np.mean([low <= 1e-5 <= high for low, high in intervals])
-    assert covered == pytest.approx(0.95, abs=0.015)  # three standard errors of 2,000 draws
+    assert covered == pytest.approx(0.95, abs=0.023)  # three standard errors of 800 draws
 
 
 def test_one_process_has_no_interval():

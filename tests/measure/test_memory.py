@@ -160,14 +160,23 @@ def test_a_segment_that_a_neighbour_made_is_not_counted(own_segments):
         assert segments.nbytes() == segments.held() == segments.unmapped() == 0
 
 
+def test_a_file_that_nobody_here_was_seen_to_hold_is_not_counted(own_segments):
+    """It may be a neighbour's: the kernel does not say who made it."""
+    segments = SharedSegments()
+    (own_segments / "unheld").write_bytes(bytes(SIZE))
+    assert segments.nbytes() == segments.held() == segments.unmapped() == 0
+    with (own_segments / "unheld").open("rb"):
+        assert (segments.nbytes(), segments.held()) == (SIZE, 1)
+    assert (segments.nbytes(), segments.held()) == (SIZE, 0)
+
+
 def test_a_segment_that_goes_while_its_holders_are_looked_for_is_not_counted(monkeypatch):
     segments = SharedSegments()
     segment = Segment(SIZE)
-    segment.close()
 
     def held_by(_):
         segment.path.unlink(missing_ok=True)
-        return frozenset()
+        return {str(segment.path)}
 
     monkeypatch.setattr(descendants, "_held_by", held_by)
     assert segments.nbytes() == 0

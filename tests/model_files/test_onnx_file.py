@@ -47,7 +47,7 @@ def refusal(path):
     return ""
 
 
-@settings(max_examples=400)
+@settings(max_examples=80)
 @given(data=st.one_of(mutated(), st.binary(max_size=300)))
 def test_any_bytes_are_described_or_refused_with_a_sentence(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "fuzzed.onnx"

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from fake_releases import fake_index, fake_measurements, fake_runs
+from fake_releases import fake_checks, fake_index, fake_measurements, fake_runs
 from harness_trials import SilentObserver, make_trial
 
 from rnnbench.history import Alerts, History
-from rnnbench.night import Measured, NightFolders, NightPlan, Sought, collect, collect_night, measure_night, read_state
+from rnnbench.night import (
+    ConformanceCases,
+    Measured,
+    NightFolders,
+    NightPlan,
+    Sought,
+    collect,
+    collect_night,
+    measure_night,
+    read_state,
+)
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -23,6 +35,9 @@ class Nights:
         )
         self.store = Store(folder / "results")
         self.said = []
+        self.conformance = ConformanceCases()
+        self.checked = []
+        """Versions whose conformance was checked."""
         self.compared = []
         """Versions that were compared with another one, or with themselves, in the newest night."""
 
@@ -31,16 +46,25 @@ class Nights:
         fake_index(self.patch, releases)
         self.compared = fake_measurements(self.patch, latencies or dict.fromkeys(releases, 1.0))
 
+    def conforming(self, outcomes):
+        """The outcome that the conformance check of each version ends with; of others it is ok."""
+        self.checked = fake_checks(self.patch, outcomes)
+        self.conformance = ConformanceCases(
+            tuple(replace(make_trial(chunk=chunk), case="conforming") for chunk in (2, 3)), {}
+        )
+
     def plan(self, **changes):
         settings = {"sought": Sought(), "same_trials": 0, **changes}
         return NightPlan(
             trials=self.trials,
+            anchors=(),
             expected={},
             budget=PairBudget(60.0, 0.03),
             store=self.store,
             state=self.folders.state,
             reports=self.folder / "reports",
             environments=self.folder / "environments",
+            conformance=self.conformance,
             **settings,
         )
 

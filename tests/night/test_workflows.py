@@ -38,7 +38,7 @@ def commands(script):
     """The words of each call of rnnbench in a script."""
     joined = script.replace("\\\n", " ")
     for line in joined.splitlines():
-        if found := re.search(r"(?:^\s*|/)(rnnbench .*)", line):
+        if found := re.search(r"(?:^\s*|/|\bif )(rnnbench [^;]*)", line):
             yield shlex.split(found[1].partition("||")[0].partition(" > ")[0], comments=True)
 
 

@@ -14,6 +14,8 @@ from rnnbench.sampling import pairs
 
 pytest.importorskip("scipy")
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 CASE = """\
 schema: 1
 name: tiny

@@ -11,10 +11,12 @@ from waiting import ended, started_from_now, wait_until
 from rnnbench.cases import ExpectedFailure, Limits
 from rnnbench.pipeline import check_trials
 from rnnbench.pipeline.check import CheckPool, WaitingTrials
-from rnnbench.plan import begin_run, examine
+from rnnbench.plan import begin_run, examine, examine_all
 from rnnbench.results import Store, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import worker_key
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 def examined(route: str, chunks: int, slow: tuple[str, ...] = ()) -> list[Examined]:
@@ -54,7 +56,7 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
     plan = begin_run(trials, Store(tmp_path))
     pool = CheckPool(plan, context_in(plan.folder), SilentObserver())
-    pool.run(jobs=1)
+    pool.run(jobs=1, examined=examine_all(plan.trials))
     records = read_run(plan.folder).records
     assert len(records) == len(trials)
     assert {r.outcome for r in records if r.route == "honest"} == {"ok"}

@@ -13,6 +13,8 @@ from rnnbench.plan import examine, targets
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, RunChecks
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 WAYS = {
     "support-exits": (
         "crashed",

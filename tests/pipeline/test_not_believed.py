@@ -17,6 +17,8 @@ from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
 from rnnbench.worker import Build
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 ROUTES = ("honest", "sample-slows-the-clock", "sample-turns-the-clock-back")
 
 

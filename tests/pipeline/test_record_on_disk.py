@@ -16,6 +16,8 @@ from rnnbench.plan import begin_run, examine, resume_run
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.stages import BuildFigures, Failure
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 FULL = "OSError: [Errno 28] No space left on device: '/x'"
 BROKEN = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 SENTENCES = (FULL, "OSError: [Errno 27] File too large", "ld: final link failed: No space left on device")

@@ -15,6 +15,8 @@ from rnnbench.pipeline import reproduce_command
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.rnn.spec import Model
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 CASE = """\
 schema: 1
 name: wide
@@ -28,10 +30,10 @@ matrix: {exclude: [{time: fused, chunk: 4}]}
 def test_a_failure_is_halved_for_as_long_as_it_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.pipeline.shrink.BUDGET_S", float("inf"))
     trial = replace(
-        make_trial("fake:wrong-third-step", chunk=8),
-        model=Model(cell="lstm", input=8, hidden=16, layers=2),
-        batch=4,
-        steps=32,
+        make_trial("fake:wrong-third-step", chunk=4),
+        model=Model(cell="lstm", input=2, hidden=4, layers=2),
+        batch=2,
+        steps=8,
     )
     context = context_in(tmp_path)
     failed = check_trial(trial, context)

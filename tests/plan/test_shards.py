@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnbench.cases import Measure, Trial
-from rnnbench.plan import Shard, baseline_trials, group_by_workload, shard_of
+from rnnbench.plan import Shard, anchor_trials, group_by_workload, shard_of
 from rnnbench.plan.shards import MOST_SHARDS, PREPARATION_S, cut, estimated_cost
 
 
@@ -74,7 +74,7 @@ def test_the_order_of_the_trials_decides_nothing(trials, of, chance):
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.1, 1.0, 12.0])), min_size=1, max_size=25), SHARDS)
-@settings(max_examples=50)
+@settings(max_examples=20)
 def test_no_shard_costs_more_than_another_by_more_than_one_group(sizes, of):
     """What the greedy cut promises: the dearest shard without its last group is no dearer than the cheapest."""
     trials = [
@@ -129,9 +129,20 @@ def test_the_cut_is_the_same_in_processes_with_other_hash_seeds():
 
 def test_the_baseline_is_the_anchor_unless_there_is_nothing_else():
     numpy, fake = trial_of("case", "numpy:eager", 1, 1), trial_of("case", "fake:honest", 1, 1)
-    assert baseline_trials([numpy, fake]) == {numpy.id}
-    assert baseline_trials([numpy]) == frozenset()
-    assert baseline_trials([fake]) == frozenset()
+    assert anchor_trials([numpy, fake]) == {numpy.id}
+    assert anchor_trials([numpy]) == frozenset()
+    assert anchor_trials([fake]) == frozenset()
+
+
+def test_trials_of_pinned_versions_are_in_every_shard_that_has_others():
+    trials = [trial_of("case", target, batch, 1) for batch in (1, 2, 3) for target in ("numpy:eager", "fake:honest")]
+    pinned = replace(trial_of("anchors", "fake:honest", 1, 1), pinned="fake==1")
+    assert anchor_trials([*trials, pinned]) == {pinned.id, *numpy_of(trials)}
+    assert anchor_trials([trials[0], pinned]) == {pinned.id}, "the baseline alone is measured for itself"
+    anchors = anchor_trials([*trials, pinned])
+    shards = [shard_of([*trials, pinned], Shard(number, 4), anchors) for number in (1, 2, 3, 4)]
+    assert [pinned in shard.trials for shard in shards] == [True, True, True, False]
+    assert [len(shard.whole.own(number)) for number, shard in enumerate(shards, 1)] == [3, 2, 2, 0]
 
 
 def test_a_shard_says_what_it_has():

@@ -68,9 +68,10 @@ def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     )
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("option", ["--benchmark-skip", "-pno:benchmark"])
 def test_without_benchmarks_trials_are_checked(tiny, option):
-    result = tiny.runpytest_subprocess("--rnnbench-backend=fake:honest", "--rnnbench-endurance=0", option, "-m", FIRST)
+    result = tiny.runpytest_inprocess("--rnnbench-backend=fake:honest", "--rnnbench-endurance=0", option, "-m", FIRST)
     assert result.parseoutcomes() == {"passed": 1, "deselected": 7}
 
 

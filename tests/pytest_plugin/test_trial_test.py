@@ -16,6 +16,7 @@ from waiting import PATIENCE_S, ended, wait_until
 
 QUICK = "--rnnbench-endurance=0"
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_workers")
 ROUTES = "fake:honest,fake:wrong-third-step,fake:build-fails"
 
 
@@ -36,7 +37,7 @@ def junit(tiny):
 def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
     """One run, since each trial takes a process."""
     options = ("-m", "rnnbench(chunk=2, state='stitched')", "-rs", "--junitxml=junit.xml")
-    result = tiny.runpytest_subprocess(f"--rnnbench-backend={ROUTES}", QUICK, *options)
+    result = tiny.runpytest_inprocess(f"--rnnbench-backend={ROUTES}", QUICK, *options)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes() == {"passed": 1, "failed": 2, "skipped": 3, "deselected": 18}
     output = result.stdout
@@ -74,7 +75,7 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
 def test_the_command_of_a_failure_selects_that_trial_alone(tiny):
     """It is listed, not run: it would check the trial, and then look for a smaller one, for seconds."""
     options = ("--rnnbench-backend=fake:build-fails", "--rnnbench-set=workload.steps=4", "-x", QUICK)
-    result = tiny.runpytest_subprocess(*options)
+    result = tiny.runpytest_inprocess(*options)
     assert result.parseoutcomes()["failed"] == 1, "-x stops at the first"
     # A set: where the variable CI is set, pytest prints the whole message in its summary too.
     (line,) = {line for line in result.outlines if line.startswith("reproduce")}
@@ -101,7 +102,7 @@ def test_expected_failures_must_fail_and_nothing_else_may(tiny, junit):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     routes = "fake:build-fails,fake:wrong-bound,fake:wrong-third-step,fake:honest"
     options = (QUICK, "-m", "rnnbench(chunk=2, time='looped', state='stitched')", "-rx", "--junitxml=junit.xml")
-    result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", *options)
+    result = tiny.runpytest_inprocess(f"--rnnbench-backend={routes}", *options)
     assert result.parseoutcomes() == {"xfailed": 2, "failed": 2, "deselected": 28}
     output = result.stdout
     output.fnmatch_lines(["nonconforming: * checks failed: values, chunks*"])
@@ -117,21 +118,9 @@ def test_expected_failures_must_fail_and_nothing_else_may(tiny, junit):
 def test_with_runxfail_no_failure_is_expected(tiny):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     options = (QUICK, "--runxfail", "-m", "rnnbench(chunk=2, time='looped', state='stitched')")
-    result = tiny.runpytest_subprocess("--rnnbench-backend=fake:build-fails,fake:honest", *options)
+    result = tiny.runpytest_inprocess("--rnnbench-backend=fake:build-fails,fake:honest", *options)
     assert result.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 14}
     result.stdout.fnmatch_lines(["build-failed, at build: the fake compiler refused: error: expected ';'"])
-
-
-def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
-    routes = "fake:honest,fake:wrong-third-step"
-    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")
-    result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", QUICK, "-n2", *options)
-    assert result.parseoutcomes() == {"passed": 2, "failed": 2}
-    assert "gw0" in result.stdout.str()
-    (folder,) = tiny.path.glob("temporary/rnnbench")
-    assert [path.name for path in folder.iterdir()] == ["logs"], "compiled files are removed"
-    _, properties = junit()["fake:wrong-third-step/looped-stateful/h4-b1-c2-float32-cpu-t1"]
-    assert properties["outcome"] == "nonconforming"
 
 
 KEEPS_A_LIST_OF_STORES = """
@@ -144,11 +133,18 @@ def pytest_sessionfinish(session):
 """
 
 
-def test_processes_of_xdist_have_a_store_of_programs_each(tiny):
+def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
     """A store has one writer: before a build it removes what is on no list, and another's half-made file is on none."""
     tiny.makeconftest(KEEPS_A_LIST_OF_STORES)
-    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--dist=each")
-    tiny.runpytest_subprocess("--rnnbench-backend=fake:honest", QUICK, "-n2", *options)
+    routes = "fake:honest,fake:wrong-third-step"
+    options = ("-m", "rnnbench(chunk=2, time='looped')", "--basetemp=temporary", "--junitxml=junit.xml")
+    result = tiny.runpytest_subprocess(f"--rnnbench-backend={routes}", QUICK, "-n2", *options)
+    assert result.parseoutcomes() == {"passed": 2, "failed": 2}
+    assert "gw0" in result.stdout.str()
+    (folder,) = tiny.path.glob("temporary/rnnbench")
+    assert [path.name for path in folder.iterdir()] == ["logs"], "compiled files are removed"
+    _, properties = junit()["fake:wrong-third-step/looped-stateful/h4-b1-c2-float32-cpu-t1"]
+    assert properties["outcome"] == "nonconforming"
     stores = {line for file in tiny.path.glob("stores-gw?") for line in file.read_text().splitlines()}
     assert stores == {f"temporary/rnnbench/artifacts/gw{number}" for number in range(2)}
 

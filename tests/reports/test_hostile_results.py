@@ -153,7 +153,7 @@ def test_a_paragraph_of_text_is_a_paragraph(text: str) -> None:
     assert re.match(r"\\|\d+\\", paragraph(text))
 
 
-@pytest.mark.parametrize("hostile", ["../../x", "/etc/x", "a$b$c\x00\ud800", "_x", "n" * 300, ""])
+@pytest.mark.parametrize("hostile", ["../../x", "a$b$c\x00\ud800" + "n" * 300, ""])
 def test_pictures_stay_in_the_folder_and_show_any_name(tmp_path: Path, hostile: str) -> None:
     of = [
         fake.record(chunk=chunk, backend=hostile, state=hostile or "stitched").model_copy(

@@ -39,7 +39,7 @@ def test_bytes(value: int | None, text: str) -> None:
 
 
 @given(st.floats(1e-9, 1e3))
-@settings(max_examples=200)
+@settings(max_examples=40)
 def test_seconds_keep_the_value_to_three_digits(value: float) -> None:
     number, unit = units.seconds(value).split()
     size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]

@@ -14,13 +14,15 @@ from rnnbench.results.verdict import ERROR_RATE, LOOKS, SMALLEST, judge_apart, j
 stats = pytest.importorskip("scipy.stats")
 
 positive = st.floats(1e-7, 1.0)
+SEEDS = 150
+"""Intervals of each kind that are looked at. tests/benchmarks/test_verdicts.py has thousands, from real processes."""
 
 
 def medians(centre: float, spread: float, processes: int, seed: int) -> list[float]:
     return list(centre * np.exp(np.random.default_rng(seed).normal(0.0, spread, processes)))
 
 
-def apart(change: float, spread: float, processes: int, trials: int = 200) -> Counter[str]:
+def apart(change: float, spread: float, processes: int, trials: int = 100) -> Counter[str]:
     return Counter(
         judge_apart(
             medians(1e-4, spread, processes, 2 * seed), medians(1e-4 * (1 + change), spread, processes, 2 * seed + 1)
@@ -39,7 +41,7 @@ def in_turn(change: float, spread: float, seed: int) -> tuple[str, int]:
     return judged.verdict, pairs
 
 
-def paired(change: float, spread: float, trials: int = 300) -> Counter[str]:
+def paired(change: float, spread: float, trials: int = 100) -> Counter[str]:
     return Counter(in_turn(change, spread, seed)[0] for seed in range(trials))
 
 
@@ -47,39 +49,39 @@ def test_the_numbers_that_decide_are_what_the_documentation_says() -> None:
     assert (SMALLEST, ERROR_RATE, LOOKS) == (0.03, 0.01, (5, 8, 12, 18, 27, 40))
 
 
-@pytest.mark.parametrize("spread", [0.005, 0.01, 0.02])
+@pytest.mark.parametrize("spread", [0.005, 0.02])
 def test_three_per_cent_is_found_between_pairs_of_processes_that_differ_by_one_or_two(spread: float) -> None:
-    assert paired(0.03, spread)["SLOWER"] >= 297
-    assert paired(1 / 1.03 - 1, spread)["FASTER"] >= 297
+    assert paired(0.03, spread)["SLOWER"] >= 99
+    assert paired(1 / 1.03 - 1, spread)["FASTER"] >= 99
 
 
-@pytest.mark.parametrize("spread", [0.005, 0.01, 0.02, 0.04, 0.2])
+@pytest.mark.parametrize("spread", [0.005, 0.02, 0.2])
 def test_where_nothing_changed_no_change_is_seen(spread: float) -> None:
     counts = paired(0.0, spread)
-    assert counts["SLOWER"] + counts["FASTER"] <= 3, counts
+    assert counts["SLOWER"] + counts["FASTER"] <= 1, counts
 
 
 def test_where_nothing_changed_and_noise_allows_it_is_the_same() -> None:
-    assert paired(0.0, 0.01)["SAME"] >= 297
+    assert paired(0.0, 0.01)["SAME"] >= 99
 
 
 def test_noise_that_hides_a_change_gives_undecided_and_not_a_guess() -> None:
-    assert paired(0.03, 0.2)["UNDECIDED"] >= 285
+    assert paired(0.03, 0.2)["UNDECIDED"] >= 95
 
 
 def test_more_noise_takes_more_pairs() -> None:
-    used = [np.mean([in_turn(0.0, spread, seed)[1] for seed in range(50)]) for spread in (0.002, 0.01, 0.02, 0.04)]
+    used = [np.mean([in_turn(0.0, spread, seed)[1] for seed in range(20)]) for spread in (0.002, 0.01, 0.02, 0.04)]
     assert used == sorted(used)
     assert used[0] == LOOKS[0]
 
 
 def test_the_intervals_of_all_looks_hold_the_truth_together() -> None:
     missed = 0
-    for seed in range(500):
+    for seed in range(SEEDS):
         ratios = medians(1.02, 0.03, LOOKS[-1], seed)
         intervals = [judge_pairs(ratios[:pairs]).interval for pairs in LOOKS]
         missed += any(interval is None or not interval[0] <= 1.02 <= interval[1] for interval in intervals)
-    assert missed <= stats.binom.ppf(0.999, 500, ERROR_RATE)
+    assert missed <= stats.binom.ppf(0.999, SEEDS, ERROR_RATE)
 
 
 def test_a_disturbed_round_does_not_move_its_pair() -> None:
@@ -90,31 +92,31 @@ def test_a_disturbed_round_does_not_move_its_pair() -> None:
 def test_sides_that_are_not_in_turn_need_more_processes() -> None:
     for processes in (3, 5, 10):
         counts = apart(0.0, 0.01, processes)
-        assert counts["SLOWER"] + counts["FASTER"] <= 4, counts
-    assert apart(0.0, 0.01, 10)["SAME"] >= 190
-    assert apart(0.10, 0.01, 3)["SLOWER"] >= 190
-    assert apart(-0.10, 0.01, 3)["FASTER"] >= 190
-    assert apart(0.0, 0.10, 3)["UNDECIDED"] >= 190
+        assert counts["SLOWER"] + counts["FASTER"] <= 2, counts
+    assert apart(0.0, 0.01, 10)["SAME"] >= 95
+    assert apart(0.10, 0.01, 3)["SLOWER"] >= 95
+    assert apart(-0.10, 0.01, 3)["FASTER"] >= 95
+    assert apart(0.0, 0.10, 3)["UNDECIDED"] >= 95
 
 
 def test_a_change_of_just_what_matters_is_found_and_never_called_the_same() -> None:
     counts = apart(0.03, 0.01, 10)
-    assert counts["SLOWER"] >= 190
+    assert counts["SLOWER"] >= 95
     assert counts["SAME"] + counts["FASTER"] == 0
 
 
 def test_a_change_too_small_to_matter_is_the_same_however_sure() -> None:
-    assert apart(0.01, 0.002, 10) == {"SAME": 200}
-    assert paired(0.01, 0.002) == {"SAME": 300}
+    assert apart(0.01, 0.002, 10) == {"SAME": 100}
+    assert paired(0.01, 0.002) == {"SAME": 100}
 
 
 def test_the_interval_of_sides_apart_holds_the_truth() -> None:
     missed = 0
-    for seed in range(500):
+    for seed in range(SEEDS):
         judged = judge_apart(medians(1.0, 0.03, 4, 2 * seed), medians(1.1, 0.05, 3, 2 * seed + 1))
         assert judged.interval is not None
         missed += not judged.interval[0] <= 1.1 <= judged.interval[1]
-    assert missed <= stats.binom.ppf(0.999, 500, 2 * ERROR_RATE), "Welch's interval is approximate for so few"
+    assert missed <= stats.binom.ppf(0.999, SEEDS, 2 * ERROR_RATE), "Welch's interval is approximate for so few"
 
 
 def test_one_process_has_no_interval_and_no_verdict() -> None:
@@ -139,7 +141,7 @@ def test_a_smallest_change_that_is_no_fraction_is_refused(smallest: float) -> No
 
 
 @given(st.lists(positive, min_size=2, max_size=6), st.lists(positive, min_size=2, max_size=6))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list[float]) -> None:
     length = min(len(base), len(new))
     ratios = [b / a for a, b in zip(base[:length], new[:length], strict=True)]

@@ -99,7 +99,7 @@ def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping
     return run_graph(network, x, run, lambda parts: np.concatenate(parts, axis=2))
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(
     model=models() | with_other_activations(),
     steps=st.integers(1, 6),

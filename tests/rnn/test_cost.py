@@ -98,7 +98,7 @@ class Counting:
         return [Value((x.shape[0], x.shape[1] // parts), x.sums)] * parts
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(model=models(), chunk=st.integers(1, 5), batch=st.integers(1, 3))
 def test_agrees_with_the_cells_run_over_counting_primitives(model: Model, chunk: int, batch: int) -> None:
     counting = Counting()

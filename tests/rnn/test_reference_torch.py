@@ -39,7 +39,7 @@ def run_torch(model: Model, data: Problem) -> tuple[np.ndarray, dict[str, np.nda
     return (y.flip(0) if flip else y).numpy(), {name: a.numpy() for name, a in zip(state, finals, strict=True)}
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(
     model=models(cell=st.sampled_from(["lstm", "gru", "rnn"]), clip=None, cell_clip=None, reset_after=True).filter(
         lambda model: model.direction != "reverse" or model.layers == 1

@@ -48,7 +48,7 @@ def test_what_is_drawn_is_read_only() -> None:
     assert not any(array.flags.writeable for array in drawn)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(model=models(cell="lstm", direction="forward") | models(cell="gru", direction="bidirectional"))
 def test_names_and_shapes_are_those_of_torch(model: Model) -> None:
     torch = pytest.importorskip("torch")

@@ -14,6 +14,8 @@ from rnnbench.measure.paths import PATHS
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import dispatch_floor, groups
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):

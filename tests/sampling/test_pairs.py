@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +32,8 @@ from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import Built, Checked, Sampled
 
 pytest.importorskip("scipy")
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 ENDLESS = PairBudget(seconds=1e9, smallest_change=0.03)
 
@@ -109,12 +112,18 @@ Checker = Callable[[str], Checked]
 SamplePairs = Callable[..., list[TrialPair]]
 
 
-@pytest.fixture
-def checked(tmp_path: Path) -> Checker:
-    """Builds and checks a trial of a target."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs")
 
+
+@pytest.fixture(scope="module")
+def checked(folder: Path) -> Checker:
+    """Builds and checks a trial of a target, once."""
+
+    @cache
     def check(target: str) -> Checked:
-        one = check_trial(make_trial(target), context_in(tmp_path))
+        one = check_trial(make_trial(target), context_in(folder))
         assert one.failure is None, one.failure
         return one
 
@@ -122,10 +131,10 @@ def checked(tmp_path: Path) -> Checker:
 
 
 @pytest.fixture
-def sample_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
+def sample_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
     """Samples trials, each given as its two sides, in short blocks."""
     monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
-    context = context_in(tmp_path)
+    context = context_in(folder)
 
     def sample(*sides: tuple[Checked, Checked], rounds: int, number: int = 1) -> list[TrialPair]:
         trials = [TrialPair(TrialSampling(a.examined), TrialSampling(b.examined)) for a, b in sides]
@@ -195,9 +204,9 @@ def test_a_process_without_blocks_is_left_out_of_the_record(checked: Checker, sa
     assert record_of(sampled).latency("bound") is None
 
 
-def test_trials_are_judged_in_the_order_given(checked: Checker, tmp_path: Path, monkeypatch) -> None:
+def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
-    context = context_in(tmp_path)
+    context = context_in(folder)
     trials = [(one, one) for one in (checked("fake:honest"), checked("numpy:eager"))]
     judged = judge_trials(trials, (context, context), PairBudget(0.1, 0.03), seed=0)
     assert [trial.sides[0].checked for trial in judged] == [a for a, _ in trials]
@@ -208,10 +217,10 @@ def test_trials_are_judged_in_the_order_given(checked: Checker, tmp_path: Path, 
         assert all(side.anchor is None for side in trial.sides), "memory holds both trials"
 
 
-def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(checked, tmp_path, monkeypatch) -> None:
+def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(folder, monkeypatch) -> None:
     monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
-    context = context_in(tmp_path)
+    context = context_in(folder)
     trials = [(one, one) for one in (check_trial(make_trial(chunk=chunk), context) for chunk in (1, 2, 3))]
     judged = judge_trials(trials, (context, context), PairBudget(0.1, 0.03), seed=0)
     for side in range(2):

@@ -24,6 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     last = folder / f"night{NIGHTS - 1:03d}"
     for record in read_run(last).records:
         save_samples(last, record.trial[-8:], "bound", samples())
+    history.add_checks(last)
     runs = tuple(read_run(folder / f"night{number:03d}") for number in range(NIGHTS))
     write_site([runs[-1]], history, folder / "site")
     return Made(folder / "site", runs)

@@ -60,11 +60,11 @@ def worker_with(trial, session, folder):
     worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
     request = request_of(trial, worker._reference(trial).weights)
     program = program_of(session)(request, "digest", True, lambda: None)
-    file = folder / "cache" / "programs" / "program"
+    file = worker._programs._cache / "program"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("program")
     program.files = ProgramFiles((file,))
-    worker._programs._store.note(trial.digest, [file.name])
+    worker._programs._store.note(trial.digest, [str(file.relative_to(folder / "cache" / "programs"))])
     worker._programs._loaded[trial.id] = program
     return worker
 

@@ -83,10 +83,10 @@ class LyingProgram(HonestProgram):
 class Worker:
     """Programs of a worker of its own in the same store."""
 
-    def __init__(self, folder, adapter):
+    def __init__(self, folder, adapter, sources=""):
         self.adapter = adapter
         self.store = ProgramStore(folder)
-        self.programs = TrialPrograms(adapter, self.store)
+        self.programs = TrialPrograms(adapter, self.store, sources)
 
     def build(self, trial=TRIAL, request=REQUEST):
         before = self.programs.begin_build(trial)
@@ -111,6 +111,15 @@ def test_an_honest_adapter_is_accused_of_nothing(tmp_path):
     assert second.build() == "cached"
     second.load()
     assert (first.found(), second.found(), second.adapter.builds) == ([], [], 0)
+
+
+def test_what_other_sources_built_is_not_used(tmp_path):
+    first = Worker(tmp_path, Adapter(), "sources before")
+    assert (first.build(), first.build()) == ("cold", "cached")
+    edited = Worker(tmp_path, Adapter(), "sources after")
+    assert edited.build() == "cold"
+    edited.load()
+    assert (edited.adapter.builds, edited.found()) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -284,7 +293,7 @@ def test_a_trial_whose_artifact_is_torn_between_build_and_load_is_built_again(tm
     context, examined = context_in(tmp_path), examine(TRIAL)
 
     def tear():
-        (file,) = (tmp_path / "artifacts" / "programs").iterdir()
+        (file,) = (path for path in (tmp_path / "artifacts" / "programs").rglob("*") if path.is_file())
         file.write_bytes(b"")
 
     worker = start_trial_worker(examined, context.folders, log_name(TRIAL))

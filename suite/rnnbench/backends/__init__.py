@@ -6,6 +6,7 @@ What other packages may use:
 - `answers`: what an adapter returns, validated where it enters.
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
+- `sources`: the files that decide which programs a backend makes, and their digest.
 - `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, find, names, nearest, tool_for
+    from rnnbench.backends.sources import sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -68,6 +70,7 @@ _NAMES = {
         "tool_for",
     ),
     "program_store": ("Look", "ProgramStore"),
+    "sources": ("sources_digest",),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -96,6 +99,7 @@ __all__ = [
     "names",
     "nearest",
     "request_of",
+    "sources_digest",
     "tool_for",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

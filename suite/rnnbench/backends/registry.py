@@ -16,8 +16,10 @@ from typing import Any, cast
 
 from rnnbench.backends.answers import AdapterError, BackendError, CheckedBackend
 from rnnbench.backends.base import Backend, Program, Request
+from rnnbench.backends.shared import JoiningBackend
 from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.outside_text import describe_error
+from rnnbench.rnn import CompoundNetwork
 
 __all__ = ["BackendError", "entry_of", "find", "names", "nearest", "tool_for"]
 
@@ -29,7 +31,7 @@ def find(name: str) -> Backend:
     """The backend of that name. Raises BackendError: AdapterError where its module cannot be imported."""
     entry = entry_of(name)
     try:
-        return CheckedBackend(name, cast("Callable[[], Backend]", entry.load())())
+        return JoiningBackend(CheckedBackend(name, cast("Callable[[], Backend]", entry.load())()))
     except MemoryError:
         raise
     except Exception as error:
@@ -48,6 +50,8 @@ def entry_of(name: str) -> EntryPoint:
 
 def tool_for(backend: str, program: Program, request: Request, cache: Path) -> Tool:
     """The runtime's own tool to time a program that the backend built into `cache`. Raises NoToolError."""
+    if isinstance(request.model, CompoundNetwork):
+        raise NoToolError(f"{request.model.label} is several programs, with a loop in the host between them")
     adapter = entry_of(backend).module
     try:
         has_tool = find_spec(f"{adapter}.timing_tool") is not None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         expected_failures_for,
         expected_failures_of,
     )
-    from rnnbench.cases.files import case_files
+    from rnnbench.cases.files import ANCHORS, case_files
     from rnnbench.cases.load import load_case, make_case
     from rnnbench.cases.matrix import MAX_TRIALS
     from rnnbench.cases.new_case import case_of_file, case_of_network, names_of_networks
@@ -56,7 +56,10 @@ _NAMES = {
         "expected_failures_for",
         "expected_failures_of",
     ),
-    "files": ("case_files",),
+    "files": (
+        "ANCHORS",
+        "case_files",
+    ),
     "load": (
         "load_case",
         "make_case",
@@ -82,6 +85,7 @@ _NAMES = {
     ),
 }
 __all__ = [
+    "ANCHORS",
     "MAX_TRIALS",
     "Case",
     "CaseError",

@@ -42,6 +42,8 @@ class Case:
     """Seconds for each long-running check, where the trials are only checked."""
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
     """What `compare:` says: the smallest change that matters in a comparison, by kind of measure."""
+    pinned: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What `pinned:` says, by target: the requirements of its own environment. Its trials are anchors."""
     path: str | None = None
     """The case file, as it was named; None for a case made in Python."""
     expected_failures_file: Path | None = None
@@ -55,9 +57,13 @@ class Case:
     def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS, endurance: float = 0.0) -> list[Trial]:
         """Every point on every target (no target twice). Trials of one point, which are compared, stand together.
 
+        A case of anchors has targets of its own, and takes no others.
+
         `endurance` is the time in seconds of each long-running check; with 0 these checks are left out. Raises
         CaseError, before any trial is made, where there would be more than `max_trials`.
         """
+        if self.pinned:
+            targets = [Target(*name.split(":")) for name in self.pinned]
         if (count := len(self.points) * len(targets)) > max_trials:
             raise CaseError.at(
                 Place(self.path or self.name),
@@ -81,6 +87,7 @@ class Case:
                 limits=limits,
                 measure=_measure_on(point.device, self.measure),
                 thresholds=self.thresholds,
+                pinned=self.pinned.get(str(target), ""),
             )
             for point in self.points
             for target in targets

@@ -18,8 +18,8 @@ more programs are chosen."""
 
 
 def every_pair(trials: Sequence[Trial]) -> list[Trial]:
-    """A few trials that have every pair of values of different keys that `trials` have."""
-    return _cover(trials, lambda trial, values: set(combinations(values, 2)))
+    """A few trials that have every pair of values of different keys that `trials` have; every value of a single key."""
+    return _cover(trials, lambda trial, values: set(combinations(values, 2)) or set(values))
 
 
 def every_pair_between(trials: Sequence[Trial]) -> list[Trial]:

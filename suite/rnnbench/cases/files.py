@@ -10,6 +10,10 @@ from rnnbench.cases.errors import CaseError, Place
 SUFFIX = ".yaml"
 EXPECTED_FAILURES = "expectations.yaml"
 """Name of the files of expected failures."""
+SHIPPED = (Path(__file__).parents[3] / "cases" / EXPECTED_FAILURES, Path(__file__).parent / EXPECTED_FAILURES)
+"""Where the suite's own file lies: in a checkout, or in an installed package."""
+ANCHORS = Path(__file__).parent / "anchors.yaml"
+"""The case of the anchors that every night and every shard runs."""
 
 
 def case_files(path: Path) -> list[Path]:
@@ -23,6 +27,6 @@ def case_files(path: Path) -> list[Path]:
 
 
 def expected_failures_file(case: Path) -> Path | None:
-    """The file of expected failures that holds for a case file: beside it, or in the nearest folder above."""
-    folders = case.resolve().parents
-    return next((file for folder in folders if os.path.isfile(file := folder / EXPECTED_FAILURES)), None)
+    """The file of expected failures that holds for a case: beside it, in the nearest folder above, or the suite's."""
+    beside = (folder / EXPECTED_FAILURES for folder in case.resolve().parents)
+    return next((file for file in (*beside, *SHIPPED) if os.path.isfile(file)), None)

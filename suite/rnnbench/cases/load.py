@@ -52,8 +52,8 @@ def make_case(
 ) -> Case:
     """A case written in Python: the sections of a case file as mappings, in which a list or tuple is an axis.
 
-    `sections` are the optional ones: `description`, `target`, `matrix`, `limits`, `measure` and `compare`. Raises
-    CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
+    `sections` are the optional ones: `description`, `target`, `matrix`, `limits`, `measure`, `compare` and `pinned`.
+    Raises CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
     """
     data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
     network, source = model_file_of(_python_source(data), Path(), describe_here)
@@ -88,6 +88,7 @@ def _case(
         measure=measure,
         endurance=file.limits.endurance,
         thresholds=file.compare.model_dump(exclude_none=True),  # type: ignore[attr-defined]
+        pinned=file.pinned,
         path=None if path is None else str(path),
         expected_failures_file=None if path is None else expected_failures_file(path),
     )

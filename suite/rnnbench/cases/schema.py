@@ -79,6 +79,27 @@ Copies = Annotated[
     Field(pattern=_COPIES),
     WithJsonSchema({"type": "string", "pattern": _COPIES, "title": "unrolled:k with k from 2"}),
 ]
+_TARGET = r"^[a-z0-9][a-z0-9_.-]*:[a-z0-9][a-z0-9_.-]*$"
+_PIN = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*"
+_PINS = rf"^{_PIN}( {_PIN})*$"
+Pinned = Annotated[
+    dict[Annotated[str, Field(pattern=_TARGET)], Annotated[str, Field(pattern=_PINS, max_length=1_000)]],
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "targets with their pins, such as {numpy:eager: numpy==2.2.6}",
+            "minProperties": 1,
+            "propertyNames": {"pattern": _TARGET, "title": "a target such as onnxruntime:onnx"},
+            "additionalProperties": {
+                "type": "string",
+                "pattern": _PINS,
+                "maxLength": 1_000,
+                "title": "exact versions such as onnxruntime==1.22.1 numpy==2.2.6",
+            },
+        }
+    ),
+]
 Time = Literal["fused", "looped", "unrolled", "given"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 """Those of `rnn.DTYPES`."""
@@ -258,6 +279,12 @@ class CaseFile(Section):
     measure: MeasureSection = Field(default=MeasureSection(), description="How one trial is sampled.")  # type: ignore[valid-type]
     compare: CompareSection = Field(  # type: ignore[valid-type]
         default=CompareSection(), description="The smallest changes that matter where two runs are compared."
+    )
+
+    pinned: Pinned = Field(
+        default={},
+        description="Makes the trials anchors: the targets that they run on, and the versions of each one's own "
+        "environment.",
     )
 
     def axes(self) -> Axes:

@@ -113,6 +113,8 @@ class Trial:
     """Whether every row of a batch has all steps of a call, or each its own number of them."""
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
     """What the case file says under `compare:`: the smallest change that matters, by kind of measure."""
+    pinned: str = ""
+    """Of an anchor: the requirements of the environment that it runs in. Empty: the trial is none."""
 
     @property
     def params(self) -> dict[str, object]:
@@ -129,6 +131,7 @@ class Trial:
             "threads": self.threads,
             "seed": self.seed,
             **({"lengths": self.lengths} if self.lengths != "full" else {}),
+            **({"pinned": self.pinned} if self.pinned else {}),
         }
 
     @property

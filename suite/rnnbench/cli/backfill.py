@@ -94,6 +94,7 @@ def backfill(
         released_package,
         stored_reference,
     )
+    from rnnbench.reports import count
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
@@ -113,7 +114,8 @@ def backfill(
         within,
         retry,
     )
-    tell(f"{len(kept)} releases of {of_package}, each beside {plan.reference.version}, {len(trials)} trials.")
+    measured = f"{count(len(kept), 'release')} of {of_package}, each beside {plan.reference.version}"
+    tell(f"{measured}, {count(len(trials), 'trial')}.")
     leaves(lambda: f"Finished releases are in {root}; the same command goes on.")
     terminal = console()
     _measure(plan, kept, terminal)

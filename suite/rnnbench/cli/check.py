@@ -12,11 +12,13 @@ import click
 
 from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import (
+    ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     MACHINE_CLASS,
     ON,
     REPORTS,
     RESULTS,
+    SHARD,
     Selection,
     console,
     place_of,
@@ -25,12 +27,12 @@ from rnnbench.cli.options import (
 from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
-    from rnnbench.cases import Case, Trial
+    from rnnbench.cases import Case, ExpectedFailure, Trial
     from rnnbench.fleet import Left, Place
     from rnnbench.pipeline import ProgressBar
-    from rnnbench.plan import RunPlan
-    from rnnbench.results import Run
-    from rnnbench.stages import Checked
+    from rnnbench.plan import CoveringTrials, RunPlan, Shard
+    from rnnbench.results import Run, Store
+    from rnnbench.stages import Checked, Examined
 
 
 @click.command(short_help="Check every trial against the reference, without timing.")
@@ -47,6 +49,21 @@ if TYPE_CHECKING:
     help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
 )
 @click.option("--no-shrink", is_flag=True, help="Do not look for a smaller trial that fails in the same way.")
+@click.option(
+    "--covering",
+    is_flag=True,
+    help="Check each target on few trials that together contain every pair of values that it supports.  "
+    "[default where no --backend is given]",
+)
+@click.option(
+    "--in",
+    "environment",
+    metavar="ENV",
+    help="Check in another environment: a virtual environment's folder, or requirements such as "
+    "'onnxruntime==1.30.0', of which one is made.",
+)
+@ENVIRONMENT_FOLDER
+@SHARD
 @ON
 @MACHINE_CLASS
 def check(
@@ -57,6 +74,10 @@ def check(
     jobs: int | None,
     endurance: float | None,
     no_shrink: bool,
+    covering: bool,
+    environment: str | None,
+    environments: Path,
+    shard: Shard | None,
     address: str | None,
     machine_class: str | None,
 ) -> None:
@@ -66,21 +87,35 @@ def check(
     trials that together contain every pair of values that the route supports. Routes that build slowly are checked on
     trials that contain every value once.
     """
-    from rnnbench.cli.exit_status import FAILED, exit_status
+    from rnnbench.cli.exit_status import FAILED, OK, exit_status
     from rnnbench.pipeline import ProgressBar, check_trials
-    from rnnbench.plan import begin_run, expected_failures
+    from rnnbench.plan import end_run, expected_failures
     from rnnbench.reports import print_conformance, write_report
     from rnnbench.results import Store, read_run
 
+    if environment is not None and not selection.backends:
+        raise click.UsageError("--in needs the backends that are checked there; give them with --backend")
+    if environment is not None and address is not None:
+        raise click.UsageError("--in names an environment of this machine; it cannot be given with --on")
     place = place_of(address, machine_class)
     cases = selection.load_cases()
-    trials = _trials(selection, cases, endurance, elsewhere=place is not None)
-    plan = begin_run(trials, Store(results), expected_failures(cases, trials, expectations))
+    if environment is None:
+        trials = _trials(selection, cases, endurance, covering=covering, elsewhere=place is not None)
+        examined = None
+    else:
+        examined = _examined(selection, cases, endurance, environment, environments, covering=covering)
+        trials = [one.trial for one in examined]
+    plan, examined = _begun(trials, examined, shard, Store(results), expected_failures(cases, trials, expectations))
+    if plan.is_empty:
+        end_run(plan.folder, {})
+        tell(f"records  {plan.folder}")
+        sys.exit(OK)
     terminal = console()
     run_leaves(plan.folder, ".")
-    with ProgressBar(terminal, len(trials)) as progress:
+    with ProgressBar(terminal, len(plan.trials)) as progress:
         if place is None:
-            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), not no_shrink)
+            shrinks = not no_shrink and environment is None
+            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), shrinks, examined)
             left: list[Left] = []
         else:
             smallest, left = [], _check_on(plan, place, progress, jobs)
@@ -111,19 +146,68 @@ def _smallest(checked: Checked, cases: list[Case]) -> str:
     return f"\nsmallest trial found that fails the same check: {reason}\nreproduce it with:\n  {command}"
 
 
-def _trials(selection: Selection, cases: list[Case], endurance: float | None, *, elsewhere: bool) -> list[Trial]:
+def _trials(
+    selection: Selection, cases: list[Case], endurance: float | None, *, covering: bool, elsewhere: bool
+) -> list[Trial]:
     from rnnbench.plan import covering_trials, installed_backends, require_devices, targets_of
 
     if selection.backends:
         trials = selection.select(cases, selection.targets(cases), endurance)
         if not elsewhere:
             require_devices(trials)
-        return trials
-    targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
-    covering = covering_trials(selection.select(cases, targets, endurance))
+        if not covering:
+            return trials
+    else:
+        targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
+        trials = selection.select(cases, targets, endurance)
+    return _told(covering_trials(trials))
+
+
+def _examined(
+    selection: Selection,
+    cases: list[Case],
+    endurance: float | None,
+    environment: str,
+    environments: Path,
+    *,
+    covering: bool,
+) -> list[Examined]:
+    """The trials as another environment sees them. Raises SideError."""
+    from rnnbench.pipeline import open_environment
+    from rnnbench.plan import covering_of
+
+    trials = selection.select(cases, selection.targets(cases, installed=False), endurance)
+    examined = open_environment(environment, trials, environments).examined()
+    kept = {trial.id for trial in _told(covering_of(examined))} if covering else None
+    return [one for one in examined if kept is None or one.trial.id in kept]
+
+
+def _told(covering: CoveringTrials) -> list[Trial]:
     for sentence in covering.sentences():
         tell(sentence)
     return covering.trials
+
+
+def _begun(
+    trials: list[Trial],
+    examined: list[Examined] | None,
+    shard: Shard | None,
+    store: Store,
+    expected: dict[str, tuple[ExpectedFailure, ...]],
+) -> tuple[RunPlan, list[Examined] | None]:
+    """The run of the check, or of its shard, and what of the examined trials that has."""
+    from rnnbench.pipeline import note_versions
+    from rnnbench.plan import begin_run, shard_of
+
+    part = None if shard is None else shard_of(trials, shard)
+    if part is not None:
+        tell(part.sentence)
+    plan = begin_run(trials, store, expected, shard=part)
+    if examined is None:
+        return plan, None
+    note_versions(plan, examined)
+    of_plan = {trial.id for trial in plan.trials}
+    return plan, [one for one in examined if one.trial.id in of_plan]
 
 
 def _cost(run: Run) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import NO_BASELINE, SHARD, Selection, selection
+from rnnbench.cli.options import ANCHORS, NO_BASELINE, SHARD, Selection, load_anchors, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -17,21 +17,24 @@ if TYPE_CHECKING:
 @selection
 @SHARD
 @NO_BASELINE
-def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool) -> None:
+@ANCHORS
+def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, anchors: str | None) -> None:
     """Print the id of every trial that would run, one per line.
 
-    With --shard, those that `rnnbench run` with the same options runs, the baseline's included.
+    With --shard, those that `rnnbench run` with the same options runs, the baseline's and the pinned anchors included.
     """
-    from rnnbench.plan import baseline_trials, shard_of
+    from rnnbench.plan import anchor_trials, shard_of
     from rnnbench.reports import count
 
     cases = selection.load_cases()
+    pinned = [trial for case in load_anchors(anchors, wanted=shard is not None) for trial in case.trials(())]
     if shard is None:
-        trials = selection.select(cases, selection.targets(cases))
+        trials = [*selection.select(cases, selection.targets(cases)), *pinned]
         told = count(len(trials), "trial")
     else:
         whole = selection.select(cases, selection.targets(cases, baseline=not no_baseline, everywhere=True))
-        part = shard_of(whole, shard, baseline_trials(whole))
+        whole += pinned
+        part = shard_of(whole, shard, anchor_trials(whole))
         trials, told = list(part.trials), part.sentence
     if trials:
         tell("\n".join(trial.id for trial in trials))

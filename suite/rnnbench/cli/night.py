@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import FAILED, NONCONFORMING, OK
 from rnnbench.cli.options import (
     ALERTS,
+    ANCHORS,
     BUDGET,
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
@@ -22,19 +24,22 @@ from rnnbench.cli.options import (
     THRESHOLD,
     Selection,
     console,
+    load_anchors,
     selection,
 )
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.night import Measured, NightFolders, Sought
+    from rnnbench.night import ConformanceCases, Measured, NightFolders, Sought
     from rnnbench.plan import ExpectedFailures
     from rnnbench.reports import NightSummary
+    from rnnbench.results import Run
 
 
 @click.command(short_help="Measure the newest versions, and compare them with the last good ones.")
 @selection
+@ANCHORS
 @click.option("--pre", "pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
 @click.option("--no-upgrade", is_flag=True, help="Ask no package index: what is installed here is the newest.")
 @BUDGET
@@ -63,6 +68,23 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Collect what --measure-only left in this folder: its night.yaml and results. May be given several times.",
 )
+@click.option(
+    "--check",
+    "checked_cases",
+    multiple=True,
+    metavar="CASE",
+    type=click.Path(path_type=Path, exists=True),
+    help="Check the conformance of each new version on these cases, for example cases/conformance. "
+    "May be given several times.",
+)
+@click.option(
+    "--checked",
+    "checked",
+    multiple=True,
+    metavar="RUN",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="With --collect: what `rnnbench check --in` found of a newest version. May be given several times.",
+)
 @HISTORY
 @ALERTS
 @RESULTS
@@ -71,6 +93,7 @@ if TYPE_CHECKING:
 @ENVIRONMENT_FOLDER
 def night(
     selection: Selection,
+    anchors: str | None,
     pre: tuple[str, ...],
     no_upgrade: bool,
     budget: float,
@@ -80,6 +103,8 @@ def night(
     only_plan: bool,
     measure_only: bool,
     collected: tuple[Path, ...],
+    checked_cases: tuple[Path, ...],
+    checked: tuple[Path, ...],
     root: Path,
     file: Path,
     results: Path,
@@ -89,10 +114,11 @@ def night(
 ) -> None:
     """Measure CASE… with the newest version of each backend, and compare it with the last good one.
 
-    What became slower is compared once more, and then confirmed as an alert. The history, the alerts, a summary and the
-    site are brought up to date. A night that was interrupted goes on where it ended: give the same command.
+    What became slower is compared once more, and then confirmed as an alert. With --check, each new version is also
+    checked on other cases. The history, the alerts, a summary and the site are brought up to date. A night that was
+    interrupted goes on where it ended: give the same command.
 
-    Example: rnnbench night cases/backfill_gru_step.yaml --backend=onnxruntime,openvino
+    Example: rnnbench night cases/backfill_gru_step.yaml --backend=onnxruntime,openvino --check cases/conformance
 
     Exit status: 0 if there is nothing to tell; 1 if an alert was confirmed, or a trial is nonconforming; 3 if a trial
     or a step failed.
@@ -106,14 +132,17 @@ def night(
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
-        sys.exit(_parts_collected(collected, folders))
+        sys.exit(_parts_collected(collected, checked, folders))
+    if checked:
+        raise click.UsageError("--checked names runs that are collected with --collect; here --check CASE checks")
     sought = Sought(not no_upgrade, _names(pre))
-    trials, expected = _selected(selection, expectations)
+    trials, pinned, expected = _selected(selection, anchors, expectations)
     if only_plan:
         _print_plan(trials, sought, state_file)
         return
     plan = NightPlan(
         tuple(trials),
+        tuple(pinned),
         expected,
         sought,
         PairBudget(budget, threshold),
@@ -122,10 +151,11 @@ def night(
         state_file,
         reports,
         environments,
+        _conformance_cases(selection, checked_cases, expectations, trials),
     )
     leaves(lambda: f"What is measured is in {results}; the same command goes on.")
     with hold_state(state_file):
-        with ProgressBar(console(), len(trials)) as progress:
+        with ProgressBar(console(), len(trials) + len(pinned)) as progress:
             measure_night(plan, progress, tell)
         status = OK if measure_only else _collected([measured_in(state_file, plan.store)], folders)
     if measure_only:
@@ -144,21 +174,44 @@ def _names(texts: tuple[str, ...]) -> frozenset[str]:
     return names
 
 
-def _selected(selection: Selection, expectations: Path | None) -> tuple[list[Trial], ExpectedFailures]:
-    from rnnbench.plan import expected_failures
+def _selected(
+    selection: Selection, anchors: str | None, expectations: Path | None
+) -> tuple[list[Trial], list[Trial], ExpectedFailures]:
+    """The trials of the night, its anchors, and what of either is expected to fail."""
+    from rnnbench.plan import check_case_names, expected_failures
 
-    cases = selection.load_cases()
+    cases, pinned = selection.load_cases(), load_anchors(anchors, wanted=True)
+    check_case_names([*cases, *pinned])
     trials = selection.select(cases, selection.targets(cases, baseline=True))
-    return trials, expected_failures(cases, trials, expectations)
+    of_anchors = [*(trial for trial in trials if trial.pinned), *(t for case in pinned for t in case.trials(()))]
+    expected = expected_failures([*cases, *pinned], [*trials, *of_anchors], expectations)
+    return [trial for trial in trials if not trial.pinned], of_anchors, expected
+
+
+def _conformance_cases(
+    selection: Selection, files: tuple[Path, ...], expectations: Path | None, trials: list[Trial]
+) -> ConformanceCases:
+    """The trials of these cases on every route of the backends of the night."""
+    from rnnbench.night import ConformanceCases
+    from rnnbench.plan import expected_failures, targets_of
+
+    if not files:
+        return ConformanceCases()
+    cases = Selection(files, (), max_trials=selection.max_trials).load_cases()
+    backends = dict.fromkeys(trial.target.backend for trial in trials)
+    targets = targets_of([f"{backend}:*" for backend in backends], installed=False)
+    of_cases = [trial for case in cases for trial in case.trials(targets, selection.max_trials, case.endurance)]
+    return ConformanceCases(tuple(of_cases), expected_failures(cases, of_cases, expectations))
 
 
 def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
-    from rnnbench.night import jobs_of, newest_of, read_state
+    from rnnbench.night import checks_of, jobs_of, newest_of, read_state
 
     state = read_state(state_file)
     builds = newest_of(list(dict.fromkeys(trial.target.backend for trial in trials)), sought)
     content = {
         "jobs": jobs_of(builds, state),
+        "checks": checks_of(builds, state),
         "backends": {
             backend: {
                 "good": state.good[backend].version if backend in state.good else None,
@@ -171,20 +224,21 @@ def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
     click.echo(json.dumps(content))
 
 
-def _parts_collected(parts: tuple[Path, ...], folders: NightFolders) -> int:
+def _parts_collected(parts: tuple[Path, ...], checked: tuple[Path, ...], folders: NightFolders) -> int:
     """Collect what other jobs measured, and give the exit status."""
     from rnnbench.night import hold_state, measured_in
-    from rnnbench.results import Store
+    from rnnbench.results import Store, read_run
 
     nights = [measured_in(part / "night.yaml", Store(part / "results")) for part in parts]
+    runs = [read_run(run) for run in checked]
     with hold_state(folders.state):
-        return _collected(nights, folders)
+        return _collected(nights, folders, runs)
 
 
-def _collected(nights: list[Measured], folders: NightFolders) -> int:
+def _collected(nights: list[Measured], folders: NightFolders, checked: Sequence[Run] = ()) -> int:
     from rnnbench.night import collect_night
 
-    summary, page = collect_night(nights, folders, tell), folders.reports / "night.md"
+    summary, page = collect_night(nights, folders, tell, checked), folders.reports / "night.md"
     tell(f"\n{page.read_text()}\nsummary  {page}")
     return _status(summary)
 

@@ -105,12 +105,19 @@ SHARD = click.option(
     metavar="K/N",
     help="Only part K of N of the trials, for example 2/8. Each machine runs one part; `rnnbench merge` joins them.",
 )
+ANCHORS = click.option(
+    "--anchors",
+    metavar="FILE",
+    help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which tell what "
+    "the machine did. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
+)
 NO_BASELINE = click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
 EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above it.",
+    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above "
+    "it; else the suite's own.",
 )
 ON = click.option(
     "--on",
@@ -215,6 +222,21 @@ class Selection:
         runs_files = bool(cases) and all(case.file_formats for case in cases)
         reading = frozenset[str]().union(*(case.file_formats for case in cases)) if runs_files else ()
         return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere, reading=reading)
+
+
+def load_anchors(text: str | None, *, wanted: bool) -> list[Case]:
+    """The case that `--anchors` names. Without the option it is the suite's own where anchors are `wanted`.
+
+    Raises CaseError.
+    """
+    from rnnbench.cases import ANCHORS, CaseError, Place, load_case
+
+    if text == "none" or (text is None and not wanted):
+        return []
+    case = load_case(text or ANCHORS)
+    if not case.pinned:
+        raise CaseError.at(Place(case.path or case.name), "pins no versions; expected a case with the key 'pinned'")
+    return [case]
 
 
 def selection(command: Callable[..., None]) -> Callable[..., None]:

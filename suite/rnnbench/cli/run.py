@@ -11,6 +11,8 @@ import click
 
 from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.options import (
+    ANCHORS,
+    ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     MACHINE_CLASS,
     NO_BASELINE,
@@ -20,6 +22,7 @@ from rnnbench.cli.options import (
     SHARD,
     Selection,
     console,
+    load_anchors,
     on_again,
     place_of,
     selection,
@@ -27,6 +30,7 @@ from rnnbench.cli.options import (
 from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
+    from rnnbench.cases import Case, Trial
     from rnnbench.fleet import Left, Place
     from rnnbench.pipeline import ProgressBar
     from rnnbench.plan import RunPlan, Shard
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
 @SHARD
 @click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")
 @NO_BASELINE
+@ANCHORS
+@ENVIRONMENT_FOLDER
 @click.option("--keep-artifacts", is_flag=True, help="Keep the compiled files in the run's folder.")
 @ON
 @MACHINE_CLASS
@@ -58,6 +64,8 @@ def run(
     shard: Shard | None,
     resume: str | None,
     no_baseline: bool,
+    anchors: str | None,
+    environments: Path,
     keep_artifacts: bool,
     address: str | None,
     machine_class: str | None,
@@ -69,6 +77,8 @@ def run(
     place = place_of(address, machine_class)
     if place is not None and keep_artifacts:
         raise click.UsageError("--keep-artifacts keeps files of this machine; with --on they are on the nodes")
+    if place is not None and anchors is not None:
+        raise click.UsageError("--anchors makes environments on this machine; with --on there are none on the nodes")
     store = Store(results)
     if resume is not None:
         if selection.cases:
@@ -77,37 +87,54 @@ def run(
             raise click.UsageError("--resume continues the shard that the run is; do not give --shard")
         plan = resume_run(store.resolve(resume), elsewhere=place is not None)
     else:
-        plan = _new_run(selection, store, expectations, processes, shard, place, baseline=not no_baseline)
-    sys.exit(_carry_out(plan, reports, keep_artifacts, place))
+        cases = selection.load_cases()
+        trials = _selected(selection, cases, processes, shard, place, baseline=not no_baseline)
+        pinned = load_anchors(anchors, wanted=shard is not None and place is None)
+        plan = _begun((cases, trials), pinned, store, expectations, shard)
+    sys.exit(_carry_out(plan, reports, keep_artifacts, place, environments))
 
 
-def _new_run(
+def _selected(
     selection: Selection,
-    store: Store,
-    expectations: Path | None,
+    cases: list[Case],
     processes: int | None,
     shard: Shard | None,
     place: Place | None,
     *,
     baseline: bool,
-) -> RunPlan:
-    from rnnbench.plan import baseline_trials, begin_run, expected_failures, require_devices, shard_of
+) -> list[Trial]:
+    from rnnbench.plan import require_devices
 
-    cases = selection.load_cases()
     trials = selection.select(cases, selection.targets(cases, baseline=baseline, everywhere=shard is not None))
     if selection.backends and shard is None and place is None:
         require_devices(trials)
     if processes is not None:
         trials = [replace(trial, measure=replace(trial.measure, processes=processes)) for trial in trials]
-    part = None if shard is None else shard_of(trials, shard, baseline_trials(trials))
+    return trials
+
+
+def _begun(
+    selected: tuple[list[Case], list[Trial]],
+    pinned: list[Case],
+    store: Store,
+    expectations: Path | None,
+    shard: Shard | None,
+) -> RunPlan:
+    """A new run of the selected trials, or of a shard of them, and of the anchors of the cases `pinned`."""
+    from rnnbench.plan import anchor_trials, begin_run, check_case_names, expected_failures, shard_of
+
+    cases = [*selected[0], *pinned]
+    check_case_names(cases)
+    trials = [*selected[1], *(trial for case in pinned for trial in case.trials(()))]
+    part = None if shard is None else shard_of(trials, shard, anchor_trials(trials))
     if part is not None:
         tell(part.sentence)
     return begin_run(trials, store, expected_failures(cases, trials, expectations), shard=part)
 
 
-def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None) -> int:
+def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None, environments: Path) -> int:
     from rnnbench.cli.exit_status import FAILED, OK, exit_status
-    from rnnbench.pipeline import ProgressBar, run_trials
+    from rnnbench.pipeline import MAKING_ANCHORS, ProgressBar, examine_with_anchors, run_trials
     from rnnbench.plan import end_run
     from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
@@ -122,9 +149,11 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place 
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)
     left: list[Left] = []
+    if any(trial.pinned for trial in plan.trials):
+        tell(MAKING_ANCHORS)
     with ProgressBar(terminal, len(plan.trials)) as progress:
         if place is None:
-            run_trials(plan, progress, keep_artifacts)
+            run_trials(plan, progress, keep_artifacts, examine_with_anchors(plan.trials, environments))
         else:
             left = _measure_on(plan, place, progress)
     finished = read_run(plan.folder)

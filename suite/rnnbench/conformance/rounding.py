@@ -105,7 +105,8 @@ def expected_rounding(
         ends = None if lengths is None else np.minimum(lengths[rows], steps)
         return run_in(arithmetic, network, weights, x[:steps, rows], initial, ends)
 
-    sampled = _arrays(run(RandomRounding(dtype, seed, len(rows)), all_rows))
+    noisy = run(RandomRounding(dtype, seed, len(rows)), all_rows)
+    sampled = _arrays(noisy)
     exact = [array[..., : len(rows), :] for array in sampled]
     error = _largest([array[..., len(rows) :, :] - e[..., copies, :] for array, e in zip(sampled, exact, strict=True)])
     for summation in SUMMATIONS:
@@ -115,7 +116,21 @@ def expected_rounding(
     error = np.maximum.accumulate(np.maximum(error, DTYPES[dtype].unit * scale))
     if not network.can_stream:
         error[:] = error[-1]
-    return Rounding(np.where(incomparable(error, scale), np.inf, error), dtype)
+    meaningless = incomparable(error, scale)
+    if noisy.margin is not None:
+        meaningless |= undecided(error, noisy.margin[:, : len(rows)])
+    return Rounding(np.where(meaningless, np.inf, error), dtype)
+
+
+def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:
+    """At which steps [steps] a right program may decide otherwise, given the error expected and the margins.
+
+    `margin` [steps, rows] is `Trajectory.margin`. Two scores may each be off by FACTOR errors. From the first such step
+    on, what a program computes depends on its rounding.
+    """
+    close = margin.min(axis=1) <= 2 * FACTOR * error
+    from_there_on: np.ndarray = np.logical_or.accumulate(close)
+    return from_there_on
 
 
 def _of_counter(x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: str) -> Rounding:

@@ -216,6 +216,7 @@ class ReferenceTrajectories:
             y=arrays["y"][:, rows],
             final={n: arrays[f"final_{n}"][:, rows] for n in names},
             states={n: arrays[f"states_{n}"][:, :, rows] for n in names} if f"states_{names[0]}" in arrays else None,
+            margin=arrays["margin"][:, rows] if "margin" in arrays else None,
         )
 
     def _twice(self, x: np.ndarray) -> tuple[np.ndarray, Arrays]:
@@ -228,6 +229,8 @@ class ReferenceTrajectories:
         arrays = {"y": run.y, **{f"final_{n}": a for n, a in run.final.items()}}
         if run.states is not None:
             arrays |= {f"states_{n}": a for n, a in run.states.items()}
+        if run.margin is not None:
+            arrays["margin"] = run.margin
         return arrays
 
     def _rounding(self, name: str, x: np.ndarray, state: Arrays | None) -> Rounding:

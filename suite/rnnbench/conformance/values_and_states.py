@@ -22,6 +22,7 @@ from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
+from rnnbench.rnn import Trajectory
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
 
@@ -38,7 +39,16 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
     for name, array in session.get_state().items():
         errors.add(f"state {name} at the end", array, exact.final[name], reference.rounding_at(reference.trial.steps))
-    return errors.verdict()
+    return errors.verdict().model_copy(update={"figures": _decisions(exact, reference)})
+
+
+def _decisions(exact: Trajectory, reference: ReferenceTrajectories) -> dict[str, float]:
+    """Of a network that decides: its steps and rows, and how many were compared, since the margins allow it."""
+    if exact.margin is None:
+        return {}
+    compared = sum(np.isfinite(reference.rounding_at(step)) for step in range(len(exact.margin)))
+    rows = exact.margin.shape[1]
+    return {"decided": float(exact.margin.size), "compared": float(compared * rows)}
 
 
 def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

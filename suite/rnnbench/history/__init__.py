@@ -6,6 +6,7 @@
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
     alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
     level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned
+    checks                               what `rnnbench check` found of each version, and what changed
     comparisons, machine_alarms          verdicts of `rnnbench ab`; those of A/A comparisons, by machine
     release_file, releases, release_words   backfills: the releases of a package in the order of their versions
     settings, text, words                `settings.yaml`; tables and sentences as plain text
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
     from rnnbench.history.changes import Change, find_changes
+    from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes
     from rnnbench.history.comparisons import VERDICTS, ComparisonEntry, LatencyVerdict
     from rnnbench.history.database import Table
     from rnnbench.history.entry import RunEntry, entry_of
@@ -64,6 +66,12 @@ _NAMES = {
     "changes": (
         "Change",
         "find_changes",
+    ),
+    "checks": (
+        "CheckChange",
+        "CheckEntry",
+        "FailedTrial",
+        "check_changes",
     ),
     "comparisons": (
         "VERDICTS",
@@ -138,8 +146,11 @@ __all__ = [
     "Alerts",
     "AlertsError",
     "Change",
+    "CheckChange",
+    "CheckEntry",
     "ComparisonEntry",
     "Event",
+    "FailedTrial",
     "Found",
     "History",
     "HistorySettings",
@@ -157,6 +168,7 @@ __all__ = [
     "Table",
     "UpstreamReport",
     "change_lines",
+    "check_changes",
     "csv_lines",
     "entry_of",
     "event_lines",

@@ -19,9 +19,10 @@ SCHEMA = 1
 MAX_ALERTS = 5_000
 MAX_MEMBERS = 10_000
 State = Literal["new", "confirmed", "accepted", "reported", "mended", "refuted"]
-Evidence = Literal["candidate", "published", "event", "compared"]
+Evidence = Literal["candidate", "published", "event", "compared", "checked"]
 """`candidate`: only the screen sees it. `published`: sure enough to be told. `event`: a fact, and no statistics.
-`compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it."""
+`compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it.
+`checked`: the conformance check of a new version found it."""
 SILENCE = "silence"
 """What an alert is about where runs are missing."""
 CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
@@ -167,7 +168,9 @@ class Alert(_Part):
     @property
     def told(self) -> bool:
         """Whether it is told as a finding: an event, or a change that was published or confirmed, and not refuted."""
-        return self.state != "refuted" and (self.found.evidence in ("published", "event") or self.ab is not None)
+        return self.state != "refuted" and (
+            self.found.evidence in ("published", "event", "checked") or self.ab is not None
+        )
 
     @property
     def is_certain(self) -> bool:

@@ -69,7 +69,7 @@ def update(alerts: Alerts, news: News) -> Alerts:
             alerts = alerts.put(_refreshed(alert, found))
     back = {alert.id for alert in matches.values()}
     for alert in alerts.all:
-        if alert.state == "mended" or alert.id in back:
+        if alert.state == "mended" or alert.id in back or alert.found.evidence == "checked":
             continue
         if news.has_returned(alert.found):
             alerts = _mended(alerts, alert, today)
@@ -111,6 +111,8 @@ def _matches(
 
 
 def _is_same_kind(found: Found, other: Found) -> bool:
+    if other.evidence == "checked":  # It is of other trials than those of the series.
+        return False
     return (found.machine, found.backend, found.what, found.after, found.is_level) == (
         other.machine,
         other.backend,

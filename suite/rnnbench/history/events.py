@@ -47,7 +47,7 @@ def find_events(history: History) -> tuple[Event, ...]:
 
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
-        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions,
+        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, pinned,
             outcome, reason, failed_checks, support, lowered, believed, findings
         FROM {NIGHT_ROWS}
     )
@@ -80,7 +80,7 @@ _VERSIONS = """
         SELECT *, lag(after) OVER (PARTITION BY machine, backend ORDER BY started, run_id) AS before
         FROM (
             SELECT machine, backend, run, run_id, started, max(versions) AS after
-            FROM nights WHERE versions IS NOT NULL GROUP BY ALL
+            FROM nights WHERE versions IS NOT NULL AND pinned IS NULL GROUP BY ALL
         )
     )
     WHERE before <> after
@@ -90,7 +90,7 @@ _NO_LONGER = """  -- trials that a later run of their case, or of their shard, o
     FROM (
         SELECT machine, backend, trial, "case", arg_max(run, started) AS run, max(started) AS last_seen,
             arg_max(shard, started) AS shard, arg_max(coalesce(versions, ''), started) AS versions
-        FROM nights GROUP BY machine, backend, trial, "case"
+        FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
     ) AS seen
     JOIN (SELECT machine, "case", shard, max(started) AS last_run FROM nights GROUP BY ALL) AS runs
         ON runs.machine = seen.machine AND runs."case" = seen."case" AND runs.shard IN ('', seen.shard)

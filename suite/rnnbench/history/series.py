@@ -104,9 +104,9 @@ def common_course(values: Array) -> Array:
 
 
 def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> tuple[str, ...]:
-    """Machines on which neither a baseline nor one of the targets `anchors` was ever measured."""
+    """Machines on which no baseline, no pinned anchor and none of the targets `anchors` was ever measured."""
     measured = history.sql(
-        "SELECT machine, backend || ':' || route, coalesce(bool_or(baseline), false) "
+        "SELECT machine, backend || ':' || route, coalesce(bool_or(baseline), false) OR bool_or(pinned IS NOT NULL) "
         f"FROM {NIGHT_ROWS} WHERE outcome IN ('ok', 'nonconforming') GROUP BY ALL"
     ).rows
     anchored = {machine for machine, target, is_baseline in measured if is_baseline or target in anchors}
@@ -114,7 +114,7 @@ def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> t
 
 
 def trials_of_machines(history: History, anchors: Sequence[str] = ()) -> Iterator[tuple[str, Trials]]:
-    """Each machine's fingerprint with its trials. `anchors` names targets that are anchors beside the baseline."""
+    """Each machine's fingerprint with its trials. `anchors` names targets that are anchors too."""
     for machine in sorted({entry.machine for entry in history.nights}):
         yield machine, _trials(history, machine, anchors)
 
@@ -129,7 +129,7 @@ def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
     first = np.zeros(len(names), dtype=np.intp)
     first[trial] = np.arange(len(trial))
     is_anchor = np.zeros(len(names), dtype=bool)
-    is_anchor[trial[np.ma.filled(columns["baseline"], False).astype(bool)]] = True
+    is_anchor[trial[columns["anchor"].astype(bool)]] = True
     is_anchor |= np.isin(_text(columns["target"])[first], list(anchors))
     grids = {}
     for name in MEASURES:
@@ -149,7 +149,8 @@ def _select(machine: str) -> str:
         for measure in MEASURES.values()
     )
     return (
-        f"SELECT run_id, trial, backend, backend || ':' || route AS target, baseline, "
+        f"SELECT run_id, trial, backend, backend || ':' || route AS target, "
+        "coalesce(baseline, false) OR pinned IS NOT NULL AS anchor, "
         f"coalesce(versions, '') AS versions, "
         f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
         f"FROM {NIGHT_ROWS} WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "

@@ -3,6 +3,7 @@
     runs/<run_id>.json       the run's entry
     rows/<run_id>.parquet    its rows, one for each trial
     comparisons/<run_id>.json   the verdicts of `rnnbench ab`, where it is the run of side b
+    checks/<run_id>-<backend>.json   what `rnnbench check` found of one version of a backend
 
 `records.jsonl` of the runs stays the truth: every file here can be made again by adding its run again.
 """
@@ -19,13 +20,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rnnbench.disk import locked, read_cached, write_bytes, write_text
+from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.optional import MissingExtraError
-from rnnbench.results import parquet, read_run, sound, unwritable
+from rnnbench.results import FrozenModel, parquet, read_run, sound, unwritable
 
 Added = Literal["added", "updated", "already there"]
 
@@ -74,13 +76,39 @@ class History:
         Neither side becomes a night: what a comparison samples, it samples for its verdicts.
         """
         entry = comparison_of(read_run(folder))
+        self._write(Path("comparisons", f"{entry.run_id}.json"), entry)
+        return entry
+
+    def add_checks(self, folder: Path) -> tuple[CheckEntry, ...]:
+        """Keep what a run of `rnnbench check` found, by backend. It becomes no night. Raises StoreError."""
+        entries = checks_of(read_run(folder))
+        for entry in entries:
+            self._write(Path("checks", f"{entry.name}.json"), entry)
+        return entries
+
+    def _write(self, file: Path, entry: FrozenModel) -> None:
         try:
             with self._held():
-                file = self.root / "comparisons" / f"{entry.run_id}.json"
-                write_text(file, entry.model_dump_json() + "\n")
+                write_text(self.root / file, entry.model_dump_json() + "\n")
         except OSError as error:
             raise unwritable(self.root, error) from error
-        return entry
+
+    @cached_property
+    def _read_checks(self) -> tuple[tuple[CheckEntry, ...], tuple[str, ...]]:
+        """Oldest first, and a warning for each file that is damaged."""
+        entries, damaged = [], []
+        for file in sorted((self.root / "checks").glob("*.json")):
+            entry = read_cached(file, lambda path: CheckEntry.model_validate_json(path.read_bytes()))
+            if entry is None or entry.name != file.stem:
+                damaged.append(f"{file}: damaged, and skipped; delete it, or add its check again")
+            else:
+                entries.append(entry)
+        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.name))), tuple(damaged)
+
+    @property
+    def checks(self) -> tuple[CheckEntry, ...]:
+        """Oldest first."""
+        return self._read_checks[0]
 
     @cached_property
     def _read_comparisons(self) -> tuple[tuple[ComparisonEntry, ...], tuple[str, ...]]:
@@ -127,10 +155,10 @@ class History:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The files that are damaged, a sentence each."""
-        return self._read[1] + self._read_comparisons[1]
+        return self._read[1] + self._read_comparisons[1] + self._read_checks[1]
 
     def sql(self, statement: str) -> Table:
-        """The result of one SELECT over the tables `rows`, `runs` and `verdicts`. Raises StoreError."""
+        """The result of one SELECT over the tables `rows`, `runs`, `verdicts` and `checks`. Raises StoreError."""
         return query(statement, self._files, ROW_TYPES, self._tables)
 
     def arrays(self, statement: str) -> Arrays:
@@ -153,7 +181,11 @@ class History:
     @property
     def _tables(self) -> dict[str, Content]:
         verdicts = [row for entry in self.comparisons for row in verdict_rows(entry)]
-        return {"runs": (RUN_TYPES, [run_row(entry) for entry in self.runs]), "verdicts": (VERDICT_TYPES, verdicts)}
+        return {
+            "runs": (RUN_TYPES, [run_row(entry) for entry in self.runs]),
+            "verdicts": (VERDICT_TYPES, verdicts),
+            "checks": (CHECK_TYPES, [check_row(entry) for entry in self.checks]),
+        }
 
     def _rows_file(self, identity: str) -> Path:
         return self.root / "rows" / f"{identity}.parquet"

@@ -44,17 +44,20 @@ def private_peak(processes: list[psutil.Process]) -> int:
 
 
 class SharedSegments:
-    """Segments of shared memory (shm_overview(7)) that were made since this was created."""
+    """Segments of shared memory (shm_overview(7)) that were made since this was created, and that this process or a
+    descendant was seen to hold.
+
+    The kernel does not say who made a file in /dev/shm. One that nobody here was seen to hold may be a neighbour's.
+    """
 
     def __init__(self) -> None:
         self._before = frozenset(_segments())
-        self._others: set[tuple[str, int]] = set()
-        """Segments that a process of another family made."""
         self._own: set[tuple[str, int]] = set()
+        """Those that were seen in use here. They stay so once nobody holds them any more."""
         self._since = time.time()
 
     def nbytes(self) -> int:
-        """Bytes of those that this process's family made, or that nobody holds any more."""
+        """Bytes of them."""
         return sum(self._made().values())
 
     def held(self) -> int:
@@ -72,26 +75,20 @@ class SharedSegments:
 
     def _made(self) -> dict[str, int]:
         """Bytes of each, by path."""
-        new = [key for key in _segments() if key not in self._before and key not in self._others]
+        new = {key: f"{_SEGMENTS}/{key[0]}" for key in _segments() if key not in self._before}
+        if not new.keys() <= self._own:
+            held = _held_by(_family())
+            self._own |= {key for key, path in new.items() if path in held and self._is_recent(path)}
         made = {}
-        for name, inode in new:
-            path = f"{_SEGMENTS}/{name}"
+        for key in new.keys() & self._own:
             with suppress(OSError):
-                if (name, inode) not in self._own and self._is_foreign(path):
-                    self._others.add((name, inode))
-                else:
-                    # This raises where the segment went while its holders were looked for: nothing is known of it then.
-                    made[path] = Path(path).stat().st_blocks * 512
-                    self._own.add((name, inode))
+                made[new[key]] = Path(new[key]).stat().st_blocks * 512
         return made
 
-    def _is_foreign(self, path: str) -> bool:
-        """Whether it is another user's, older than this, or held by other processes alone."""
-        status = Path(path).stat()
-        if status.st_uid != os.geteuid() or status.st_ctime < self._since - 1:
-            return True
-        family = _family()
-        return path not in _held_by(family) and path in _held_by(set(psutil.pids()) - set(family))
+    def _is_recent(self, path: str) -> bool:
+        with suppress(OSError):
+            return Path(path).stat().st_ctime >= self._since - 1
+        return False
 
 
 def _segments() -> Iterator[tuple[str, int]]:

@@ -135,7 +135,7 @@ class FileNetwork(Network):
         return (LayerSpec((X,), self.input, self.width, rows, hoistable_weights=self.weights),)
 
     def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
-        raise NotImplementedError("a file is read by a runtime, and not written over primitives")
+        raise TypeError(f"{self.file}: a file is read by a runtime, and not written over primitives")
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         return iter(())
@@ -175,16 +175,9 @@ class FileNetwork(Network):
         return None
 
     def run(
-        self,
-        arithmetic: Arithmetic,
-        weights: Weights,
-        x: np.ndarray,
-        state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """Step by step where the file has a state, and otherwise in one call; by the oracle."""
-        if lengths is not None:
-            raise ValueError("lengths: rows of their own lengths are for stacks of cells")
         oracle = _oracle(self.path, self.sha256, self.external)
         parts = []
         for rows, own in arithmetic.by_rows(x.shape[1]):

@@ -124,8 +124,7 @@ def _evaluator_class(arithmetic: Arithmetic) -> Any:
 
 
 def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
-    """`_run_of` replaces what would call this."""
-    raise NotImplementedError
+    raise AssertionError("`_run_of` replaces what would call this")
 
 
 def _run_of(node: Any, arithmetic: Arithmetic) -> Any:

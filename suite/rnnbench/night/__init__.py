@@ -2,7 +2,8 @@
 
     state      `night.yaml`: the last good version of each backend, and how far the night in progress has come
     builds     the newest version of each backend, and which have to be compared
-    measure    `measure_night`: the run, the comparisons and the A/A comparison
+    measure    `measure_night`: the run, the checks, the comparisons and the A/A comparison
+    conformance   the check of a new version, and what it means for alerts
     slower     what a comparison found, and the second one that confirms it
     verdicts   what the verdicts mean for alerts and for the last good versions
     folders    where a night keeps what it found
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.night.builds import ALL, Sought, jobs_of, newest_of
+    from rnnbench.night.builds import ALL, Sought, checks_of, jobs_of, newest_of
     from rnnbench.night.collect import Measured, collect_night, measured_in
+    from rnnbench.night.conformance import ConformanceCases
     from rnnbench.night.folders import NightFolders
     from rnnbench.night.github import GitHub, tell_github
     from rnnbench.night.measure import NightPlan, measure_night
@@ -28,6 +30,7 @@ _NAMES = {
     "builds": (
         "ALL",
         "Sought",
+        "checks_of",
         "jobs_of",
         "newest_of",
     ),
@@ -36,6 +39,7 @@ _NAMES = {
         "collect_night",
         "measured_in",
     ),
+    "conformance": ("ConformanceCases",),
     "folders": ("NightFolders",),
     "github": (
         "GitHub",
@@ -53,12 +57,14 @@ _NAMES = {
 }
 __all__ = [
     "ALL",
+    "ConformanceCases",
     "GitHub",
     "Measured",
     "NightFolders",
     "NightPlan",
     "Sought",
     "State",
+    "checks_of",
     "collect_night",
     "hold_state",
     "jobs_of",

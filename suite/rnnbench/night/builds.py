@@ -32,10 +32,24 @@ def newest_of(backends: Sequence[str], sought: Sought) -> dict[str, BackendNight
 
 def has_changed(backend: str, newest: Build | None, state: State) -> bool:
     """Whether the newest version has to be compared with the last good one."""
+    return backend in state.good and is_new(backend, newest, state)
+
+
+def is_new(backend: str, newest: Build | None, state: State) -> bool:
+    """Whether the newest version has to be judged: it is not the last good one, and no alert holds it back already."""
     good, held = state.good.get(backend), state.held.get(backend)
-    if good is None or newest is None or newest.version == good.version:
+    if newest is None or (good is not None and newest.version == good.version):
         return False
     return held is None or held.version != newest.version or not held.alerts
+
+
+def checks_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, str]]:
+    """The checks of a night on several machines: each new version with what its environment is made from."""
+    return [
+        {"backend": backend, "requirements": one.newest.requirements}
+        for backend, one in builds.items()
+        if one.newest is not None and one.package and is_new(backend, one.newest, state)
+    ]
 
 
 def jobs_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, str]]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rnnbench.history import Alerts, AlertsError, ComparisonEntry, History, News, new_id, update
+from rnnbench.history import Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
+from rnnbench.night.conformance import alerts_that_hold, mend_conforming, mend_withdrawn, note_failed, sentence_of
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
-from rnnbench.night.state import Good, Held, Night, Slower, State, read_state, write_state
+from rnnbench.night.state import BackendNight, Build, Good, Held, Night, Slower, State, read_state, write_state
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import (
     BackendLine,
+    Commands,
     NightSummary,
     ReportError,
     alert_issue,
@@ -48,6 +50,11 @@ class Measured:
     def run(self) -> Run | None:
         return self.store.read(self.night.run) if self.night.run_ended else None
 
+    @property
+    def checked(self) -> list[Run]:
+        """The checks of new versions."""
+        return [self.store.read(one.checked) for one in self.night.backends.values() if one.checked]
+
 
 def measured_in(state_file: Path, store: Store) -> Measured:
     """What was measured with that state file. Raises StoreError where no night was."""
@@ -57,18 +64,33 @@ def measured_in(state_file: Path, store: Store) -> Measured:
     return Measured(night, store)
 
 
-def collect_night(nights: Sequence[Measured], folders: NightFolders, tell: Callable[[str], None]) -> NightSummary:
-    """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept."""
+def collect_night(
+    nights: Sequence[Measured], folders: NightFolders, tell: Callable[[str], None], checked: Sequence[Run] = ()
+) -> NightSummary:
+    """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept.
+
+    `checked` are runs of `rnnbench check` that were made apart from the nights, of their newest versions.
+    """
     day = datetime.now(UTC).date().isoformat()
     state = read_state(folders.state)
     comparisons, problems = _add_to_history(nights, folders.history)
-    outcomes = [outcome for night in nights for outcome in _outcomes(night, comparisons)]
+    checked = [*checked, *(run for night in nights for run in night.checked)]
+    checks = {check.backend: check for run in checked for check in History(folders.history).add_checks(run.path)}
+    outcomes = [outcome for night in nights for outcome in _outcomes(night, comparisons, checks)]
+    problems += _unused(checks, outcomes)
     history = History(folders.history)
     before = Alerts.read(folders.alerts)
-    alerts = _judged(before, history, outcomes, day)
+    alerts = _judged(before, history, outcomes, state, day)
     alerts.write()
     after = _next_state(state, outcomes, alerts, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
+    records = [record for run in checked for record in run.records if record.outcome != "unavailable"]
+    incomplete = [f"{run.path.name}: {warning}" for run in checked for warning in run.warnings]
+    summary = replace(
+        summary,
+        failed=(*summary.failed, *filter(_has_failed, records)),
+        problems=(*summary.problems, *incomplete),
+    )
     problems += _publish(summary, nights, history, alerts, folders)
     write_state(folders.state, after)
     for problem in problems:
@@ -91,25 +113,59 @@ def _add_to_history(nights: Sequence[Measured], root: Path) -> tuple[dict[str, C
     return comparisons, problems
 
 
-def _outcomes(measured: Measured, comparisons: Mapping[str, ComparisonEntry]) -> Iterator[BackendOutcome]:
+def _outcomes(
+    measured: Measured, comparisons: Mapping[str, ComparisonEntry], checks: Mapping[str, CheckEntry]
+) -> Iterator[BackendOutcome]:
     run = measured.run
     records = run.records if run else ()
     for backend, night in measured.night.backends.items():
         if night.package or night.problem:
-            of_backend = [record for record in records if record.backend == backend]
+            of_backend = [record for record in records if record.backend == backend and not record.params.pinned]
             compared = comparisons.get(night.compared.runs[1]) if night.compared else None
-            yield BackendOutcome(backend, night, of_backend, compared)
+            check = checks.get(backend)
+            yield BackendOutcome(backend, night, of_backend, compared, check if _is_of(check, night) else None)
 
 
-def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], day: str) -> Alerts:
-    """The alerts after this night: by the series of the history first, then by what was compared."""
+def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
+    used = {outcome.backend for outcome in outcomes if outcome.check}
+    for backend, check in checks.items():
+        if backend not in used:
+            yield f"{check.run}: is of {check.versions}, which is not the newest of this night; it decides no alert"
+
+
+def _is_of(check: CheckEntry | None, night: BackendNight) -> bool:
+    """Whether a check is of the newest version of a backend."""
+    return (
+        check is not None
+        and night.newest is not None
+        and f"{night.package} {night.newest.version}" in check.versions.split(", ")
+    )
+
+
+def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], state: State, day: str) -> Alerts:
+    """The alerts after this night: by the series of the history first, then by what was compared and checked."""
     if history.nights:
         alerts = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
     for outcome in outcomes:
         for slower in outcome.night.compared.slower if outcome.night.compared else ():
             alerts = note_slower(alerts, slower, new_id(slower.found))
         alerts = mend_returned(alerts, outcome, day)
+        if outcome.check is not None:
+            alerts = note_failed(alerts, outcome.check, _check_before(history, outcome.check))
+            alerts = mend_conforming(alerts, outcome.check, day)
+        elif (newest := outcome.night.newest) and _is_good_again(newest, state.good.get(outcome.backend)):
+            alerts = mend_withdrawn(alerts, outcome.backend, newest, outcome.versions, day)
     return alerts
+
+
+def _check_before(history: History, check: CheckEntry) -> CheckEntry | None:
+    """The newest check of another version of the same backend, on any machine."""
+    earlier = [one for one in history.checks if one.backend == check.backend and one.started < check.started]
+    return next((one for one in reversed(earlier) if one.versions != check.versions), None)
+
+
+def _is_good_again(newest: Build, good: Good | None) -> bool:
+    return good is not None and newest.version == good.version
 
 
 def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, day: str) -> State:
@@ -128,7 +184,8 @@ def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts
             and not still_open & set(holding.alerts)
         )
         old = good.get(backend)
-        if is_good(outcome, old, is_released=is_released):
+        is_held = outcome.check is not None and bool(alerts_that_hold(alerts, outcome.check))
+        if is_good(outcome, old, is_released=is_released, is_held=is_held):
             held.pop(backend, None)
             if old is None or old.version != newest.version:
                 good[backend] = Good(**newest.model_dump(), since=day)
@@ -139,14 +196,16 @@ def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts
 
 def _alerts_of(outcome: BackendOutcome, alerts: Alerts) -> tuple[str, ...]:
     """The open alerts that the newest version of a backend was found to cause."""
+    failing = [alert.id for alert in alerts_that_hold(alerts, outcome.check)] if outcome.check else []
     if outcome.night.compared is None:
-        return ()
+        return tuple(failing)
     before = outcome.night.compared.versions[0]
-    return tuple(
+    slower = (
         alert.id
         for alert in alerts.all
         if alert.is_open and alert.ab and (alert.found.backend, alert.found.versions[0]) == (outcome.backend, before)
     )
+    return (*failing, *slower)
 
 
 def _summary(
@@ -188,6 +247,7 @@ def _not_confirmed(slower: Slower) -> str:
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
     night, good = outcome.night, before.good.get(outcome.backend)
     newest = night.newest.version if night.newest else ""
+    conformance = sentence_of(outcome.check) if outcome.check else ""
     if night.measured is None:
         said = "not measured"
     elif night.measured != night.newest:
@@ -196,7 +256,7 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
         said = "it is the last good version now" if good is None or good.version != newest else "no new version"
     else:
         said = "it is not good, and later versions are compared with the one before"
-    return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, said)
+    return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, said, conformance)
 
 
 def _has_failed(record: Record) -> bool:
@@ -209,6 +269,8 @@ def _problems(nights: Sequence[Measured], outcomes: Sequence[BackendOutcome]) ->
     for outcome in outcomes:
         if outcome.night.problem:
             yield f"{outcome.backend}: not measured in its newest version: {outcome.night.problem}"
+        if outcome.night.not_checked:
+            yield f"{outcome.backend}: its conformance was not checked: {outcome.night.not_checked}"
         if outcome.night.not_compared:
             yield f"{outcome.backend}: not compared with the last good version: {outcome.night.not_compared}"
     for each in nights:
@@ -223,7 +285,7 @@ def _publish(
     for alert in alerts.all:
         if not alert.told:
             continue
-        title, text = alert_issue(alert, history.runs)
+        title, text = alert_issue(alert, Commands(history.runs, history.checks))
         file = Path(ISSUES) / f"{file_name(alert.id)}.md"
         write_page(text, folders.reports / file)
         state = "open" if alert.is_certain or alert.state == "reported" else "waits" if alert.is_open else "closed"

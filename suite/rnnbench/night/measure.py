@@ -1,7 +1,7 @@
-"""The night's measurements: a run of the newest versions, comparisons with the last good ones, an A/A comparison.
+"""The night's measurements: a run of the newest versions, their conformance, comparisons with the last good ones, A/A.
 
-What is done is in the state file at once. A night that was interrupted goes on: a run is resumed, and a comparison
-that has not ended is made again. A step that fails is told, and ends no other.
+What is done is in the state file at once. A night that was interrupted goes on: a run is resumed, and a check or
+comparison that has not ended is made again. A step that fails is told, and ends no other.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.night.builds import Sought, has_changed, installed_version, newest_of
+from rnnbench.night.builds import Sought, has_changed, installed_version, is_new, newest_of
+from rnnbench.night.conformance import ConformanceCases, check_version
 from rnnbench.night.slower import SLOWER, confirmed, slower_of, versions_of
 from rnnbench.night.state import BackendNight, Build, Compared, Night, State, read_state, write_state
 from rnnbench.pipeline import (
+    MAKING_ANCHORS,
     Observer,
     Side,
     SideBySide,
     SideError,
     compare_sides,
+    examine_with_anchors,
     make_environment,
     note_versions,
     open_side,
@@ -43,6 +46,8 @@ class NightPlan:
     """What a night measures, and where it puts it."""
 
     trials: tuple[Trial, ...]
+    anchors: tuple[Trial, ...]
+    """Trials of pinned versions, which are measured in the run beside the others and compared with nothing."""
     expected: ExpectedFailures
     sought: Sought
     budget: PairBudget
@@ -53,6 +58,8 @@ class NightPlan:
     state: Path
     reports: Path
     environments: Path
+    conformance: ConformanceCases = field(default_factory=ConformanceCases)
+    """What new versions are checked on."""
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -60,7 +67,7 @@ class NightPlan:
 
     @property
     def digest(self) -> str:
-        names = "\n".join(sorted(trial.id for trial in self.trials))
+        names = "\n".join(sorted(trial.id for trial in (*self.trials, *self.anchors)))
         return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def trials_of(self, backend: str) -> list[Trial]:
@@ -82,6 +89,8 @@ def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], Non
     measuring = _Measuring(plan, state, night, observer, tell)
     measuring.open_sides()
     measuring.run()
+    for backend in plan.backends:
+        measuring.check(backend)
     for backend in plan.backends:
         measuring.compare(backend)
     for backend in plan.backends:
@@ -123,14 +132,35 @@ class _Measuring:
             self._note_backend(backend, known)
 
     def run(self) -> None:
-        """Build, check and sample every trial of the backends that have an environment."""
+        """Build, check and sample every trial of the backends that have an environment, and the anchors."""
         if self.night.run_ended or not self.sides:
             return
         examined = {one.trial.id: one for side in self.sides.values() for one in side.examined()}
+        if self.plan.anchors:
+            self.tell(MAKING_ANCHORS)
+        anchors = examine_with_anchors(self.plan.anchors, self.plan.environments)
+        examined |= {one.trial.id: one for one in anchors}
         plan = self._resumed() or self._begun(list(examined.values()))
         self._note(run=plan.folder.name)
         run_trials(plan, self.observer, examined=[examined[trial.id] for trial in plan.trials if trial.id in examined])
         self._note(run_ended=True)
+
+    def check(self, backend: str) -> None:
+        """The conformance of the newest version, where it is new."""
+        known, trials = self.night.backends[backend], self.plan.conformance.of(backend)
+        if not trials or known.checked or known.measured is None or known.measured != known.newest:
+            return
+        if not is_new(backend, known.newest, self.state):
+            return
+        self.tell(f"{backend}: conformance of {known.measured.version}")
+        try:
+            environment = self._environment(backend, known.measured), self.plan.environments
+            name = check_version(trials, self.plan.conformance.expected, environment, self.plan.store, self.observer)
+        except SideError as error:
+            self._note_backend(backend, known.model_copy(update={"not_checked": str(error)}))
+            self.tell(f"{backend}: not checked: {error}")
+            return
+        self._note_backend(backend, known.model_copy(update={"checked": name, "not_checked": ""}))
 
     def compare(self, backend: str) -> None:
         """The last good version beside the newest, where that has changed."""
@@ -198,14 +228,22 @@ class _Measuring:
         self._note(same=(both.runs[0].name, both.runs[1].name))
 
     def _open(self, backend: str, build: Build) -> Side:
-        """The environment of a version: the running one, where that is what is measured. Raises SideError."""
-        trials, known = self.plan.trials_of(backend), self.night.backends[backend]
-        if not self.plan.sought.upgrade and installed_version(backend, known.package) == build.version:
-            return open_side(None, trials, self.plan.environments)
+        """The environment of a version, with the trials of the night. Raises SideError."""
+        text = self._environment(backend, build)
+        return open_side(text, self.plan.trials_of(backend), self.plan.environments)
+
+    def _environment(self, backend: str, build: Build) -> str | None:
+        """What a version's environment is made from; None for the running one, where that is measured.
+
+        Raises SideError.
+        """
+        package = self.night.backends[backend].package
+        if not self.plan.sought.upgrade and installed_version(backend, package) == build.version:
+            return None
         made = make_environment(build.requirements, [backend], self.plan.environments)
         if made.yanked:
             raise SideError(f"{build.requirements}: was withdrawn by its makers (yanked): {made.yanked}")
-        return open_side(build.requirements, trials, self.plan.environments)
+        return build.requirements
 
     def _resumed(self) -> RunPlan | None:
         """The rest of the run that the night began; None where there is none, or it cannot be resumed."""

@@ -68,6 +68,10 @@ class BackendNight(FrozenModel):
     compared: Compared | None = None
     not_compared: str = ""
     """Why the newest and the last good versions were not compared, where they had to be."""
+    checked: str = ""
+    """Name of the run of the conformance check of the newest version."""
+    not_checked: str = ""
+    """Why its conformance was not checked, where it had to be."""
 
 
 class Night(FrozenModel):

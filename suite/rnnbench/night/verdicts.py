@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import REST, Alert, Alerts, ComparisonEntry, LatencyVerdict
+from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, LatencyVerdict
 from rnnbench.night.state import BackendNight, Build, Slower
 from rnnbench.results import Record, versions_text
 
@@ -24,6 +24,8 @@ class BackendOutcome:
     """Of the run of the night."""
     comparison: ComparisonEntry | None
     """The last good version beside the newest."""
+    check: CheckEntry | None = None
+    """The conformance of the newest version, where that is new."""
 
     @property
     def versions(self) -> str:
@@ -118,13 +120,16 @@ def _is_back(now: LatencyVerdict, ratio: float) -> bool:
     return now.verdict in ("SAME", "FASTER") or (now.verdict == "UNDECIDED" and left < REST and most < HALF)
 
 
-def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool) -> bool:
+def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, is_held: bool) -> bool:
     """Whether later nights compare with the newest version: it conforms, and no slowdown of it is open.
 
-    `is_released` says that alerts held it back, and that none of them is open any more.
+    `is_released` says that alerts held it back, and that none of them is open any more; `is_held` that failures of
+    tonight's check do, which nobody has accepted.
     """
     newest, compared = outcome.night.newest, outcome.night.compared
     if newest is None or outcome.night.measured != newest or not outcome.conforms:
+        return False
+    if is_held or outcome.night.not_checked:
         return False
     if good is None or newest.version == good.version or is_released:
         return True

@@ -2,11 +2,13 @@
 
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does
+    anchors          trials of pinned versions in environments of their own
     ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
                      makes one from requirements
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
     build_and_check  the stages before sampling: `build`, `check`
     record           the last stage: `record_of`, and the `Journal` that writes records
+    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
     progress         what is shown while a run goes on
 
@@ -20,13 +22,14 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
+    from rnnbench.pipeline.anchors import MAKING_ANCHORS, examine_with_anchors
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
-    from rnnbench.pipeline.environments import Side, open_side
+    from rnnbench.pipeline.environments import Side, open_environment, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
@@ -39,6 +42,16 @@ if TYPE_CHECKING:
         newest_release,
         released_package,
     )
+    from rnnbench.pipeline.reproduction import (
+        Finding,
+        Reproduced,
+        Reproduction,
+        ReproductionError,
+        environment_of,
+        find_reproduction,
+        reproduce,
+        reproductions,
+    )
     from rnnbench.pipeline.run import note_versions, run_trials
     from rnnbench.pipeline.shrink import reproduce_command
 
@@ -46,6 +59,10 @@ _NAMES = {
     "ab": (
         "SideBySide",
         "compare_sides",
+    ),
+    "anchors": (
+        "MAKING_ANCHORS",
+        "examine_with_anchors",
     ),
     "backfill": (
         "Backfill",
@@ -77,6 +94,7 @@ _NAMES = {
     "environment_worker": ("source_digest",),
     "environments": (
         "Side",
+        "open_environment",
         "open_side",
     ),
     "made_environments": (
@@ -101,6 +119,16 @@ _NAMES = {
         "newest_release",
         "released_package",
     ),
+    "reproduction": (
+        "Finding",
+        "Reproduced",
+        "Reproduction",
+        "ReproductionError",
+        "environment_of",
+        "find_reproduction",
+        "reproduce",
+        "reproductions",
+    ),
     "run": (
         "note_versions",
         "run_trials",
@@ -109,9 +137,11 @@ _NAMES = {
 }
 __all__ = [
     "ENVIRONMENTS",
+    "MAKING_ANCHORS",
     "Backfill",
     "Bisection",
     "Confirmation",
+    "Finding",
     "LatencyJudge",
     "Measured",
     "NoProgress",
@@ -119,6 +149,9 @@ __all__ = [
     "OutcomeJudge",
     "ProgressBar",
     "Release",
+    "Reproduced",
+    "Reproduction",
+    "ReproductionError",
     "Side",
     "SideBySide",
     "SideError",
@@ -131,7 +164,10 @@ __all__ = [
     "compare_sides",
     "confirm",
     "confirm_sides",
+    "environment_of",
+    "examine_with_anchors",
     "find_release",
+    "find_reproduction",
     "list_releases",
     "make_environment",
     "measure_releases",
@@ -142,10 +178,13 @@ __all__ = [
     "not_comparable",
     "not_sampled",
     "note_versions",
+    "open_environment",
     "open_side",
     "record_of",
     "released_package",
+    "reproduce",
     "reproduce_command",
+    "reproductions",
     "run_trials",
     "source_digest",
     "stored_reference",

@@ -25,16 +25,19 @@ MOST_SHRUNK = 4
 """Failures of one `rnnbench check` that are made smaller. Each may take a minute."""
 
 
-def check_trials(plan: RunPlan, observer: Observer, jobs: int, shrinks: bool = True) -> list[Checked]:
+def check_trials(
+    plan: RunPlan, observer: Observer, jobs: int, shrinks: bool = True, examined: Sequence[Examined] | None = None
+) -> list[Checked]:
     """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
 
+    `examined` are the trials as the environment sees them that runs them; None: the running one.
     A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
     of each target and check did, at most MOST_SHRUNK; none without `shrinks`.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
     checking = CheckPool(plan, Context(folders, wall_time, observer.stage), observer)
-    checking.run(jobs)
+    checking.run(jobs, examine_all(plan.trials) if examined is None else examined)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []
     smallest = [shrink(checked, folders) for checked in to_shrink]
@@ -105,9 +108,8 @@ class CheckPool:
         self._interrupted = Event()
         self._open: set[ForkingWorker] = set()
 
-    def run(self, jobs: int) -> None:
-        """Check every trial of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
-        examined = examine_all(self._plan.trials)
+    def run(self, jobs: int, examined: Sequence[Examined]) -> None:
+        """Check the trials of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
         close_adapters()
         for one in examined:
             if one.failure is not None:

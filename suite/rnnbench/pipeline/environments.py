@@ -41,6 +41,16 @@ class Side:
 
 
 def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
+    """An environment in which every target of the trials is installed. Raises SideError."""
+    side = open_environment(text, trials, cache)
+    for examined in side.facts.trials:
+        if examined.failure is not None and examined.failure.outcome == "unavailable":
+            target = examined.trial.target
+            raise SideError(f"{side.text}: {target}: {examined.failure.reason} (with {side.interpreter} -m pip)")
+    return side
+
+
+def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
     """The environment that `text` means: a folder, requirements, or, where there is none, the running one.
 
     Raises SideError.
@@ -57,10 +67,6 @@ def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
             f"{name}: has another source of rnnbench than the running one, so that adapters would be compared and not "
             f"packages; install this one there: {interpreter} -m pip install --no-deps {' '.join(this_suite())}"
         )
-    for examined in facts.trials:
-        if examined.failure is not None and examined.failure.outcome == "unavailable":
-            target = examined.trial.target
-            raise SideError(f"{name}: {target}: {examined.failure.reason} (with {interpreter} -m pip)")
     return Side(name, interpreter, facts)
 
 

@@ -66,6 +66,14 @@ def make_environment(requirements: str, backends: Sequence[str], cache: Path) ->
     return _make(upper, [], Path(lower.python).parents[1], cache, requirements)
 
 
+def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
+    """An environment with these packages and what they need, without this suite. Raises SideError.
+
+    Versions that are not named are the newest when it is made. `as_of` tells those of one day from those of another.
+    """
+    return _make(list(requirements), [], None, cache, " ".join(requirements), [as_of] if as_of else [])
+
+
 def this_suite() -> list[str]:
     """What pip takes to install the rnnbench that runs, from where it came from (PEP 610)."""
     origin = distribution("rnnbench").read_text("direct_url.json")

@@ -106,6 +106,7 @@ def record_of(
         version=dict(examined.probe.versions),
         rnnbench=__version__,
         params=Params.model_validate(trial.params),
+        step_seconds=trial.model.step_seconds,
         device=examined.probe.device(trial.device),
         unmeasured=dict(KINDS[trial.device].unmeasured.items()),
         support=_support(examined.support),

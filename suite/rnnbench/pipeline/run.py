@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rnnbench.measure import MachineWatch, WallTime
+from rnnbench.pipeline.anchors import examine_with_anchors
 from rnnbench.pipeline.build_and_check import Comparing, build_and_check_all, not_checked, not_sampled
 from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms
-from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all, group_by_workload
+from rnnbench.plan import RunPlan, close_adapters, end_run, group_by_workload
 from rnnbench.results import read_run, write_info
 from rnnbench.sampling import Context, sample_trials
 from rnnbench.stages import Checked, Examined, Sampled
@@ -21,7 +22,8 @@ def run_trials(
 ) -> None:
     """Build, check and sample the trials of a run, append each one's record as soon as it is complete, end the run.
 
-    `examined` are the trials as the environments see them that run them; None: all are of the running one.
+    `examined` are the trials as the environments see them that run them; None: anchors are in environments of their
+    own, and all others in the running one.
     A KeyboardInterrupt goes through once every worker is gone. What has a record then stays as it is.
     """
     wall_time, watch = WallTime(), MachineWatch()
@@ -29,7 +31,7 @@ def run_trials(
     context = Context(folders, wall_time, observer.stage)
     journal = Journal(plan, observer)
     if examined is None:
-        examined = examine_all(plan.trials)
+        examined = examine_with_anchors(plan.trials)
     close_adapters()
     for group in group_by_workload(examined, lambda one: one.trial):
         _run_group(group, context, journal, plan.seed)
@@ -40,7 +42,7 @@ def run_trials(
 
 def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
     """Write into a run's `run.json` what its environments have, where they are not the running one."""
-    versions = {one.trial.target.backend: dict(one.probe.versions) for one in examined}
+    versions = {one.trial.target.backend: dict(one.probe.versions) for one in examined if not one.trial.pinned}
     write_info(plan.folder, read_run(plan.folder).info.model_copy(update={"versions": versions}))
 
 

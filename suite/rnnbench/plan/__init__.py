@@ -4,7 +4,7 @@
     named_targets  the targets that a user names: `targets`, `baselines`
     examination  the first stage: `examine` a trial, or all
     trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
-    covering     the trials of a check that names no backend: `covering_trials`
+    covering     a covering set of trials for each target: `covering_trials`
     support_matrix  which strategies every installed backend supports: `build_support_matrix`
     workload_groups  trials that are compared: `group_by_workload`
     shards       a plan cut into shards, for machines that share it: `shard_of`
@@ -20,12 +20,12 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
-    from rnnbench.plan.covering import CoveringTrials, covering_trials
-    from rnnbench.plan.examination import examine, examine_all
+    from rnnbench.plan.covering import CoveringTrials, covering_of, covering_trials
+    from rnnbench.plan.examination import examine, examine_all, unavailable
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, end_run, resume_run
-    from rnnbench.plan.shards import Shard, ShardedPlan, baseline_trials, shard_of
+    from rnnbench.plan.shards import Shard, ShardedPlan, anchor_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import (
         check_case_names,
@@ -46,11 +46,13 @@ _NAMES = {
     ),
     "covering": (
         "CoveringTrials",
+        "covering_of",
         "covering_trials",
     ),
     "examination": (
         "examine",
         "examine_all",
+        "unavailable",
     ),
     "run_lock": ("compress_run",),
     "run_plan": (
@@ -63,7 +65,7 @@ _NAMES = {
     "shards": (
         "Shard",
         "ShardedPlan",
-        "baseline_trials",
+        "anchor_trials",
         "shard_of",
     ),
     "support_matrix": ("build_support_matrix",),
@@ -86,13 +88,14 @@ __all__ = [
     "RunPlan",
     "Shard",
     "ShardedPlan",
-    "baseline_trials",
+    "anchor_trials",
     "baselines",
     "begin_run",
     "build_support_matrix",
     "check_case_names",
     "close_adapters",
     "compress_run",
+    "covering_of",
     "covering_trials",
     "end_run",
     "examine",
@@ -109,5 +112,6 @@ __all__ = [
     "supports",
     "targets",
     "targets_of",
+    "unavailable",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

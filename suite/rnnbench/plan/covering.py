@@ -1,4 +1,4 @@
-"""The trials of a check that names no backend: every route of all backends, each on a covering set of points."""
+"""A covering set of trials for each target: what is checked where all points of the cases would be too many."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
-from rnnbench.plan.adapters import probe_or_stand_in
 from rnnbench.plan.examination import examine_all
 from rnnbench.stages import Examined
 
@@ -48,16 +47,22 @@ class CoveringTrials:
 
 
 def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
-    """Choose among the trials of all cases that each target supports (pairwise testing).
+    """Choose among the trials of all cases that each target supports (pairwise testing), as it is installed here."""
+    return covering_of(examine_all(trials))
+
+
+def covering_of(trials: Sequence[Examined]) -> CoveringTrials:
+    """Choose among trials that an environment has examined.
 
     Every pair of values of two axes is chosen: for each target; between them for targets that share a compiler. For
     targets with slow builds every value is.
     """
     by_target: dict[Target, list[Examined]] = {}
-    for examined in examine_all(trials):
+    for examined in trials:
         by_target.setdefault(examined.trial.target, []).append(examined)
-    slow = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).slow)
-    shared = tuple(target for target in by_target if target.route in probe_or_stand_in(target.backend).shared)
+    probes = {target: of_target[0].probe for target, of_target in by_target.items()}
+    slow = tuple(target for target, probe in probes.items() if target.route in probe.slow)
+    shared = tuple(target for target, probe in probes.items() if target.route in probe.shared)
     supported = {
         target: [examined.trial for examined in of_target if examined.failure is None]
         for target, of_target in by_target.items()
@@ -71,7 +76,7 @@ def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
     }
     ids, counts = {trial.id for trial in (*chosen, *one_per_reason.values())}, Counter(t.target for t in chosen)
     return CoveringTrials(
-        trials=[trial for trial in trials if trial.id in ids],
+        trials=[examined.trial for examined in trials if examined.trial.id in ids],
         supported={target: len(of_target) for target, of_target in supported.items()},
         chosen={target: counts[target] for target in by_target},
         slow=slow,

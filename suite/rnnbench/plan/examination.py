@@ -11,6 +11,8 @@ from rnnbench.plan.adapters import probe, supports
 from rnnbench.rnn import Weights
 from rnnbench.stages import Examined, Failure, Stage
 
+PINNED_HINT = "`rnnbench run` on one machine and `rnnbench night` make an environment with them"
+
 
 def examine(trial: Trial) -> Examined:
     """Whether a trial's backend is here and supports it. Imports no framework."""
@@ -26,6 +28,12 @@ def examine_all(trials: Iterable[Trial]) -> list[Examined]:
         of_backend[trial.target.backend].append(trial)
     answers = {backend: _examined(backend, asked) for backend, asked in of_backend.items()}
     return [next(answers[trial.target.backend]) for trial in trials]
+
+
+def unavailable(trial: Trial, reason: str) -> Examined:
+    """A trial that cannot be examined, with the reason."""
+    support = Support("unsupported", reason)
+    return Examined(trial, Probe((trial.target.route,)), support, Failure("probe", "unavailable", reason))
 
 
 def _examined(backend: str, trials: Sequence[Trial]) -> Iterator[Examined]:
@@ -44,6 +52,8 @@ def _examined(backend: str, trials: Sequence[Trial]) -> Iterator[Examined]:
 
 
 def _failure(trial: Trial, installed: Probe, answer: Support) -> Failure | None:
+    if trial.pinned:
+        return Failure("probe", "unavailable", f"its versions are pinned ({trial.pinned}); {PINNED_HINT}")
     if answer.level == "unsupported":
         return Failure("support", "unsupported", answer.reason)
     if lack := installed.lack(trial.target.route) or installed.device_lack(trial.device):

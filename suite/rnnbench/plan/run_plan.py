@@ -75,7 +75,7 @@ def begin_run(
     trials = trials if shard is None else shard.trials
     lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
-    backends = sorted({trial.target.backend for trial in trials})
+    backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
     info = RunInfo(
         run=folder.name,
         started=started.isoformat(timespec="seconds"),

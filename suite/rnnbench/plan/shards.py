@@ -1,7 +1,7 @@
 """A plan cut into shards, for machines that share its trials. The cut depends on the trials alone, not on the machine.
 
 Trials that are compared stay together. The shards have about equal cost, by an estimate. The anchors, which are the
-trials of the baseline, are in every shard that has others: by them machines are compared.
+trials of the baseline and those of pinned versions, are in every shard that has others: by them machines are compared.
 """
 
 from __future__ import annotations
@@ -91,18 +91,23 @@ def estimated_cost(trial: Trial) -> float:
     return PREPARATION_S + trial.measure.budget
 
 
-def baseline_trials(trials: Collection[Trial]) -> frozenset[str]:
-    """Ids of the trials of backends that declare themselves a baseline; none where the plan has no other trials."""
+def anchor_trials(trials: Collection[Trial]) -> frozenset[str]:
+    """Ids of the trials of baselines, and of those whose versions are pinned; none where the plan has no others."""
     baselines = {name for name in {t.target.backend for t in trials} if probe_or_stand_in(name).baseline}
-    anchors = frozenset(trial.id for trial in trials if trial.target.backend in baselines)
-    return anchors if len(anchors) < len({trial.id for trial in trials}) else frozenset()
+    pinned = frozenset(trial.id for trial in trials if trial.pinned)
+    of_baselines = frozenset(trial.id for trial in trials if trial.target.backend in baselines)
+    for anchors in (pinned | of_baselines, pinned):
+        if any(trial.id not in anchors for trial in trials):
+            return anchors
+    return frozenset()
 
 
 def cut(trials: Collection[Trial], of: int, anchors: Collection[str]) -> WholePlan:
     """The ids of each shard's trials. Their order, and that of `trials`, decides nothing.
 
     `anchors` are ids of trials that every shard runs. Each also belongs to one shard: the one that has the rest of its
-    group. The dearest group goes first, each to the shard that costs least so far.
+    group. The dearest group goes first, each to the shard that costs least so far. Groups of anchors alone cost no
+    shard anything, and belong to the first one.
     """
     by_id = {trial.id: trial for trial in trials}
     ordered = [by_id[identity] for identity in sorted(by_id)]
@@ -113,6 +118,9 @@ def cut(trials: Collection[Trial], of: int, anchors: Collection[str]) -> WholePl
     shards: list[list[str]] = [[] for _ in range(of)]
     loads = [(0.0, number) for number in range(of)]
     for minus_cost, identities in sorted(costs):
+        if not minus_cost:
+            shards[0] += identities
+            continue
         load, number = heapq.heappop(loads)
         shards[number] += identities
         heapq.heappush(loads, (load - minus_cost, number))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.reports.commands import Commands
     from rnnbench.reports.comparison import print_comparison
     from rnnbench.reports.comparison_page import COMMENT_CHARACTERS, comparison_markdown
     from rnnbench.reports.conformance_matrix import conformance_table
@@ -56,6 +57,7 @@ _NAMES = {
         "print_description",
         "print_state_check",
     ),
+    "commands": ("Commands",),
     "night": (
         "BackendLine",
         "NightSummary",
@@ -106,6 +108,7 @@ __all__ = [
     "P99_SAMPLES",
     "SIGNS",
     "BackendLine",
+    "Commands",
     "NightSummary",
     "ReportError",
     "Table",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from rnnbench.history import MEASURES, SILENCE, Found, RunEntry
+from rnnbench.history import MEASURES, SILENCE, CheckEntry, Found, RunEntry
 from rnnbench.reports.escape import Markdown
 from rnnbench.results import visible
 
@@ -18,9 +18,10 @@ _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_che
 
 @dataclass(frozen=True)
 class Commands:
-    """Of the runs of a history, which know the files of the cases."""
+    """Of the runs and checks of a history, which know the files of the cases."""
 
     runs: Sequence[RunEntry]
+    checks: Sequence[CheckEntry] = ()
 
     def block(self, found: Found) -> Markdown:
         """A block of code: compare the versions, find the first bad one, show the series."""
@@ -34,6 +35,9 @@ class Commands:
             yield "rnnbench history list"
             return
         trial = found.members[0]
+        if found.evidence == "checked":
+            yield self._check(found, trial)
+            return
         case, _, rest = trial.partition("/")
         selected = (self._case_file(case), "--backend", rest.partition("/")[0], "--only", trial)
         changed = [(package, *versions) for package, *versions in _packages(found) if all(versions)]
@@ -46,6 +50,16 @@ class Commands:
             ((_, good, bad),) = changed
             yield _command("bisect", *selected, "--good", good, "--bad", bad)
         yield _command("history", "sql", _query(found, trial))
+
+    def _check(self, found: Found, trial: str) -> str:
+        """The check of one trial in an environment with the packages that failed."""
+        cases = next((check.cases for check in reversed(self.checks) if check.run == found.run), ())
+        versions = dict(part.rsplit(" ", 1) for part in found.versions[1].split(", ") if " " in part)
+        changed = [package for package, _, new in _packages(found) if new] or list(versions)
+        requirements = " ".join(f"{package}=={versions[package]}" for package in changed)
+        target = trial.partition("/")[2].partition("/")[0]
+        named = cases or ("cases/conformance",)
+        return _command("check", *named, "--backend", target, "--only", trial, "--in", requirements)
 
     def _case_file(self, case: str) -> str:
         """As the newest run that names it was started with."""

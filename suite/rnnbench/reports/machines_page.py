@@ -13,7 +13,7 @@ from rnnbench.reports.tables import Table
 from rnnbench.results import Run, fingerprint
 
 Anchor = tuple[str, tuple[tuple[str, str], ...]]
-"""A trial of the baseline, and the versions that it was measured with."""
+"""An anchor, and the versions that it was measured with."""
 
 
 def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[str]) -> str:
@@ -31,10 +31,10 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
     parts.append(markdown.table(table))
     parts.append(
         Markdown(
-            "Each shard ran the anchors, which are the trials of the baseline. *Their latency* is the geometric mean "
-            "of the ratios of their bound latencies to those on the first machine: 2 is twice as slow. It compares the "
-            "machines, and no program. An anchor counts where its versions are the same. A dash (—): no anchor was "
-            "measured on both."
+            "Each shard ran the anchors: the trials of the baseline, and those of pinned versions. *Their latency* is "
+            "the geometric mean of the ratios of their bound latencies to those on the first machine: 2 is twice as "
+            "slow. It compares the machines, and no program. An anchor counts where its versions are the same. A dash "
+            "(—): no anchor was measured on both."
         )
     )
     return "\n\n".join(map(paragraph, parts)) + "\n"
@@ -43,7 +43,7 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
 def anchor_latencies(run: Run) -> dict[Anchor, float]:
     """Of the shards of one machine: by anchor and its versions, the median of its bound latencies in seconds."""
     latencies: dict[Anchor, list[float]] = {}
-    for record in (record for part in run.parts for record in part.records if record.baseline):
+    for record in (record for part in run.parts for record in part.records if record.is_anchor):
         if (latency := record.latency("bound")) is not None and record.outcome == "ok" and not record.not_believed:
             versions = tuple(sorted(record.version.items()))
             latencies.setdefault((record.trial, versions), []).append(latency.median)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rnnbench.measure import PATHS
 from rnnbench.reports import findings, lowered, units
+from rnnbench.reports.anchors import anchors_table
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
@@ -14,6 +15,7 @@ from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.plots import Picture
+from rnnbench.reports.real_time import real_time_table
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
@@ -81,7 +83,8 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield from _sampling(view)
     yield from _findings(view)
     yield Markdown("## Machine and versions")
-    for content in (findings.machine_table(view), findings.version_table(view), findings.run_table(view)):
+    tables = (findings.machine_table, findings.version_table, findings.run_table, anchors_table)
+    for content in (make(view) for make in tables):
         yield from _titled(content, "###")
     yield Markdown("## How to read this")
     yield from map(Markdown, HOW_TO_READ)
@@ -149,6 +152,7 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
         yield "Nothing was measured."
     for content in contents:
         yield from _titled(content, "####")
+    yield from _titled(real_time_table(entries), "####")
     yield from _titled(path_table(entries), "####")
     yield from _titled(strategy_pair_table(entries), "####")
 

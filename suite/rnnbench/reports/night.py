@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rnnbench.history import MEASURES, Alert, RunEntry
+from rnnbench.history import MEASURES, Alert
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.comparison_page import COMMENT_CHARACTERS
 from rnnbench.reports.escape import Markdown, code, paragraph
@@ -38,6 +38,8 @@ class BackendLine:
     """How often each verdict was reached; empty where nothing was compared."""
     said: str
     """What follows from it."""
+    conformance: str = ""
+    """What the check of the newest version found; empty where there was none."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,11 @@ def night_page(night: NightSummary) -> str:
     return page if len(page) <= COMMENT_CHARACTERS else page[: page.rindex("\n", 0, COMMENT_CHARACTERS)] + "\n"
 
 
-def alert_issue(alert: Alert, runs: Sequence[RunEntry]) -> tuple[str, str]:
-    """Title and text of the issue of an alert. `runs` are those of the history."""
+def alert_issue(alert: Alert, commands: Commands) -> tuple[str, str]:
+    """Title and text of the issue of an alert."""
     found = alert.found
-    what = MEASURES[found.what].title if found.is_level else found.what
+    fact = "conformance" if found.evidence == "checked" else found.what
+    what = MEASURES[found.what].title if found.is_level else fact
     parts: list[str] = [alert_line(alert)]
     before, after = found.versions
     if before != after:
@@ -93,7 +96,7 @@ def alert_issue(alert: Alert, runs: Sequence[RunEntry]) -> tuple[str, str]:
         why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
         parts.append(Markdown("Mended on {}{}.").format(alert.mended, why))
     parts.append(_list(map(code, found.members), MEMBERS))
-    parts += [Markdown("These commands show it again:"), Commands(runs).block(found)]
+    parts += [Markdown("These commands show it again:"), commands.block(found)]
     return f"{found.backend}: {what}, since {found.night[:10]} [{alert.id}]", "\n\n".join(map(paragraph, parts)) + "\n"
 
 
@@ -146,7 +149,8 @@ def _summary(night: NightSummary) -> Markdown:
 def _backend(line: BackendLine) -> Markdown:
     moved = line.newest if line.good in ("", line.newest) else f"{line.good} → {line.newest or 'not known'}"
     verdicts = Markdown(": {}").format(_counts(line.verdicts)) if line.verdicts else Markdown("")
-    return Markdown("- **{}** {}{}; {}.").format(line.backend, moved or "no version", verdicts, line.said)
+    checked = Markdown("; conformance: {}").format(line.conformance) if line.conformance else Markdown("")
+    return Markdown("- **{}** {}{}{}; {}.").format(line.backend, moved or "no version", verdicts, checked, line.said)
 
 
 def _counts(verdicts: dict[str, int]) -> str:

@@ -57,7 +57,7 @@ def _parts(alerts: Alerts, news: News) -> Iterator[str]:
     yield Markdown("Alerts: {}. {}").format(code(str(alerts.file)), _newest(news))
     for warning in _warnings(alerts, news):
         yield Markdown("> **Warning:** {}").format(warning)
-    commands = Commands(news.facts.history.runs)
+    commands = Commands(news.facts.history.runs, news.facts.history.checks)
     if new:
         yield Markdown("## New")
         for group in _groups(new):
@@ -102,7 +102,7 @@ def _summary(
 def _newest(news: News) -> str:
     runs = news.facts.history.nights
     if not runs:
-        return "The history has no run."
+        return "The history has no night: releases of a backfill raise no alert."
     return f"The newest run is {runs[-1].run}, of {_day(runs[-1].started)}; {count(len(runs), 'run')} in all."
 
 

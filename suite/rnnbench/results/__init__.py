@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
     from rnnbench.results.claims import Claim, Contradiction, contradictions
     from rnnbench.results.columns import Column, Value, versions_text
-    from rnnbench.results.compare import (
-        COMPARED_PATHS,
-        Comparison,
-        LatencyChange,
-        compare_runs,
-    )
+    from rnnbench.results.compare import COMPARED_PATHS, Comparison, LatencyChange, compare_runs
     from rnnbench.results.compare_json import comparison_json
+    from rnnbench.results.compared import compared_record
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
@@ -115,53 +111,19 @@ if TYPE_CHECKING:
     )
 
 _NAMES = {
-    "artifact": (
-        "Artifact",
-        "Math",
-        "OperationStage",
-        "Origin",
-    ),
-    "claims": (
-        "Claim",
-        "Contradiction",
-        "contradictions",
-    ),
-    "columns": (
-        "Column",
-        "Value",
-        "versions_text",
-    ),
-    "compare": (
-        "COMPARED_PATHS",
-        "Comparison",
-        "LatencyChange",
-        "compare_runs",
-    ),
+    "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
+    "claims": ("Claim", "Contradiction", "contradictions"),
+    "columns": ("Column", "Value", "versions_text"),
+    "compare": ("COMPARED_PATHS", "Comparison", "LatencyChange", "compare_runs"),
+    "compared": ("compared_record",),
     "compressed": ("compress_records",),
     "compare_json": ("comparison_json",),
-    "costs": (
-        "COSTS",
-        "FALLS",
-        "RISES",
-        "CostChange",
-        "scatter_of",
-    ),
+    "costs": ("COSTS", "FALLS", "RISES", "CostChange", "scatter_of"),
     "damage": ("sound",),
     "fact_changes": ("FactChange",),
-    "fact_words": (
-        "FACTS",
-        "Fact",
-        "fact_sentence",
-    ),
-    "fail_on": (
-        "FAIL_ON",
-        "parse_fail_on",
-    ),
-    "finding": (
-        "Finding",
-        "FindingKind",
-        "not_believed",
-    ),
+    "fact_words": ("FACTS", "Fact", "fact_sentence"),
+    "fail_on": ("FAIL_ON", "parse_fail_on"),
+    "finding": ("Finding", "FindingKind", "not_believed"),
     "fits": (
         "CallCost",
         "Estimate",
@@ -174,42 +136,13 @@ _NAMES = {
         "fit_growth",
         "growth_word",
     ),
-    "identity": (
-        "differences",
-        "fingerprint",
-        "machine_identity",
-    ),
-    "journal": (
-        "append_record",
-        "unwritable",
-        "write_info",
-    ),
-    "lowered_form": (
-        "LoweredForm",
-        "is_lowered_form",
-        "parse_lowered",
-    ),
-    "merge": (
-        "Merged",
-        "Merging",
-        "merge_shards",
-        "shard_folders",
-        "write_merged",
-    ),
-    "merged": (
-        "machine_key",
-        "split_by_machine",
-    ),
+    "identity": ("differences", "fingerprint", "machine_identity"),
+    "journal": ("append_record", "unwritable", "write_info"),
+    "lowered_form": ("LoweredForm", "is_lowered_form", "parse_lowered"),
+    "merge": ("Merged", "Merging", "merge_shards", "shard_folders", "write_merged"),
+    "merged": ("machine_key", "split_by_machine"),
     "model": ("FrozenModel",),
-    "ranking": (
-        "LAYOUT",
-        "Place",
-        "RATIO_CONFIDENCE",
-        "Ranking",
-        "StrategyPair",
-        "rank",
-        "strategy_pairs",
-    ),
+    "ranking": ("LAYOUT", "Place", "RATIO_CONFIDENCE", "Ranking", "StrategyPair", "rank", "strategy_pairs"),
     "reading": ("StoreError",),
     "record": (
         "Anchor",
@@ -227,64 +160,16 @@ _NAMES = {
         "SCHEMA",
         "SupportResult",
     ),
-    "rows": (
-        "COLUMNS",
-        "Row",
-        "columns_table",
-        "row",
-    ),
+    "rows": ("COLUMNS", "Row", "columns_table", "row"),
     "run": ("Run",),
-    "run_info": (
-        "Conditions",
-        "NodeInfo",
-        "RunInfo",
-    ),
-    "samples": (
-        "SAMPLES_CAP",
-        "SAMPLE_COLUMNS",
-        "read_samples",
-        "samples_file",
-        "save_samples",
-    ),
-    "shards": (
-        "ShardInfo",
-        "WholePlan",
-        "write_whole_plan",
-    ),
-    "store": (
-        "Store",
-        "read_info",
-        "read_run",
-        "run_name",
-    ),
-    "tables": (
-        "COLUMN_TYPES",
-        "FIGURE",
-        "TableRows",
-        "make_table",
-        "open_database",
-        "parquet",
-        "sql_literal",
-    ),
-    "text": (
-        "file_name",
-        "spreadsheet",
-        "visible",
-    ),
-    "thresholds": (
-        "THRESHOLDS",
-        "parse_thresholds",
-    ),
-    "timing": (
-        "DispatchFloor",
-        "Latency",
-        "STEPS_PER_S",
-        "Sampling",
-        "SideLatency",
-        "StoppedBy",
-        "Timing",
-        "Warmup",
-    ),
+    "run_info": ("Conditions", "NodeInfo", "RunInfo"),
+    "samples": ("SAMPLES_CAP", "SAMPLE_COLUMNS", "read_samples", "samples_file", "save_samples"),
+    "shards": ("ShardInfo", "WholePlan", "write_whole_plan"),
+    "store": ("Store", "read_info", "read_run", "run_name"),
+    "tables": ("COLUMN_TYPES", "FIGURE", "TableRows", "make_table", "open_database", "parquet", "sql_literal"),
+    "text": ("file_name", "spreadsheet", "visible"),
+    "thresholds": ("THRESHOLDS", "parse_thresholds"),
+    "timing": ("DispatchFloor", "Latency", "STEPS_PER_S", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
     "verdict": (
         "ERROR_RATE",
         "ONE_LOOK",
@@ -399,6 +284,7 @@ __all__ = [
     "calls_until_paid",
     "columns_table",
     "compare_runs",
+    "compared_record",
     "comparison_json",
     "compress_records",
     "contradictions",

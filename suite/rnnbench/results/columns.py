@@ -100,6 +100,12 @@ def trial_columns() -> Iterator[Column]:
     yield Column("model", "json", "All parameters of the model.", lambda r, i: json.dumps(r.params.model))
     for name, (unit, meaning) in MODEL_PARAMETERS.items():
         yield Column(f"model_{name}", unit, f"{meaning} Empty: the default.", partial(_model, name))
+    yield Column(
+        "pinned",
+        "text",
+        "Requirements of an anchor's own environment; empty for others.",
+        lambda r, i: r.params.pinned or None,
+    )
     for name, unit, meaning in (
         ("time", "text", "How time advances in one call: fused, looped, unrolled or unrolled:k."),
         ("state", "text", "Who keeps the state: stitched (the caller), stateful (the program) or none."),

@@ -19,7 +19,7 @@ from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
 from rnnbench.results.fact_changes import FactChange, NotBelieved, fact_changes, not_believed_of
 from rnnbench.results.fail_on import ACROSS_MACHINES_FAIL_ON, DEFAULT_FAIL_ON, FAIL_ON
-from rnnbench.results.identity import differences, fingerprint, machine_identity
+from rnnbench.results.identity import differences, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
@@ -184,12 +184,11 @@ def _identity(run: Run) -> Mapping[str, Any]:
 
 
 def _machines(run: Run) -> set[str]:
-    return {fingerprint(part.info.machine) for part in run.parts}
+    return {part.machine for part in run.parts}
 
 
 def _same_machine(base: Run, old: Record, new: Run, young: Record) -> bool:
-    machines = [fingerprint(run.part_of(record).info.machine) for run, record in ((base, old), (new, young))]
-    return machines[0] == machines[1]
+    return base.part_of(old).machine == new.part_of(young).machine
 
 
 def _machine_warning(*, two_machines: bool, moved: int) -> Iterator[str]:

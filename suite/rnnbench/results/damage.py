@@ -15,7 +15,7 @@ from typing import TypeVar, get_args
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
-from rnnbench.results.timing import Latency, SideLatency
+from rnnbench.results.timing import Latency, SideLatency, Timing
 
 LEAST_S, MOST_S = 1e-12, 1e9
 """Seconds that a call can take: less than a thousandth of a clock tick, or more than 30 years, is no measurement."""
@@ -81,18 +81,8 @@ def _unusable(record: Record) -> str | None:
 def without_impossible(record: Record) -> tuple[Record, tuple[str, ...]]:
     """A record without impossible figures, and the names of those."""
     names: list[str] = []
-    timing = _clean(record.timing, "timing", names)
-    latencies = {}
-    for path, latency in timing.latency.items():
-        if possible(latency):
-            latencies[path] = _clean_latency(latency, f"timing.latency.{path}", names)
-        else:
-            names.append(f"timing.latency.{path}")
-    sides = {
-        name: _clean_side(getattr(timing, name), f"timing.{name}", names) for name in ("state_copy", "dispatch_floor")
-    }
     changes: dict[str, object] = {
-        "timing": timing.model_copy(update={"latency": latencies, **sides}),
+        "timing": _clean_timing(record.timing, names),
         "memory": _clean(record.memory, "memory", names),
         "metrics": _finite(record.metrics, "metrics", names),
     }
@@ -104,6 +94,21 @@ def without_impossible(record: Record) -> tuple[Record, tuple[str, ...]]:
         names.append("artifact.nbytes")
         changes["artifact"] = None
     return (record.model_copy(update=changes), tuple(names)) if names else (record, ())
+
+
+def _clean_timing(whole: Timing, names: list[str]) -> Timing:
+    before = len(names)
+    timing = _clean(whole, "timing", names)
+    latencies = {}
+    for path, latency in timing.latency.items():
+        if possible(latency):
+            latencies[path] = _clean_latency(latency, f"timing.latency.{path}", names)
+        else:
+            names.append(f"timing.latency.{path}")
+    sides = {
+        name: _clean_side(getattr(timing, name), f"timing.{name}", names) for name in ("state_copy", "dispatch_floor")
+    }
+    return timing.model_copy(update={"latency": latencies, **sides}) if len(names) > before else whole
 
 
 def possible(latency: Latency) -> bool:
@@ -119,17 +124,20 @@ def possible(latency: Latency) -> bool:
 
 
 def _clean_latency(latency: Latency, name: str, names: list[str]) -> Latency:
+    before = len(names)
     sampling = _clean(latency.sampling, f"{name}.sampling", names)
     figures = _finite(latency.figures, f"{name}.figures", names)
     cleaned = _clean(latency, name, names)
-    return cleaned.model_copy(update={"sampling": sampling, "figures": figures})
+    return cleaned.model_copy(update={"sampling": sampling, "figures": figures}) if len(names) > before else latency
 
 
 def _clean_side(side: SideLatency | None, name: str, names: list[str]) -> SideLatency | None:
     if side is None:
         return None
     cleaned = _clean(side, name, names)
-    if side.seconds is not None and (cleaned.seconds is None or not side.seconds >= LEAST_S):
+    if cleaned.seconds is not None and cleaned.seconds < LEAST_S:
+        names.append(f"{name}.seconds")
+    if side.seconds is not None and (cleaned.seconds is None or cleaned.seconds < LEAST_S):
         return cleaned.model_copy(update={"seconds": None, "interval": None, "unmeasured": UNMEASURED})
     return cleaned
 
@@ -137,24 +145,24 @@ def _clean_side(side: SideLatency | None, name: str, names: list[str]) -> SideLa
 def _clean(value: V, where: str, names: list[str]) -> V:
     """The fields of `value` that may be None and hold an impossible figure, set to None."""
     changes: dict[str, object] = {}
-    for name, may_be_none in _fields_of(type(value)):
-        held = getattr(value, name)
-        if isinstance(held, tuple) and name == "interval":
-            wrong = not (0 <= held[0] <= held[1])
-        elif isinstance(held, int | float) and not isinstance(held, bool):
+    for name, held in value.__dict__.items():
+        kind = type(held)
+        if kind is float or kind is int:
             wrong = not _possible_figure(name, held)
+        elif kind is tuple and name == "interval":
+            wrong = not (0 <= held[0] <= held[1])
         else:
             continue
         if wrong:
             names.append(f"{where}.{name}")
-            changes[name] = None if may_be_none else 0
+            changes[name] = None if name in _may_be_none(type(value)) else 0
     return value.model_copy(update=changes) if changes else value
 
 
 @cache
-def _fields_of(model: type[FrozenModel]) -> tuple[tuple[str, bool], ...]:
-    """Names of the fields, and whether each may be None."""
-    return tuple((name, type(None) in get_args(field.annotation)) for name, field in model.model_fields.items())
+def _may_be_none(model: type[FrozenModel]) -> frozenset[str]:
+    """Names of the fields that may be None."""
+    return frozenset(name for name, field in model.model_fields.items() if type(None) in get_args(field.annotation))
 
 
 def _possible_figure(name: str, value: float) -> bool:

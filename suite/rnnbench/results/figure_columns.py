@@ -89,6 +89,18 @@ def _latency_columns(path: LatencyPath) -> Iterator[Column]:
 
 def cost_columns() -> Iterator[Column]:
     yield Column(
+        "step_seconds",
+        "s",
+        "Signal that a step of the network stands for, where it has a rate.",
+        lambda r, i: r.step_seconds,
+    )
+    yield Column(
+        "real_time_factor",
+        "ratio",
+        "Bound latency of a call over the length of the signal in it.",
+        lambda r, i: r.real_time_factor,
+    )
+    yield Column(
         "state_copy_s",
         "s",
         "The state's round trip through NumPy.",

@@ -51,6 +51,8 @@ class Params(FrozenModel):
     threads: int
     seed: int
     lengths: Literal["full", "ragged"] = "full"
+    pinned: str = ""
+    """Of an anchor: the requirements of its own environment, whose versions `Record.version` has."""
 
 
 class SupportResult(FrozenModel):
@@ -78,7 +80,8 @@ class CheckResult(FrozenModel):
     rounding: float | None = None
     """The largest error, as a multiple of the rounding error expected at that step."""
     figures: dict[str, float] = Field(default_factory=dict)
-    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance."""
+    """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance; `decided` and `compared` of a
+    network that decides."""
 
 
 class ExpectedFailureResult(FrozenModel):
@@ -174,7 +177,7 @@ class Environment(FrozenModel):
 class Record(FrozenModel):
     """Everything that is known of one trial."""
 
-    schema_: int = Field(default=SCHEMA, alias="schema")
+    schema_: int = Field(default=SCHEMA, alias="schema", strict=True)
     trial: str
     case: str
     backend: str
@@ -182,6 +185,8 @@ class Record(FrozenModel):
     version: dict[str, str]
     rnnbench: str
     params: Params
+    step_seconds: float | None = None
+    """Seconds of the signal that a step of the network stands for; None where its steps have no rate."""
     device: Device | None = None
     """The device of the kind `params.device` that is here, as its driver describes it. None where there is none, and in
     records of schema 1 and 2, which were all made on the processor that `run.json` names."""
@@ -228,9 +233,20 @@ class Record(FrozenModel):
         return self.timing.latency.get(path)
 
     @property
+    def real_time_factor(self) -> float | None:
+        """The bound latency of a call over the length of the signal in it; None where there is none of either."""
+        bound = self.latency("bound")
+        return bound.per_step / self.step_seconds if bound and self.step_seconds else None
+
+    @property
     def not_believed(self) -> str:
         """Why its figures are not believed; empty where they are."""
         return not_believed(self.findings)
+
+    @property
+    def is_anchor(self) -> bool:
+        """Whether its course over the runs is the machine's: of the baseline, or of pinned versions."""
+        return self.baseline or bool(self.params.pinned)
 
     @property
     def on_software_device(self) -> bool:

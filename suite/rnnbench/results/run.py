@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnbench.optional import MissingExtraError
+from rnnbench.results.identity import fingerprint
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.samples import read_samples
@@ -38,6 +39,11 @@ class Run:
     def name(self) -> str:
         """Its name in `run.json`, as one part of a path: reports make a folder of it."""
         return file_name(self.info.run)
+
+    @cached_property
+    def machine(self) -> str:
+        """Fingerprint of the machine that `info` describes."""
+        return fingerprint(self.info.machine)
 
     @cached_property
     def by_trial(self) -> dict[str, Record]:

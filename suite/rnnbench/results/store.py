@@ -7,7 +7,7 @@ import gc
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +17,14 @@ from typing import BinaryIO
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.journal import INFO, LONGEST_LINE, is_json, unwritable
 from rnnbench.results.merged import read_merged
-from rnnbench.results.migrations import upgrade_info, upgrade_record
+from rnnbench.results.migrations import upgrade_info
+from rnnbench.results.model import share_field_sets
 from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 
+Keep = Callable[[Record], Record]
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
 _LONGEST_NAME = 100
@@ -84,8 +86,8 @@ class Store:
         hint = f"did you mean '{close[0]}'?" if close else "give a folder, a name in it, or 'latest'"
         raise StoreError(f"no run '{run}', here or in {self.root}; {hint}")
 
-    def read(self, run: str | Path) -> Run:
-        return read_run(self.resolve(run))
+    def read(self, run: str | Path, keep: Keep | None = None) -> Run:
+        return read_run(self.resolve(run), keep)
 
 
 def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
@@ -101,18 +103,20 @@ def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
     return f"{stamp}{joined}{ending}"
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path, keep: Keep | None = None) -> Run:
     """Read a run's folder, or that of merged shards; records of an older schema are upgraded.
+
+    `keep` makes of each record what is kept of it, for commands that need little of many.
 
     Lines that are no records become warnings, and so do fields that a newer rnnbench wrote. Raises StoreError where
     `run.json` cannot be read, and for records of a newer schema.
     """
     info, warnings = read_info(path)
     if info.merged is None:
-        return _with_records(path, info, warnings)
+        return _with_records(path, info, warnings, keep)
 
     def read_shard(folder: Path) -> Run:
-        return _with_records(folder, *read_info(folder))
+        return _with_records(folder, *read_info(folder), keep)
 
     return read_merged(path, info, warnings, info.merged, read_shard)
 
@@ -126,7 +130,7 @@ def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     return info, reader.warnings()
 
 
-def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...]) -> Run:
+def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Keep | None) -> Run:
     file = next((path / name for name in (RECORDS, COMPRESSED) if (path / name).exists()), path / RECORDS)
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
@@ -135,24 +139,24 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...]) -> Run:
     try:
         with file.open("rb") as stream, _without_collection():
             if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader)
+                records, torn = _read_compressed(stream, reader, keep)
             else:
-                records, torn = _read_records(stream, reader)
+                records, torn = _read_records(stream, reader, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
     return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
-def _read_compressed(file: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
     content = Decompressed(file)
-    records, left_out = _read_records(io.BufferedReader(content), reader)
+    records, left_out = _read_records(io.BufferedReader(content), reader, keep)
     if content.damage:
         damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
         return records, (damage, *left_out)
     return records, left_out
 
 
-def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
     """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
     records: dict[str, Record] = {}
     damaged: list[str] = []
@@ -164,11 +168,12 @@ def _read_records(stream: BinaryIO, reader: Reader) -> tuple[dict[str, Record], 
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
             continue
         try:
-            record = reader.parse(Record, upgrade_record, line.removesuffix(b"\n"), number)
+            record = reader.parse_record(line.removesuffix(b"\n"), number)
         except DamagedError as error:
             damaged.append(f"{error}; {_LEFT_OUT}")
         else:
-            records[record.trial] = record
+            records[record.trial] = kept = keep(record) if keep else record
+            share_field_sets(kept)
     return records, _first(damaged, reader.file)
 
 

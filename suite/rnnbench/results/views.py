@@ -195,7 +195,13 @@ class View:
 
     @cached_property
     def workloads(self) -> dict[Workload, list[Entry]]:
-        return _grouped(self.entries)
+        """Entries by workload. Anchors are ranked in no run that has other trials."""
+        return _grouped([entry for entry in self.entries if not entry.record.params.pinned] or self.entries)
+
+    @property
+    def anchors(self) -> list[Entry]:
+        """The trials whose versions are pinned."""
+        return [entry for entry in self.entries if entry.record.params.pinned]
 
     @property
     def families(self) -> dict[Family, dict[int, list[Entry]]]:

@@ -15,6 +15,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
     from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, cell_body
+    from rnnbench.rnn.compound import CompoundNetwork, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
     from rnnbench.rnn.network import (
@@ -44,6 +45,12 @@ _NAMES = {
         "MorePrimitives",
         "Primitives",
         "cell_body",
+    ),
+    "compound": (
+        "CompoundNetwork",
+        "Part",
+        "Stream",
+        "joined",
     ),
     "cost": (
         "Cost",
@@ -98,6 +105,7 @@ __all__ = [
     "AnyNetwork",
     "Arithmetic",
     "Cell",
+    "CompoundNetwork",
     "Cost",
     "Direction",
     "Dtype",
@@ -107,10 +115,12 @@ __all__ = [
     "Model",
     "MorePrimitives",
     "Network",
+    "Part",
     "Primitives",
     "RandomRounding",
     "Reading",
     "Size",
+    "Stream",
     "Trajectory",
     "WeightSpec",
     "Weights",
@@ -122,6 +132,7 @@ __all__ = [
     "draw_state",
     "draw_weights",
     "families",
+    "joined",
     "nearest",
     "network_of",
     "primitives_of",

@@ -12,7 +12,7 @@ import numpy as np
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives
 from rnnbench.rnn.layers import LayerKind
-from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X
+from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of
 from rnnbench.rnn.reference import Trajectory
 from rnnbench.rnn.weights import Weights
 
@@ -43,9 +43,7 @@ class ComposedNetwork(Network):
 
     @property
     def label(self) -> str:
-        """With the sizes that are not the published ones: `rnnoise`, `rnnoise-hidden64`."""
-        others = self.model_dump(exclude_defaults=True)
-        return "-".join([self.network, *(f"{key}{size}" for key, size in others.items())])
+        return label_of(self)
 
     @property
     def width(self) -> int:
@@ -77,16 +75,9 @@ class ComposedNetwork(Network):
                 yield WeightSpec(f"{placed.name}_{name}", shape, bound)
 
     def run(
-        self,
-        arithmetic: Arithmetic,
-        weights: Weights,
-        x: np.ndarray,
-        state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """Layer by layer, each over all steps."""
-        if lengths is not None:
-            raise ValueError("lengths: rows of their own lengths are for stacks of cells")
         outputs = {"x": x}
         states: dict[str, np.ndarray] = {}
         for name, kind, reads in self._placed:
@@ -101,9 +92,7 @@ class ComposedNetwork(Network):
         )
 
     def smaller(self) -> Iterator[Self]:
-        for key in self.sizes:
-            if (size := getattr(self, key)) > 1:
-                yield self.model_copy(update={key: size // 2})
+        return halved(self, self.sizes)
 
     @property
     def _placed(self) -> tuple[Placed, ...]:

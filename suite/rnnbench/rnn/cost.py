@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.network import Network
 
 
@@ -43,6 +44,8 @@ def call_cost(
 
     `hoisted` is how many steps share one reading of the input's weights. None means all steps of the call.
     """
+    if isinstance(network, CompoundNetwork):
+        return _of_parts(network, chunk, batch, weight_bytes, value_bytes)
     groups = math.ceil(chunk / min(hoisted or chunk, chunk))
     graph = network.graph
     sizes = [(layer.hoistable_weights * weight_bytes, layer.step_weights * weight_bytes) for layer in graph]
@@ -55,3 +58,16 @@ def call_cost(
         readings.append(Reading(of_state, of_state, chunk - groups))
     operations = chunk * batch * sum(layer.operations for layer in graph)
     return Cost(tuple(r for r in readings if r.nbytes and r.times), operations, weights)
+
+
+def _of_parts(network: CompoundNetwork, chunk: int, batch: int, weight_bytes: int, value_bytes: int) -> Cost:
+    """The parts' costs together. A part that is called as often as the loop decides is called once a step at least."""
+    costs = [
+        call_cost(part.network, chunk * (part.rate or 1), batch, weight_bytes, value_bytes, None if part.rate else 1)
+        for part in network.parts
+    ]
+    weights = sum(cost.weights for cost in costs)
+    states = sum(rows * size for rows, _, size in network.state_shapes(1).values())
+    once = weights + batch * (chunk * network.input + states) * value_bytes
+    others = [reading for cost in costs for reading in cost.readings[1:]]
+    return Cost((Reading(once, once, 1), *others), sum(cost.operations for cost in costs), weights)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.weights import Weights
 
 V = TypeVar("V")
+N = TypeVar("N", bound="Network")
 
 Size = Annotated[int, Field(ge=1, le=65_536)]
 X = -1
@@ -70,6 +71,8 @@ class Network(BaseModel, ABC):
 
     network: ClassVar[str]
     """The name of the family: what `model.network` says in a case file."""
+    step_seconds: ClassVar[float | None] = None
+    """Seconds of the signal that a step stands for, in the published network; None where steps have no rate."""
     keys_in_case: ClassVar[bool] = True
     """Whether its fields are keys of `model:`."""
 
@@ -163,12 +166,7 @@ class Network(BaseModel, ABC):
 
     @abstractmethod
     def run(
-        self,
-        arithmetic: Arithmetic,
-        weights: Weights,
-        x: np.ndarray,
-        state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """The reference, written apart from `body`: x [steps, batch, input] from a state, in the given arithmetic.
 
@@ -189,6 +187,17 @@ class Network(BaseModel, ABC):
         """The y [steps, batch, width] that the stream must give by its user's word; None where nobody says so."""
         return None
 
+    def run_lengths(
+        self,
+        arithmetic: Arithmetic,
+        weights: Weights,
+        x: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        lengths: np.ndarray,
+    ) -> Trajectory:
+        """The reference where row b of the batch ends after `lengths[b]` steps. ValueError where nothing runs so."""
+        raise ValueError(f"lengths: rows of their own lengths are for stacks of cells, not for {self.network}")
+
     def smaller(self) -> Iterator[Network]:
         """Networks of the same family with one size halved, for making a failure smaller."""
         return iter(())
@@ -204,6 +213,19 @@ class Network(BaseModel, ABC):
     def weight_count(self) -> int:
         """Elements of all weights."""
         return sum(prod(spec.shape) for spec in self.weight_specs())
+
+
+def label_of(network: Network) -> str:
+    """The family's name, with the sizes that are not the published ones: `rnnoise`, `rnnoise-hidden64`."""
+    others = network.model_dump(exclude_defaults=True)
+    return "-".join([network.network, *(f"{key}{size}" for key, size in others.items())])
+
+
+def halved(network: N, sizes: Sequence[str]) -> Iterator[N]:
+    """The network with one of these sizes halved, for each that is more than 1."""
+    for key in sizes:
+        if (size := getattr(network, key)) > 1:
+            yield network.model_copy(update={key: size // 2})
 
 
 def _network_of(written: object) -> object:

@@ -24,6 +24,9 @@ class Trajectory:
     final: dict[str, np.ndarray]
     states: dict[str, np.ndarray] | None
     """The state after each step [steps, rows, batch, size]. None where a direction runs backwards."""
+    margin: np.ndarray | None = None
+    """Of a network that decides, as a search does, [steps, batch]: by how much the best score exceeded the next one, at
+    the closest decision of each step. A program whose scores are off by half of it may decide otherwise."""
 
 
 def run_reference(
@@ -59,7 +62,9 @@ def run_in(
         raise ValueError(f"x: expected shape [steps ≥ 1, batch, {network.input}], got {list(x.shape)}")
     initial = _initial(network, x.shape[1], state, arithmetic)
     with np.errstate(over="ignore", invalid="ignore"):
-        return network.run(arithmetic, weights, arithmetic.cast(x), initial, lengths)
+        if lengths is None:
+            return network.run(arithmetic, weights, arithmetic.cast(x), initial)
+        return network.run_lengths(arithmetic, weights, arithmetic.cast(x), initial, lengths)
 
 
 def _initial(

@@ -210,12 +210,19 @@ class Model(Network):
         return Weights(layers_of(self, arrays))
 
     def run(
+        self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
+    ) -> Trajectory:
+        from rnnbench.rnn.stack_reference import run_stack
+
+        return run_stack(arithmetic, self, weights, x, state)
+
+    def run_lengths(
         self,
         arithmetic: Arithmetic,
         weights: Weights,
         x: np.ndarray,
         state: Mapping[str, np.ndarray],
-        lengths: np.ndarray | None = None,
+        lengths: np.ndarray,
     ) -> Trajectory:
         from rnnbench.rnn.stack_reference import run_stack
 

@@ -28,7 +28,7 @@ def run_stack(
     weights: Weights,
     x: np.ndarray,
     state: Mapping[str, np.ndarray],
-    lengths: np.ndarray | None,
+    lengths: np.ndarray | None = None,
 ) -> Trajectory:
     """As `run_in`, of a stack; x and state are checked and cast already."""
     layer_x = x

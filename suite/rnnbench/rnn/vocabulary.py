@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from rnnbench.rnn.cells import MorePrimitives
+from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.network import Network, run_graph, state_by_layer
 
 Shape = tuple[int, ...]
@@ -79,6 +80,8 @@ def primitives_of(network: Network) -> frozenset[str]:
 
     Raises ValueError where shapes do not fit.
     """
+    if isinstance(network, CompoundNetwork):
+        return frozenset[str]().union(*(primitives_of(part.network) for part in network.parts))
     shapes = _Shapes()
     nothing = np.zeros(())
     weights = network.as_weights({name: np.broadcast_to(nothing, shape) for name, shape, _ in network.weight_specs()})

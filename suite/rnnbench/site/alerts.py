@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rnnbench.history import MEASURES, SILENCE, Alert, Change, Event
+from rnnbench.history import MEASURES, SILENCE, Alert, Change, CheckChange, Event, FailedTrial, check_changes
+from rnnbench.reports import count
 from rnnbench.results import fact_sentence
 from rnnbench.site.content import Content
 
@@ -86,7 +87,11 @@ def alerts_of(content: Content) -> list[News]:
         for c in content.changes
         if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in told)
     ]
-    alerts = [*(_of_change(c, content) for c in changes), *(_of_event(e, content) for e in content.events)]
+    alerts = [
+        *(_of_change(c, content) for c in changes),
+        *(_of_event(e, content) for e in content.events),
+        *(news for change in check_changes(content.checks) for news in _of_check(change)),
+    ]
     return sorted(alerts, key=lambda a: (a.night, a.direction != "environment", a.subject), reverse=True)
 
 
@@ -136,6 +141,35 @@ def _of_event(event: Event, content: Content) -> News:
         detail="" if event.fact == "versions" else _versions(event.versions),
         machine=event.machine,
         is_fact=event.fact in ("outcome", "failed_checks", "believed"),
+    )
+
+
+def _of_check(change: CheckChange) -> Iterator[News]:
+    """What the check of a new version found, and what of the check before is mended."""
+    of = f"of {count(len(change.check.trials), 'trial')} checked"
+    if change.worse:
+        sentence = f"the conformance check finds {len(change.worse)} {of} failing: {change.worse[0].reason}"
+        yield _check_news(change, "worse", sentence, change.worse)
+    if change.mended:
+        sentence = f"{len(change.mended)} {of} conform again"
+        yield _check_news(change, "better", sentence, change.mended)
+
+
+def _check_news(change: CheckChange, direction: Direction, sentence: str, trials: Sequence[FailedTrial]) -> News:
+    check = change.check
+    return News(
+        night=check.started,
+        run=check.run,
+        direction=direction,
+        subject=check.backend,
+        page="",
+        backend=check.backend,
+        sentence=sentence,
+        detail=_versions((change.before.versions, check.versions)) if change.before else check.versions,
+        machine=check.machine,
+        is_fact=True,
+        together=tuple((one.trial, "") for one in trials[:NAMED]),
+        more=max(0, len(trials) - NAMED),
     )
 
 

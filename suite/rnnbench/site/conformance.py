@@ -103,6 +103,7 @@ def write_conformance(content: Content, folder: Folder, alerts: list[News]) -> N
             for machine in content.machines
         ],
         mended=list(mended(alerts)),
+        checks=list({check.backend: check for check in content.checks}.values()),
     )
 
 

@@ -14,6 +14,7 @@ from rnnbench.history import (
     Alert,
     Alerts,
     Change,
+    CheckEntry,
     Event,
     History,
     MachineAlarms,
@@ -114,6 +115,8 @@ class Content:
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    checks: tuple[CheckEntry, ...]
+    """Conformance checks of new versions, oldest first."""
     false_alarms: tuple[MachineAlarms, ...]
     """By machine; of those that have A/A comparisons."""
     releases: tuple[ReleaseSeries, ...]
@@ -176,6 +179,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         find_changes(history) if history and has_history else (),
         find_events(history) if history and has_history else (),
         alerts.all if alerts else (),
+        history.checks if history else (),
         false_alarms(history) if history else (),
         series,
         tuple(entry for entry in history.runs if entry.release) if history else (),

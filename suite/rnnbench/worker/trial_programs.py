@@ -26,11 +26,16 @@ LATER_SESSIONS = 2
 
 
 class TrialPrograms:
-    """Programs of one backend in a run's store. The folder is that of the run's artifacts."""
+    """Programs of one backend in a run's store. The folder is that of the run's artifacts.
 
-    def __init__(self, backend: Backend, store: ProgramStore) -> None:
+    `sources` is the digest of what decides the backend's programs. It names a folder in the store, so what other
+    sources built is not found.
+    """
+
+    def __init__(self, backend: Backend, store: ProgramStore, sources: str) -> None:
         self._backend = backend
         self._store = store
+        self._cache = store.programs / sources[:16]
         self._loaded: dict[str, Program] = {}
         self._findings: list[Finding] = []
 
@@ -60,11 +65,11 @@ class TrialPrograms:
 
     def build(self, request: Request) -> Program:
         """The adapter's build, and nothing else: this is timed."""
-        return self._backend.build(request, self._store.programs)
+        return self._backend.build(request, self._cache)
 
     def end_build(self, trial: Trial, request: Request, program: Program, before: Look) -> Literal["cold", "cached"]:
         """Whether the build was a cold one, by what it wrote into the cache. Raises AdapterError."""
-        check_program(self._backend.name, program, request, self._store.programs)
+        check_program(self._backend.name, program, request, self._cache)
         changed = self._store.changed_since(before)
         if program.cached and changed:
             self._find(f"the build says that it was in the cache, and wrote {_some(changed)} there: it counts as cold")
@@ -84,7 +89,7 @@ class TrialPrograms:
     def described(self, trial: Trial, request: Request) -> Artifact:
         """The artifact of a program that is loaded, with the suite's own digest and size. Raises AdapterError."""
         program = self._loaded[trial.id]
-        check_program(self._backend.name, program, request, self._store.programs)
+        check_program(self._backend.name, program, request, self._cache)
         return self._store.described(program, request)
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import psutil
 
-from rnnbench.backends import Backend, Program, ProgramStore, Request, find, request_of
+from rnnbench.backends import Backend, Program, ProgramStore, Request, find, request_of, sources_digest
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.measure import (
@@ -57,7 +57,7 @@ class TrialWorker:
 
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
-        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache))
+        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources_digest(start.backend))
         self._reference_files = start.references
         self._references: dict[str, ReferenceTrajectories] = {}
         self._prepared: dict[str, PreparedProgram] = {}

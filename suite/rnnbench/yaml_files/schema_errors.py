@@ -15,6 +15,8 @@ from rnnbench.yaml_files.source import KeyPath, Source, dotted
 
 Schema = dict[str, Any]
 
+KEY = "[key]"
+"""Where pydantic says that the key of a mapping is wrong, and not its value."""
 MAX_PROBLEMS = 100
 """Most problems of one file. Each costs a search for the nearest name."""
 
@@ -39,6 +41,9 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
             yield Problem(source.key_place(path), _unknown(path, schema))
         elif details["type"] == "missing":
             yield missing_key(path, source, schema)
+        elif details["loc"][-1] == KEY:
+            wanted = _phrase(_descend(path[:-1], schema)["propertyNames"])
+            yield Problem(source.key_place(path), f"{dotted(path)}: expected {wanted} as the key, got '{path[-1]}'")
         elif details["type"] == "too_long":
             most = details["ctx"]["max_length"]
             yield Problem(

@@ -108,7 +108,7 @@ def vulkan(monkeypatch: pytest.MonkeyPatch) -> Device:
 def reproduce(*flags: str, runtime: str = "") -> int:
     """The exit status of the program of the report: 1 where a call is wrong."""
     done = subprocess.run(
-        [sys.executable, str(UPSTREAM / "iree_vulkan_replay.py"), *flags],
+        [sys.executable, str(UPSTREAM / "iree-vulkan-replay.py"), *flags],
         env={**os.environ, "IREE_PY_RUNTIME_FLAGS": runtime},
         capture_output=True,
         text=True,

@@ -37,7 +37,7 @@ def make_request(time: str = "fused", state: Any = "stitched", route: str = "onn
     return Request(route, LSTM, weights, Strategy(time, state, 4), 2, Precision.of(dtype))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     model=models() | with_other_activations(),
     form=st.sampled_from([("onnx", "fused"), ("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")]),

@@ -48,7 +48,7 @@ def evaluated(graph: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     return dict(zip(names, ReferenceEvaluator(graph).run(names, feeds), strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     model=models(),
     time=st.sampled_from(TIMES),

@@ -32,7 +32,7 @@ print(json.dumps(result))
 """
 
 
-@pytest.mark.parametrize("route", ["graph", "xla", "keras-xla"])
+@pytest.mark.parametrize("route", ["graph", "keras-xla"])
 def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path, route: str) -> None:
     program, request = build(route), ask(route)
     x = draw_inputs(request.model, 4, 1, seed=1)

@@ -49,6 +49,29 @@ def build(request: Request, cache: Path) -> Program:
     return TorchBackend().build(request, cache)
 
 
+def test_the_stream_of_a_closed_session_is_the_next_ones_and_starts_from_zeros(tmp_path) -> None:
+    """torch frees little of what it loads for a stream, so a thousand sessions must not load a thousand of them."""
+    program: Any = build(make_request(LSTM, "eager", "looped"), tmp_path)
+    loaded: list[Any] = []
+    load = program._open_stream
+    program._open_stream = lambda: loaded.append(load()) or loaded[-1]
+    ring = [{"x": draw_inputs(LSTM, 4, 1, seed)} for seed in range(3)]
+    first, other = program.open(), program.open()
+    expected = [first.step(inputs)["y"] for inputs in ring]
+    other.step(ring[0])
+    for _ in range(3):
+        first.close()
+        first.close()
+        first = program.open()
+        bound = first.bind(ring)
+        bound()
+        np.testing.assert_array_equal(bound.output()["y"], expected[0])
+    for inputs, y in zip(ring[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(other.step(inputs)["y"], y)
+        np.testing.assert_array_equal(first.step(inputs)["y"], y)
+    assert len(loaded) == 2
+
+
 @pytest.mark.parametrize(
     ("model", "chunk", "dtype", "kernel"),
     [
@@ -100,11 +123,13 @@ def test_a_scripted_loop_over_copies_has_them_in_each_pass(model, tmp_path) -> N
 
 @pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
 def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, tmp_path) -> None:
+    recursion_limit = sys.getrecursionlimit()
     artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), tmp_path).artifact
     assert artifact.lowered == kernel
     assert artifact.origin == "library"
     assert not torch._dynamo.config.allow_rnn
     assert torch.backends.mkldnn.enabled
+    assert sys.getrecursionlimit() == recursion_limit
 
 
 @pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)

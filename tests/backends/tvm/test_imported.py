@@ -21,7 +21,6 @@ pytest.importorskip("tvm")
 
 LSTM = Model(cell="lstm", input=4, hidden=6)
 MODELS = [
-    LSTM,
     Model(cell="lstm", input=4, hidden=6, projection=3, bias=False),
     Model(cell="lstm", input=4, hidden=6, layers=2, direction="bidirectional"),
     Model(cell="gru", input=4, hidden=6),

@@ -14,7 +14,7 @@ from rnnbench.rnn.weights import draw_weights
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 70), st.integers(1, 9), st.sampled_from([4, 8, 16]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(SHAPES)
 def test_every_weight_has_one_place_and_the_rest_is_zero(shape: tuple[int, int, int, int]) -> None:
     gates, units, k, lanes = shape

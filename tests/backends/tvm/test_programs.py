@@ -73,14 +73,18 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
-@pytest.mark.parametrize("time", ["looped", "unrolled:2", "unrolled"])
+@pytest.mark.parametrize(
+    ("time", "state"),
+    [("looped", "none"), ("looped", "stateful"), ("unrolled:2", "stitched"), ("unrolled", "stateful")],
+)
 def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State) -> None:
     built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
 
 
-@pytest.mark.parametrize("state", ["stitched", "stateful"])
-@pytest.mark.parametrize(("time", "chunk"), [("unrolled", 1), ("unrolled", 3), ("looped", 3)])
+@pytest.mark.parametrize(
+    ("time", "chunk", "state"),
+    [("unrolled", 1, "stitched"), ("unrolled", 1, "stateful"), ("unrolled", 3, "stitched"), ("looped", 3, "stateful")],
+)
 def test_no_call_writes_over_what_it_still_returns(tmp_path: Path, time: str, chunk: int, state: State) -> None:
     built_and_right(TvmBackend(), asked(Delays(), "relax", Strategy(time, state, chunk)), tmp_path)
 
@@ -143,8 +147,7 @@ def test_other_weights_are_another_program(request_for: Requested, built: Built,
     assert described(other, request).digest != described(built(route), request).digest
 
 
-@pytest.mark.parametrize("hidden", [1, 3, 16, 33, 127])
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize(("cell", "hidden"), [("gru", 1), ("lstm", 3), ("gru", 16), ("lstm", 33), ("lstm", 127)])
 def test_any_width_of_padding_is_right(built: Built, request_for: Requested, cell: str, hidden: int) -> None:
     model = Model(cell=cell, input=3, hidden=hidden)
     program = built("tir", "looped", "stitched", 18, 3, model)

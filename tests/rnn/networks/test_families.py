@@ -11,6 +11,7 @@ from rnnbench.rnn import draw_inputs, draw_state, draw_weights, run_reference
 PARAMETERS = {
     "dtln-1": 362_369,
     "dtln-2": 624_384,
+    "kws-crnn": 467_772,
     "kws-gru": 593_836,
     "kws-lstm": 545_912,
     "kws-svdf": 354_444,

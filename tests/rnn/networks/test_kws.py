@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnbench.rnn import Network, Weights, draw_inputs, draw_weights, run_reference
-from rnnbench.rnn.networks.kws import LABELS, MEMORIES, KwsGru, KwsSvdf
+from rnnbench.rnn.networks.kws import KERNELS, LABELS, MEMORIES, WARM_UP, KwsCrnn, KwsGru, KwsSvdf
 
 keras: Any = pytest.importorskip("keras")
 layers = keras.layers
@@ -39,6 +39,24 @@ def svdf(network: KwsSvdf) -> Any:
     return model
 
 
+def crnn(network: KwsCrnn, padded: bool = True) -> Any:
+    """As `CRNN` of kws_streaming. With `padded`, a step of zeros before its first one for every step remembered."""
+    model = keras.Sequential([layers.Input((None, network.input), dtype="float64")])
+    model.add(layers.Reshape((-1, network.input, 1), dtype="float64"))
+    for number, (taps, span) in enumerate(KERNELS, start=1):
+        if padded:
+            model.add(layers.ZeroPadding2D(((taps - 1, 0), (0, 0)), dtype="float64"))
+        name = f"convolution{number}"
+        model.add(layers.Conv2D(network.filters, (taps, span), name=name, activation="relu", dtype="float64"))
+    frequencies = network.input - sum(span - 1 for _, span in KERNELS)
+    model.add(layers.Reshape((-1, frequencies * network.filters), dtype="float64"))
+    model.add(layers.GRU(network.hidden, return_sequences=True, name="gru", dtype="float64"))
+    model.add(layers.Dense(128, name="dense1", dtype="float64"))
+    model.add(layers.Dense(256, activation="relu", name="dense2", dtype="float64"))
+    model.add(layers.Dense(LABELS, name="labels", dtype="float64"))
+    return model
+
+
 def as_keras(layer: Any, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
     """A layer's arrays in Keras' layout, where the gates of a GRU are z r n."""
     if isinstance(layer, layers.GRU):
@@ -50,6 +68,8 @@ def as_keras(layer: Any, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
         return [reordered["weight_ih"].T, reordered["weight_hh"].T, biases]
     if isinstance(layer, layers.DepthwiseConv1D):
         return [arrays["weight"].T[:, :, None], arrays["bias"]]
+    if isinstance(layer, layers.Conv2D):
+        return [arrays["weight"].transpose(2, 3, 1, 0), arrays["bias"]]
     return [arrays["weight"].T, *([arrays["bias"]] if "bias" in arrays else [])]
 
 
@@ -62,13 +82,30 @@ def run_keras(model: Any, weights: Weights, x: np.ndarray) -> np.ndarray:
     return np.asarray(model(x.swapaxes(0, 1))).swapaxes(0, 1)
 
 
-@pytest.mark.parametrize(("network", "model"), [(KwsGru(input=3, hidden=5), gru), (KwsSvdf(input=3, hidden=6), svdf)])
+@pytest.mark.parametrize(
+    ("network", "model"),
+    [
+        (KwsGru(input=3, hidden=5), gru),
+        (KwsSvdf(input=3, hidden=6), svdf),
+        (KwsCrnn(input=7, filters=4, hidden=5), crnn),
+    ],
+)
 def test_is_the_network_of_keras(network: Network, model: Any) -> None:
     weights, x = draw_weights(network, 0, "float64"), draw_inputs(network, 15, 2, 1, "float64")
     expected = run_keras(model(network), weights, x)
     np.testing.assert_allclose(run_reference(network, weights, x).y, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(("network", "model"), [(KwsGru(), gru), (KwsSvdf(), svdf)])
+@pytest.mark.parametrize(("network", "model"), [(KwsGru(), gru), (KwsSvdf(), svdf), (KwsCrnn(), crnn)])
 def test_keras_counts_as_many_parameters(network: Network, model: Any) -> None:
     assert network.weight_count == model(network).count_params()
+
+
+def test_a_stream_whose_gru_starts_after_the_warm_up_is_the_published_crnn_over_a_whole_clip() -> None:
+    """Every later y: the published network leaves out the steps at which its convolutions would see zeros."""
+    network = KwsCrnn(input=7, filters=4, hidden=5)
+    weights, x = draw_weights(network, 0, "float64"), draw_inputs(network, 15, 2, 1, "float64")
+    warm = run_reference(network, weights, x[:WARM_UP]).final
+    y = run_reference(network, weights, x[WARM_UP:], {**warm, "gru_h": np.zeros_like(warm["gru_h"])}).y
+    expected = run_keras(crnn(network, padded=False), weights, x)
+    np.testing.assert_allclose(y, expected, rtol=1e-10, atol=1e-12)

@@ -6,24 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch_lstm import lstm
 
-from rnnbench.rnn import Weights, draw_inputs, draw_weights, run_reference
+from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 from rnnbench.rnn.networks.rnnt import SYMBOLS, RnntDecoder, RnntEncoder1
 
 torch: Any = pytest.importorskip("torch")
-
-
-def lstm(weights: Weights, size: int, hidden: int, layers: int) -> Any:
-    module = torch.nn.LSTM(size, hidden, layers, dtype=torch.float64)
-    names = {f"lstm{layer + 1}_": f"_l{layer}" for layer in range(layers)}
-    arrays = {
-        f"{name.removeprefix(prefix)}{suffix}": torch.tensor(array)
-        for prefix, suffix in names.items()
-        for name, array in weights.arrays.items()
-        if name.startswith(prefix)
-    }
-    module.load_state_dict(arrays)
-    return module
 
 
 def test_an_encoder_is_pytorchs_lstm_of_several_layers() -> None:

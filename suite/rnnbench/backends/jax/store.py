@@ -38,7 +38,6 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
         "flags": os.environ.get("XLA_FLAGS", ""),
         "threads": request.threads,
         "processor": _processor(),
-        "sources": _sources(),
         "weights": request.weights.digest(request.model),
     }
     return f"jax-{hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]}"
@@ -66,15 +65,6 @@ def save(folder: Path, name: str, executable: bytes, hlo: str, artifact: Artifac
     write_bytes(path, executable)
     write_text(identity, re.sub(r", metadata=\{[^}]*\}", "", hlo))
     write_text(folder / f"{name}.json", artifact.model_dump_json(indent=1))
-
-
-@cache
-def _sources() -> str:
-    """Digest of the modules that make programs: an edit of one makes new programs."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 @cache

@@ -51,8 +51,7 @@ class OnnxRuntimeBackend:
         require_support(self, request, authors=AUTHORS, reads=READS)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
-        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
-        folder = program_folder(request, cache, self.probe().versions, sources)
+        folder = program_folder(request, cache, self.probe().versions)
         stored = load_or_build(folder, partial(_optimised, request))
         tail = partial(self._tail, request, cache)
         return OnnxRuntimeProgram(request, stored.artifact, folder / MODEL, stored.cached, tail)

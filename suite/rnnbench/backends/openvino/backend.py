@@ -44,8 +44,7 @@ class OpenVinoBackend:
         require_support(self, request, authors=AUTHORS, reads=READS)
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
-        sources = (Path(__file__).parent, onnx_graphs.SOURCES)
-        folder = program_folder(request, cache, self.probe().versions, sources)
+        folder = program_folder(request, cache, self.probe().versions)
         stored = load_or_build(folder, partial(_compiled, request))
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
         return OpenVinoProgram(request, stored.artifact, folder, stored.cached, tail)

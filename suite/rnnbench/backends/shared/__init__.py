@@ -4,6 +4,7 @@
 - `packages`: a probe, from the metadata of the packages that a backend needs.
 - `sessions`: programs and sessions of one chunk size. They check arrays, cut calls into chunks and run the rest.
 - `build_cache`: built programs on disk, found again by a second build.
+- `compound`: the programs of a compound network's parts, joined by its loop in the host.
 - `lowered_form`: the words for what a program became (`looped 2 of 4`).
 - `file_layout`: the arrays of a user's model file, over a framework's operations.
 - `onnx_graphs`: a package of its own, with ONNX graphs of every model and strategy.
@@ -12,6 +13,7 @@
 """
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
+from rnnbench.backends.shared.compound import JoiningBackend
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
@@ -29,6 +31,7 @@ __all__ = [
     "ArrayOps",
     "ChunkedProgram",
     "ChunkedSession",
+    "JoiningBackend",
     "Stored",
     "SynchronousBound",
     "covered",

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +29,11 @@ class Stored:
     cached: bool
 
 
-def program_folder(request: Request, cache: Path, made_by: Mapping[str, str], sources: Iterable[Path]) -> Path:
+def program_folder(request: Request, cache: Path, made_by: Mapping[str, str]) -> Path:
     """The folder of a request's program under `cache`.
 
-    `made_by` has the versions, and what else of this machine decides the program. `sources` are folders of modules that
-    make it: an edit of one of them makes a new program.
+    `made_by` has the versions, and what else of this machine decides the program. An edit of the adapter needs no
+    mention: it has another `cache`.
     """
     decisive = {
         "route": request.route,
@@ -47,10 +47,7 @@ def program_folder(request: Request, cache: Path, made_by: Mapping[str, str], so
         "made_by": dict(made_by),
         "weights": request.weights.digest(request.model),
     }
-    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
-    for module in sorted(path for source in sources for path in source.glob("*.py")):
-        digest.update(module.read_bytes())
-    return cache / digest.hexdigest()[:32]
+    return cache / hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def load_or_build(folder: Path, build: Callable[[Path], Artifact]) -> Stored:

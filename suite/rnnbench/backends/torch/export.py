@@ -7,15 +7,12 @@ fixed in its result.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import support
 
 Shape = tuple[int, ...]
-SOURCES = Path(__file__).parent
-"""The folder of the modules that decide what is exported: part of the cache key of those who import it."""
 
 
 def unsupported(request: Request) -> str:

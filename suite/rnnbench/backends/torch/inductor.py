@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -84,14 +85,18 @@ def build_error(compiler: str, error: Exception) -> BuildError:
 
 @contextmanager
 def tracing_settings(request: Request) -> Iterator[None]:
-    """While torch traces a request: nn's RNNs are allowed, and oneDNN is on only where its LSTM is the faster one."""
-    fused = request.strategy.time == "fused"
+    """While torch traces a request: nn's RNNs are allowed, and oneDNN is on only where its LSTM is the faster one.
+
+    Inductor lets Python recurse deeper and leaves it so. That limit is put back.
+    """
+    fused, recursion_limit = request.strategy.time == "fused", sys.getrecursionlimit()
     torch._C._set_mkldnn_enabled(not fused or uses_onednn(request))
     try:
         with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=fused):
             yield
     finally:
         torch._C._set_mkldnn_enabled(True)
+        sys.setrecursionlimit(recursion_limit)
 
 
 @contextmanager

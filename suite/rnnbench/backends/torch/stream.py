@@ -82,20 +82,42 @@ class TorchProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = files
         self._open_stream = open_stream
+        self._idle: list[Stream] = []
+        """Streams of closed sessions, for the next ones. torch frees little of what it loads for a stream: a package of
+        AOTInductor stays mapped, and a compiled function leaves modules."""
 
     def open(self) -> TorchSession:
-        with inference(True):
-            return TorchSession(self, self._open_stream())
+        try:
+            session = TorchSession(self, self._idle.pop(), self._idle.append)
+        except IndexError:
+            with inference(True):
+                return TorchSession(self, self._open_stream(), self._idle.append)
+        session.reset()
+        return session
+
+    def close(self) -> None:
+        super().close()
+        self._idle.clear()
 
 
 class TorchSession(ChunkedSession):
-    def __init__(self, program: TorchProgram, stream: Stream) -> None:
+    """`give_back` gets the stream when the session is closed."""
+
+    def __init__(self, program: TorchProgram, stream: Stream, give_back: Callable[[Stream], object]) -> None:
         super().__init__(program)
         self._stream = stream
+        self._give_back = give_back
+        self._is_open = True
         self._compute = DTYPES[program.request.precision.compute]
         # x is copied into this tensor, because the caller's array may be read-only and torch's tensors cannot be.
         self._staged = torch.zeros(self._whole, dtype=DTYPES[self._x.dtype])
         self._staged_array = self._staged.numpy()
+
+    def close(self) -> None:
+        super().close()
+        if self._is_open:
+            self._is_open = False
+            self._give_back(self._stream)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
         np.copyto(self._staged_array, x)

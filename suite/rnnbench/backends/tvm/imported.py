@@ -8,8 +8,6 @@ from rnnbench.backends.torch import export as torch_export
 
 PACKAGES = {"torch": ("torch",), "onnx": ("onnx",)}
 """By route, the packages that it needs besides TVM itself."""
-SOURCES = {"torch": torch_export.SOURCES, "onnx": onnx_graphs.SOURCES}
-"""By route, the folder of the modules that make what is imported."""
 
 NO_OPERATORS = "apache/tvm#20124"
 """The upstream issue of the recurrent operators and control flow that the ONNX importer lacks."""

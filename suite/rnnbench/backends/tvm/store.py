@@ -21,8 +21,7 @@ def folder(request: Request, cache: Path) -> Path:
     """The folder of a request's program under `cache`. The program is for this machine's processor."""
     packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
     made_by = {"target": str(target()), **{package: version(package) for package in packages}}
-    sources = [Path(__file__).parent, *(folder for route, folder in imported.SOURCES.items() if route == request.route)]
-    return program_folder(request, cache, made_by, sources)
+    return program_folder(request, cache, made_by)
 
 
 def export(executable: Any, folder: Path) -> None:

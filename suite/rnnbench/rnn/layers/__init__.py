@@ -18,6 +18,7 @@ from rnnbench.rnn.layers.recurrent import Recurrent
 from rnnbench.rnn.layers.relu import Relu
 from rnnbench.rnn.layers.spectrum import Spectrum
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
+from rnnbench.rnn.layers.time_frequency_convolution import TimeFrequencyConvolution
 
 __all__ = [
     "Columns",
@@ -34,6 +35,7 @@ __all__ = [
     "Relu",
     "Spectrum",
     "TimeConvolution",
+    "TimeFrequencyConvolution",
     "activated",
     "activated_reference",
 ]

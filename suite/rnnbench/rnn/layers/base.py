@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -20,14 +20,20 @@ Arrays = Mapping[str, np.ndarray]
 class LayerKind(ABC):
     """A layer with its sizes. Arrays have short names here; a network puts the layer's name before them."""
 
-    input: int
-    width: int
-    """Size of y."""
+    if TYPE_CHECKING:
+
+        @property
+        def input(self) -> int:
+            """Size of what it reads: a field or a property of each kind."""
+
+        @property
+        def width(self) -> int:
+            """Size of y: a field or a property of each kind."""
 
     @property
-    @abstractmethod
     def projected(self) -> int:
         """Size of what `LayerBody.project` gives."""
+        return self.width
 
     @property
     def states(self) -> dict[str, int]:
@@ -42,9 +48,9 @@ class LayerKind(ABC):
         As `LayerSpec` has them.
         """
 
-    @abstractmethod
     def weight_specs(self) -> Iterator[WeightSpec]:
         """Its weight arrays."""
+        return iter(())
 
     @abstractmethod
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
@@ -53,6 +59,13 @@ class LayerKind(ABC):
     @abstractmethod
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         """The reference: y [steps, batch, width], and each array of the state after each step [steps, batch, size]."""
+
+
+class Projection(LayerBody[V]):
+    """The body of a layer without a state: y is the projection of x."""
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        return projected, state
 
 
 def activated(ops: MorePrimitives[V], activation: Activation, x: V) -> V:
@@ -74,22 +87,6 @@ def activated_reference(a: Arithmetic, activation: Activation, x: np.ndarray) ->
             return a.activated(1 / (1 + np.exp(-x)))
         case "tanh":
             return a.activated(np.tanh(x))
-
-
-def windows_reference(ring: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """What each step sees of x [steps, batch, size] after a ring [batch, (taps − 1)·size] of the steps before.
-
-    [steps, taps, batch, size], the oldest tap first.
-    """
-    steps, batch, size = x.shape
-    before = np.moveaxis(ring.reshape(batch, -1, size), 1, 0)
-    padded = np.concatenate([before, x])
-    return np.stack([padded[step : step + len(before) + 1] for step in range(steps)])
-
-
-def rings_reference(windows: np.ndarray) -> np.ndarray:
-    """The ring after each step, [steps, batch, (taps − 1)·size], from `windows_reference`."""
-    return windows[:, 1:].transpose(0, 2, 1, 3).reshape(len(windows), windows.shape[2], -1)
 
 
 ACTIVATION_OPERATIONS: Mapping[Activation, int] = {"linear": 0, "relu": 1, "sigmoid": 1, "tanh": 1}

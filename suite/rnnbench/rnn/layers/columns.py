@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
-from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
 
 V = TypeVar("V")
 
@@ -25,19 +23,12 @@ class Columns(LayerKind):
     stop: int
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.stop - self.start
-
-    @property
-    def projected(self) -> int:
-        return self.width
 
     @property
     def cost(self) -> tuple[int, int, int]:
         return 0, 0, 0
-
-    def weight_specs(self) -> Iterator[WeightSpec]:
-        return iter(())
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops, self)
@@ -46,13 +37,10 @@ class Columns(LayerKind):
         return x[..., self.start : self.stop], {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     def __init__(self, ops: MorePrimitives[V], kind: Columns) -> None:
         self.ops = ops
         self.kind = kind
 
     def project(self, x: V) -> V:
         return self.ops.columns(x, self.kind.start, self.kind.stop)
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ import numpy as np
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.layers.base import Arrays, LayerKind
-from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
 
@@ -25,7 +23,7 @@ class Context(LayerKind):
     """At most `input`."""
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.kept + self.input
 
     @property
@@ -39,9 +37,6 @@ class Context(LayerKind):
     @property
     def cost(self) -> tuple[int, int, int]:
         return 0, 0, 0
-
-    def weight_specs(self) -> Iterator[WeightSpec]:
-        return iter(())
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops, self)

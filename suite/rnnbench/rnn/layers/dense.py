@@ -16,6 +16,7 @@ from rnnbench.rnn.layers.base import (
     Activation,
     Arrays,
     LayerKind,
+    Projection,
     activated,
     activated_reference,
 )
@@ -32,10 +33,6 @@ class Dense(LayerKind):
     width: int
     activation: Activation = "linear"
     bias: bool = True
-
-    @property
-    def projected(self) -> int:
-        return self.width
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -56,7 +53,7 @@ class Dense(LayerKind):
         return activated_reference(a, self.activation, a.affine(weights["weight"], weights.get("bias"))(x)), {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     def __init__(self, ops: MorePrimitives[V], kind: Dense, weights: Arrays) -> None:
         self.ops = ops
         self.activation = kind.activation
@@ -66,6 +63,3 @@ class _Body(LayerBody[V]):
     def project(self, x: V) -> V:
         product = self.ops.matmul(x, self.weight)
         return activated(self.ops, self.activation, product if self.bias is None else self.ops.add(product, self.bias))
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state

@@ -19,19 +19,17 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
-    LayerKind,
     activated,
     activated_reference,
-    rings_reference,
-    windows_reference,
 )
+from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class DepthwiseTimeConvolution(LayerKind):
+class DepthwiseTimeConvolution(OverTime):
     """torch.nn.Conv1d over time with as many groups as channels, causal, with a stride of 1, and an activation."""
 
     width: int
@@ -40,17 +38,8 @@ class DepthwiseTimeConvolution(LayerKind):
     activation: Activation = "linear"
 
     @property
-    def input(self) -> int:  # type: ignore[override]
+    def input(self) -> int:
         return self.width
-
-    @property
-    def projected(self) -> int:
-        return self.width
-
-    @property
-    def states(self) -> dict[str, int]:
-        """The inputs of the last taps − 1 steps, the oldest first."""
-        return {"ring": (self.taps - 1) * self.width}
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -74,19 +63,14 @@ class DepthwiseTimeConvolution(LayerKind):
         return activated_reference(a, self.activation, y), {"ring": rings_reference(windows)}
 
 
-class _Body(LayerBody[V]):
+class _Body(OverTimeBody[V]):
     def __init__(self, ops: MorePrimitives[V], kind: DepthwiseTimeConvolution, weights: Arrays) -> None:
-        self.ops = ops
-        self.kind = kind
+        super().__init__(ops, kind)
+        self.activation = kind.activation
         self.weight = ops.constant(weights["weight"].T.reshape(-1))
         self.bias = ops.constant(weights["bias"])
 
-    def project(self, x: V) -> V:
-        return x
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        ops, kind = self.ops, self.kind
-        window = ops.concat([*state, projected])
-        of_taps = ops.split(ops.mul(window, self.weight), kind.taps)
-        y = activated(ops, kind.activation, ops.add(reduce(ops.add, of_taps), self.bias))
-        return y, (ops.columns(window, kind.width, kind.taps * kind.width),)
+    def of_window(self, window: V) -> V:
+        ops = self.ops
+        of_taps = ops.split(ops.mul(window, self.weight), self.taps)
+        return activated(ops, self.activation, ops.add(reduce(ops.add, of_taps), self.bias))

@@ -19,6 +19,7 @@ from rnnbench.rnn.layers.base import (
     Activation,
     Arrays,
     LayerKind,
+    Projection,
     activated,
     activated_reference,
 )
@@ -42,7 +43,7 @@ class FrameConvolution(LayerKind):
     activation: Activation = "linear"
 
     @property
-    def input(self) -> int:  # type: ignore[override]
+    def input(self) -> int:
         return self.frames * self.channels
 
     @property
@@ -50,12 +51,8 @@ class FrameConvolution(LayerKind):
         return (self.frames - 1) // self.stride + 1
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.frames_after * self.filters
-
-    @property
-    def projected(self) -> int:
-        return self.width
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -94,7 +91,7 @@ class FrameConvolution(LayerKind):
         return activated_reference(a, self.activation, np.concatenate(y, axis=2)), {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     def __init__(self, ops: MorePrimitives[V], kind: FrameConvolution, weights: Arrays) -> None:
         self.ops = ops
         self.kind = kind
@@ -116,6 +113,3 @@ class _Body(LayerBody[V]):
         window = x if whole else ops.columns(x, frame * size, (frame + count) * size)
         product = ops.matmul(window, self.weights[first_tap, count])
         return activated(ops, self.kind.activation, ops.add(product, self.bias))
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state

@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -28,11 +28,7 @@ class InstantNorm(LayerKind):
     width: int
 
     @property
-    def input(self) -> int:  # type: ignore[override]
-        return self.width
-
-    @property
-    def projected(self) -> int:
+    def input(self) -> int:
         return self.width
 
     @property
@@ -54,7 +50,7 @@ class InstantNorm(LayerKind):
         return a(a(a(centred / deviation) * a.cast(weights["gamma"])) + a.cast(weights["beta"])), {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     def __init__(self, ops: MorePrimitives[V], weights: Arrays) -> None:
         gamma = weights["gamma"]
         self.ops = ops
@@ -67,6 +63,3 @@ class _Body(LayerBody[V]):
         variance = ops.mean(ops.mul(centred, centred))
         deviation = ops.sqrt(ops.add(variance, self.epsilon))
         return ops.add(ops.mul(ops.div(centred, deviation), self.gamma), self.beta)
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
-from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
 
 V = TypeVar("V")
 
@@ -23,19 +21,12 @@ class Product(LayerKind):
     width: int
 
     @property
-    def input(self) -> int:  # type: ignore[override]
+    def input(self) -> int:
         return 2 * self.width
-
-    @property
-    def projected(self) -> int:
-        return self.width
 
     @property
     def cost(self) -> tuple[int, int, int]:
         return 0, 0, self.width
-
-    def weight_specs(self) -> Iterator[WeightSpec]:
-        return iter(())
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops)
@@ -44,12 +35,9 @@ class Product(LayerKind):
         return a(x[..., : self.width] * x[..., self.width :]), {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     def __init__(self, ops: MorePrimitives[V]) -> None:
         self.ops = ops
 
     def project(self, x: V) -> V:
         return self.ops.mul(*self.ops.split(x, 2))
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state

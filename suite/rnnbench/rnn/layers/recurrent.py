@@ -29,11 +29,11 @@ class Recurrent(LayerKind):
     """Of an LSTM or RNN: one bias vector, as Keras has it, where PyTorch has two that are added."""
 
     @property
-    def input(self) -> int:  # type: ignore[override]
+    def input(self) -> int:
         return self.model.input
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.model.width
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -43,12 +43,8 @@ class Spectrum(LayerKind):
         return (self.input + self.padding - self.window) // self.hop + 1
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         return self.frames * self.bins
-
-    @property
-    def projected(self) -> int:
-        return self.width
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -71,7 +67,7 @@ class Spectrum(LayerKind):
         return np.concatenate(magnitudes, axis=2), {}
 
 
-class _Body(LayerBody[V]):
+class _Body(Projection[V]):
     """A frame that reaches beyond x is a product with a basis that is folded at the end of x."""
 
     def __init__(self, ops: MorePrimitives[V], kind: Spectrum, basis: np.ndarray) -> None:
@@ -89,9 +85,6 @@ class _Body(LayerBody[V]):
         both = ops.matmul(ops.columns(x, start, stop), self.bases[stop - start])
         real, imaginary = ops.split(both, 2)
         return ops.sqrt(ops.add(ops.mul(real, real), ops.mul(imaginary, imaginary)))
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        return projected, state
 
 
 def _folded(basis: np.ndarray, length: int) -> np.ndarray:

@@ -18,19 +18,17 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
-    LayerKind,
     activated,
     activated_reference,
-    rings_reference,
-    windows_reference,
 )
+from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class TimeConvolution(LayerKind):
+class TimeConvolution(OverTime):
     """torch.nn.Conv1d over time, causal, with a stride of 1, and an activation."""
 
     input: int
@@ -38,15 +36,6 @@ class TimeConvolution(LayerKind):
     taps: int
     """Steps that one y sees, the present one included; at least 2."""
     activation: Activation = "linear"
-
-    @property
-    def projected(self) -> int:
-        return self.input
-
-    @property
-    def states(self) -> dict[str, int]:
-        """The inputs of the last taps − 1 steps, the oldest first."""
-        return {"ring": (self.taps - 1) * self.input}
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -69,19 +58,14 @@ class TimeConvolution(LayerKind):
         return activated_reference(a, self.activation, y), {"ring": rings_reference(windows)}
 
 
-class _Body(LayerBody[V]):
+class _Body(OverTimeBody[V]):
     def __init__(self, ops: MorePrimitives[V], kind: TimeConvolution, weights: Arrays) -> None:
-        self.ops = ops
-        self.kind = kind
+        super().__init__(ops, kind)
+        self.activation = kind.activation
         by_tap = weights["weight"].transpose(2, 1, 0)
         self.weight = ops.constant(by_tap.reshape(-1, kind.width))
         self.bias = ops.constant(weights["bias"])
 
-    def project(self, x: V) -> V:
-        return x
-
-    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
-        ops, kind = self.ops, self.kind
-        window = ops.concat([*state, projected])
-        y = ops.add(ops.matmul(window, self.weight), self.bias)
-        return activated(ops, kind.activation, y), (ops.columns(window, kind.input, kind.taps * kind.input),)
+    def of_window(self, window: V) -> V:
+        ops = self.ops
+        return activated(ops, self.activation, ops.add(ops.matmul(window, self.weight), self.bias))

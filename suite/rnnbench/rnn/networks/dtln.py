@@ -23,6 +23,7 @@ class Dtln1(ComposedNetwork):
     """x: magnitudes of the 257 bins of a frame. y: a mask for them. 362,369 parameters."""
 
     network: ClassVar[str] = "dtln-1"
+    step_seconds: ClassVar[float | None] = 0.008
     input: Size = Field(default=257, description="Size of x at each step.")
     hidden: Size = Field(default=128, description="Units of each LSTM.")
 
@@ -38,6 +39,7 @@ class Dtln2(ComposedNetwork):
     """
 
     network: ClassVar[str] = "dtln-2"
+    step_seconds: ClassVar[float | None] = 0.008
     input: Size = Field(default=512, description="Size of x at each step.")
     hidden: Size = Field(default=128, description="Units of each LSTM.")
 

@@ -8,19 +8,31 @@ clips gives only the last of them. Dropout, which does nothing here, is left out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
 from rnnbench.rnn.composed import ComposedNetwork, Placed
-from rnnbench.rnn.layers import Dense, DepthwiseTimeConvolution, PeepholeLstm, Recurrent
+from rnnbench.rnn.layers import (
+    Dense,
+    DepthwiseTimeConvolution,
+    PeepholeLstm,
+    Recurrent,
+    TimeFrequencyConvolution,
+)
 from rnnbench.rnn.network import Size
 from rnnbench.rnn.spec import Model
 
 LABELS = 12
 HEADS = (128, 256)
 """Units of the two dense layers between the GRU and the labels."""
+KERNELS = ((3, 3), (5, 3))
+"""Steps and frequencies that each of the CRNN's convolutions sees."""
+FEWEST_FREQUENCIES = 1 + sum(span - 1 for _, span in KERNELS)
+WARM_UP = sum(taps - 1 for taps, _ in KERNELS)
+"""Steps at which the CRNN's convolutions see zeros from before a stream. A network that is given whole clips leaves
+their y out: its GRU starts with the next one."""
 MEMORIES = (4, 10, 10, 10, 10, 10)
 """Steps that each of the SVDF's layers sees."""
 
@@ -29,23 +41,46 @@ class KwsGru(ComposedNetwork):
     """A GRU and three dense layers: the published `gru`, with 593,836 parameters."""
 
     network: ClassVar[str] = "kws-gru"
+    step_seconds: ClassVar[float | None] = 0.02
     input: Size = Field(default=20, description="Size of x at each step.")
     hidden: Size = Field(default=400, description="Units of the GRU.")
 
     def compose(self) -> Sequence[Placed]:
-        first, second = HEADS
-        return [
-            Placed("gru", Recurrent(Model(cell="gru", input=self.input, hidden=self.hidden))),
-            Placed("dense1", Dense(self.hidden, first), ("gru",)),
-            Placed("dense2", Dense(first, second, "relu"), ("dense1",)),
-            Placed("labels", Dense(second, LABELS), ("dense2",)),
-        ]
+        return _gru_and_labels(self.input, self.hidden, ())
+
+
+class KwsCrnn(ComposedNetwork):
+    """Two convolutions over time and frequency, a GRU, three dense layers: the published `crnn`, 467,772 parameters."""
+
+    network: ClassVar[str] = "kws-crnn"
+    step_seconds: ClassVar[float | None] = 0.02
+    sizes: ClassVar[tuple[str, ...]] = ("hidden", "filters", "input")
+    input: Annotated[Size, Field(ge=FEWEST_FREQUENCIES)] = Field(
+        default=20, description="Size of x at each step: its frequencies."
+    )
+    filters: Size = Field(default=16, description="Channels of each convolution.")
+    hidden: Size = Field(default=256, description="Units of the GRU.")
+
+    def compose(self) -> Sequence[Placed]:
+        layers: list[Placed] = []
+        frequencies, channels = self.input, 1
+        for number, (taps, span) in enumerate(KERNELS, start=1):
+            kind = TimeFrequencyConvolution(frequencies, channels, self.filters, taps, span, "relu")
+            layers.append(Placed(f"convolution{number}", kind, (layers[-1].name,) if layers else ()))
+            frequencies, channels = kind.frequencies_after, self.filters
+        return [*layers, *_gru_and_labels(frequencies * channels, self.hidden, (layers[-1].name,))]
+
+    def smaller(self) -> Iterator[Self]:
+        for network in super().smaller():
+            if network.input >= FEWEST_FREQUENCIES:
+                yield network
 
 
 class KwsLstm(ComposedNetwork):
     """An LSTM with peepholes and a projection: the published `lstm_peep`, with 545,912 parameters."""
 
     network: ClassVar[str] = "kws-lstm"
+    step_seconds: ClassVar[float | None] = 0.02
     sizes: ClassVar[tuple[str, ...]] = ("hidden", "projection", "input")
     input: Size = Field(default=20, description="Size of x at each step.")
     hidden: Size = Field(default=500, description="Units of the LSTM.")
@@ -66,6 +101,7 @@ class KwsSvdf(ComposedNetwork):
     """
 
     network: ClassVar[str] = "kws-svdf"
+    step_seconds: ClassVar[float | None] = 0.02
     input: Size = Field(default=30, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Channels of each convolution. Bottlenecks have half of them.")
 
@@ -83,4 +119,14 @@ class KwsSvdf(ComposedNetwork):
         return [*layers, Placed("labels", Dense(size, LABELS), (layers[-1].name,))]
 
 
-FAMILIES = (KwsGru, KwsLstm, KwsSvdf)
+def _gru_and_labels(size: int, hidden: int, reads: tuple[str, ...]) -> list[Placed]:
+    first, second = HEADS
+    return [
+        Placed("gru", Recurrent(Model(cell="gru", input=size, hidden=hidden)), reads),
+        Placed("dense1", Dense(hidden, first), ("gru",)),
+        Placed("dense2", Dense(first, second, "relu"), ("dense1",)),
+        Placed("labels", Dense(second, LABELS), ("dense2",)),
+    ]
+
+
+FAMILIES = (KwsGru, KwsLstm, KwsSvdf, KwsCrnn)

@@ -28,6 +28,7 @@ class RNNoise(ComposedNetwork):
     """x: 65 features of a frame. y: 32 gains, then the probability of speech."""
 
     network: ClassVar[str] = "rnnoise"
+    step_seconds: ClassVar[float | None] = 0.01
     input: Size = Field(default=65, description="Size of x at each step.")
     hidden: Size = Field(default=256, description="Units of each layer.")
 

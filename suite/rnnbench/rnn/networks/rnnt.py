@@ -45,6 +45,7 @@ class RnntEncoder1(_Encoder):
     """x: three frames of 80 features. y: what the second encoder reads, two steps side by side."""
 
     network: ClassVar[str] = "rnnt-encoder-1"
+    step_seconds: ClassVar[float | None] = 0.03
     input: Size = Field(default=240, description="Size of x at each step.")
     hidden: Size = Field(default=1024, description="Units of each LSTM.")
     layers: Layers = Field(default=2, description="LSTMs, one on top of the other.")
@@ -54,6 +55,7 @@ class RnntEncoder2(_Encoder):
     """x: two steps of the first encoder side by side. y: what the decoder reads of the sound."""
 
     network: ClassVar[str] = "rnnt-encoder-2"
+    step_seconds: ClassVar[float | None] = 0.06
     input: Size = Field(default=2048, description="Size of x at each step.")
     hidden: Size = Field(default=1024, description="Units of each LSTM.")
     layers: Layers = Field(default=3, description="LSTMs, one on top of the other.")

@@ -25,6 +25,7 @@ class SileroVad(ComposedNetwork):
     """x: 512 new samples. y: the probability of speech."""
 
     network: ClassVar[str] = "silero-vad"
+    step_seconds: ClassVar[float | None] = 0.032
     input: Annotated[Size, Field(multiple_of=PARTS)] = Field(default=512, description="Size of x at each step.")
     hidden: Size = Field(default=128, description="Units of the LSTM; of filters, as many or half.")
 

@@ -7,8 +7,6 @@
 - `PRIMITIVES`: the further primitives that graphs have, for `Probe.authors`.
 """
 
-from pathlib import Path
-
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
 from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
@@ -23,15 +21,11 @@ from rnnbench.backends.shared.onnx_graphs.support import (
     unsupported,
 )
 
-SOURCES = Path(__file__).parent
-"""The folder of these modules: part of a cache's key, since an edit here makes other graphs."""
-
 __all__ = [
     "COPY",
     "FUSED",
     "NEXT",
     "PRIMITIVES",
-    "SOURCES",
     "LoopOperator",
     "build_graph",
     "copies",

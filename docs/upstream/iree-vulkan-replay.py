@@ -1,7 +1,10 @@
+# /// script
+# dependencies = ["iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "numpy"]
+# ///
 """IREE on Vulkan: a looped program is wrong from the second or third call on. Compares each call with the processor's.
 
-pip install iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 numpy; python iree_vulkan_replay.py [compiler flag …]
-Prints the largest error of each of 5 calls. Exits with 1 where one is above 1e-5.
+python iree-vulkan-replay.py [compiler flag …]
+It needs a Vulkan device: Mesa's software device is enough. Prints the largest error of each of 5 calls. Exits with 1 where one is above 1e-5.
 """
 
 import sys

@@ -1,0 +1,212 @@
+"""Compound networks (`rnn.CompoundNetwork`) on any backend: it builds each part, and the suite joins the programs.
+
+The loop between the programs is the network's own, in Python, over the parts' public calls. Both the public and the
+bound call of the compound make those calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.backends.base import (
+    Arrays,
+    Artifact,
+    Backend,
+    Bound,
+    BuildError,
+    Probe,
+    Program,
+    ProgramFiles,
+    Request,
+    Session,
+    Support,
+)
+from rnnbench.backends.shared.sessions import ChunkedProgram, ChunkedSession, SynchronousBound, of_one_step
+from rnnbench.cases import Strategy
+from rnnbench.rnn import CompoundNetwork, Part, joined
+
+T = TypeVar("T")
+
+NOTE = "A loop in Python calls the parts' programs, with NumPy arrays in and out of each call."
+
+
+class JoiningBackend:
+    """A backend that is asked for the parts of a compound network, and for other networks as they are."""
+
+    def __init__(self, adapter: Backend) -> None:
+        self.name = adapter.name
+        self._adapter = adapter
+
+    def probe(self) -> Probe:
+        return self._adapter.probe()
+
+    def load(self) -> None:
+        self._adapter.load()
+
+    def support(self, request: Request) -> Support:
+        """Of a compound network, what holds for all of its parts."""
+        if not isinstance(request.model, CompoundNetwork):
+            return self._adapter.support(request)
+        answers = {part.name: self._adapter.support(of_part) for part, of_part in _requests(request)}
+        for name, answer in answers.items():
+            if answer.level == "unsupported":
+                return replace(answer, reason=f"{name}: {answer.reason}")
+        emulated = [answer for answer in answers.values() if answer.level == "emulated"]
+        first, *others = [*emulated, *answers.values()]
+        environment = {name: value for answer in others for name, value in answer.environment.items()}
+        return replace(first, environment={**environment, **first.environment})
+
+    def build(self, request: Request, cache: Path) -> Program:
+        if not isinstance(request.model, CompoundNetwork):
+            return self._adapter.build(request, cache)
+        answer = self.support(request)
+        if answer.level == "unsupported":
+            raise BuildError(answer.reason)
+        programs = {part.name: self._adapter.build(of_part, cache) for part, of_part in _requests(request)}
+        return CompoundProgram(request, request.model, programs, lambda: self.build(of_one_step(request), cache))
+
+
+def _requests(request: Request) -> list[tuple[Part, Request]]:
+    """The request of each part. Where the loop decides about calls, it also has to set states: stitched."""
+    network = request.model
+    assert isinstance(network, CompoundNetwork)
+    found = []
+    for part in network.parts:
+        strategy = request.strategy
+        if part.rate:
+            asked = replace(request, strategy=replace(strategy, chunk=strategy.chunk * part.rate))
+        else:
+            asked = of_one_step(replace(request, strategy=Strategy(strategy.time, "stitched", 1)))
+        found.append((part, replace(asked, model=part.network, weights=network.weights_of(part, request.weights))))
+    return found
+
+
+class CompoundProgram(ChunkedProgram):
+    """The programs of all parts."""
+
+    def __init__(
+        self,
+        request: Request,
+        network: CompoundNetwork,
+        programs: Mapping[str, Program],
+        build_tail: Callable[[], Program],
+    ) -> None:
+        parts = list(programs.values())
+        super().__init__(request, _artifact(network, parts), all(part.cached for part in parts), build_tail)
+        self.network = network
+        self.programs = programs
+        identity = [part.files.identity or part.files.program for part in parts]
+        self.files = ProgramFiles(_once(part.files.program for part in parts), _once(identity))
+
+    def open(self) -> CompoundSession:
+        return CompoundSession(self)
+
+    def close(self) -> None:
+        with ExitStack() as programs:
+            for program in self.programs.values():
+                programs.enter_context(closing(program))
+            super().close()
+
+
+def _artifact(network: CompoundNetwork, parts: Sequence[Program]) -> Artifact:
+    artifacts = [part.artifact for part in parts]
+    sources = json.dumps(
+        [network.params, [artifact.source_digest for artifact in artifacts]], sort_keys=True, default=str
+    )
+    operations: dict[str, Counter[str]] = {}
+    for artifact in artifacts:
+        for stage, counts in artifact.operations.items():
+            operations.setdefault(stage, Counter()).update(counts)
+    return artifacts[0].model_copy(
+        update={
+            "source_digest": hashlib.sha256(sources.encode()).hexdigest(),
+            "operations": {stage: dict(sorted(counts.items())) for stage, counts in operations.items()},
+            "lowered": " + ".join(artifact.lowered for artifact in artifacts),
+            "math": "exact" if all(artifact.math == "exact" for artifact in artifacts) else "approximate",
+            "flags": _once(artifact.flags for artifact in artifacts),
+            "notes": (*_once(artifact.notes for artifact in artifacts), NOTE),
+            "hoisted": None,
+        }
+    )
+
+
+class _Stream:
+    """A session of a part in the hands of the loop (`rnn.Stream`)."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.get_state = session.get_state
+        self.set_state = session.set_state
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        return self.session.step({"x": x})["y"]
+
+
+class CompoundSession(ChunkedSession):
+    """A session of each part, and what the loop keeps."""
+
+    def __init__(self, program: CompoundProgram) -> None:
+        super().__init__(program)
+        self._network = program.network
+        self._streams_of_parts = {name: _Stream(part.open()) for name, part in program.programs.items()}
+        batch = program.request.batch
+        self._carried = {n: np.zeros((1, batch, size), self._dtype) for n, size in self._network.carried.items()}
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        if not self._streams:
+            self._start_from_zeros()
+        y, self._carried = self._network.advance(self._streams_of_parts, x, self._carried)
+        return y
+
+    def _start_from_zeros(self) -> None:
+        """With state `none`, where sessions of most parts have no state."""
+        self._carried = {name: np.zeros_like(array) for name, array in self._carried.items()}
+        for part in self._network.parts:
+            if part.rate is None:
+                self._streams_of_parts[part.name].session.reset()
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        of_parts = joined([(part, self._streams_of_parts[part.name].get_state()) for part in self._network.parts])
+        return {**of_parts, **{name: array.copy() for name, array in self._carried.items()}}
+
+    def _write_state(self, state: Arrays) -> None:
+        for part in self._network.parts:
+            self._streams_of_parts[part.name].set_state(self._network.arrays_of(part, state))
+        self._carried = {name: state[name].copy() for name in self._carried}
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return CompoundBound(self._advance, ring)
+
+    def close(self) -> None:
+        with ExitStack() as sessions:
+            for stream in self._streams_of_parts.values():
+                sessions.enter_context(closing(stream.session))
+            super().close()
+
+
+class CompoundBound(SynchronousBound):
+    def __init__(self, advance: Callable[[np.ndarray], np.ndarray], ring: list[np.ndarray]) -> None:
+        self._advance = advance
+        self._next_chunk = cycle(ring).__next__
+        self._y = np.empty(0)
+
+    def __call__(self) -> None:
+        self._y = self._advance(self._next_chunk())
+
+    def output(self) -> Arrays:
+        return {"y": self._y.copy()}
+
+
+def _once(lists: Iterable[Sequence[T]]) -> tuple[T, ...]:
+    """The items of all lists, each once."""
+    return tuple(dict.fromkeys(item for each in lists for item in each))

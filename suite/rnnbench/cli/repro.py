@@ -1,0 +1,80 @@
+"""`rnnbench repro`: the smallest programs that show a fault of a compiler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rnnbench.cli.exit_status import FAILED, NONCONFORMING, OK
+from rnnbench.cli.options import ENVIRONMENT_FOLDER
+from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.pipeline import Reproduced, Reproduction
+
+_VERSIONS = ("listed", "newest", "here")
+
+
+@click.command(short_help="Show a compiler's fault with its smallest program.")
+@click.argument("names", metavar="[NAME]…", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Run all of them.")
+@click.option(
+    "--versions",
+    type=click.Choice(_VERSIONS),
+    default="listed",
+    show_default=True,
+    help="The versions of its head, the newest releases, or those of the environment that runs rnnbench.",
+)
+@ENVIRONMENT_FOLDER
+def repro(names: tuple[str, ...], everything: bool, versions: str, environments: Path) -> None:
+    """Print and run the smallest program that shows a fault, and say whether the fault is still there.
+
+    Without a NAME, list the programs. They lie in docs/upstream, each beside a report for the makers of the compiler,
+    and need nothing of this suite.
+
+    Example: rnnbench repro iree-onnx-rnn-clip --versions=newest
+
+    Exit status: 0 if every fault is still there; 1 if one is mended; 3 if one could not be told.
+    """
+    from rnnbench.pipeline import find_reproduction, reproductions
+
+    if everything and names:
+        raise click.UsageError("give NAMEs or --all, not both")
+    if not names and not everything:
+        for one in reproductions():
+            tell(f"{one.name}\n  {one.title}\n  {' '.join(one.requirements)}")
+        return
+    chosen = reproductions() if everything else [find_reproduction(name) for name in names]
+    if not everything:
+        for one in chosen:
+            tell(f"{one.script}\n\n{one.script.read_text(encoding='utf-8')}")
+    sys.exit(_status([_told(one, versions, environments) for one in chosen]))
+
+
+def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
+    """Run it, and say what was found. An environment that cannot be made is told as a finding that is unknown."""
+    from rnnbench.pipeline import Finding, Reproduced, SideError, environment_of, reproduce
+
+    try:
+        python = (
+            sys.executable if versions == "here" else environment_of(one, environments, newest=versions == "newest")
+        )
+        found = reproduce(one, python)
+    except SideError as error:
+        found = Reproduced(Finding.UNKNOWN, str(error))
+    printed = found.printed.replace("\n", "\n  ")
+    tell(f"{one.name}: {found.finding.value} (versions: {versions})\n  {printed}")
+    return found
+
+
+def _status(found: Sequence[Reproduced]) -> int:
+    from rnnbench.pipeline import Finding
+
+    findings = {one.finding for one in found}
+    if Finding.UNKNOWN in findings:
+        return FAILED
+    return NONCONFORMING if Finding.MENDED in findings else OK

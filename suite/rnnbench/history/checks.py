@@ -1,0 +1,172 @@
+"""Checks of the history: what `rnnbench check` found of one version of a backend, and what the next version changed.
+
+A file each, `checks/<run_id>-<backend>.json`. They are in the table `checks`. A check times nothing, and its trials are
+those of another set of cases than a night's: it is no night, and its rows are in no series.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise, takewhile
+from typing import Literal
+
+from rnnbench.history.entry import run_id
+from rnnbench.results import FrozenModel, Outcome, Record, Run, StoreError, file_name, fingerprint, versions_text
+
+SCHEMA: Literal[1] = 1
+NOT_CHECKED = ("unsupported", "unavailable")
+
+
+class FailedTrial(FrozenModel):
+    """A trial that failed, and was not expected to."""
+
+    trial: str
+    outcome: Outcome
+    failed_checks: tuple[str, ...]
+    reason: str
+
+    @property
+    def symptom(self) -> str:
+        """The checks that it fails; its outcome where it did not come to the checks."""
+        return ", ".join(self.failed_checks) or self.outcome
+
+
+class CheckEntry(FrozenModel):
+    """The check of one backend: the file, and a row of the table `checks`."""
+
+    schema_version: Literal[1] = SCHEMA
+    run_id: str
+    run: str
+    started: str
+    """UTC, ISO 8601."""
+    machine: str
+    """Fingerprint."""
+    machine_cpu: str | None
+    backend: str
+    versions: str
+    """Of its packages, as rows have them."""
+    cases: tuple[str, ...]
+    """Files and folders of the cases, as the command named them."""
+    trials: tuple[str, ...]
+    """Ids of those that were built and checked."""
+    expected_failures: int
+    """Trials that fail as `expectations.yaml` says."""
+    unexpected_passes: int
+    """Trials that pass against `expectations.yaml`."""
+    unsupported: int
+    unavailable: tuple[str, ...] = ()
+    """Why targets are not installed there, a sentence each."""
+    failed: tuple[FailedTrial, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its file, without an ending."""
+        return f"{self.run_id}-{file_name(self.backend)}"
+
+    @property
+    def failed_by_trial(self) -> Mapping[str, FailedTrial]:
+        return {one.trial: one for one in self.failed}
+
+
+CHECK_TYPES: Mapping[str, str] = {
+    "run_id": "VARCHAR",
+    "run": "VARCHAR",
+    "started": "TIMESTAMP",
+    "machine": "VARCHAR",
+    "machine_cpu": "VARCHAR",
+    "backend": "VARCHAR",
+    "versions": "VARCHAR",
+    "checked": "BIGINT",
+    "expected_failures": "BIGINT",
+    "unexpected_passes": "BIGINT",
+    "unsupported": "BIGINT",
+    "failed": "VARCHAR[]",
+}
+"""Columns of the table `checks` with DuckDB's types. Times are UTC; `failed` has the ids of the trials that failed."""
+
+
+def check_row(entry: CheckEntry) -> dict[str, object]:
+    """The row of a check in the table `checks`."""
+    of_check = entry.model_dump(include=set(CHECK_TYPES) - {"failed"})
+    return {**of_check, "checked": len(entry.trials), "failed": [one.trial for one in entry.failed]}
+
+
+def checks_of(run: Run) -> tuple[CheckEntry, ...]:
+    """The check of each backend in a run of `rnnbench check`. Raises StoreError where its start is no time."""
+    try:
+        started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)
+    except ValueError as error:
+        raise StoreError(f"{run.path}: '{run.info.started}' is no time in ISO 8601; restore its run.json") from error
+    backends = sorted({record.backend for record in run.records})
+    return tuple(_check(run, backend, started.isoformat(timespec="seconds")) for backend in backends)
+
+
+def _check(run: Run, backend: str, started: str) -> CheckEntry:
+    records = [record for record in run.records if record.backend == backend]
+    machine = run.part_of(records[0]).info.machine
+    cpu = machine.get("cpu")
+    outcomes = Counter(record.outcome for record in records)
+    return CheckEntry(
+        run_id=run_id(run),
+        run=run.info.run,
+        started=started,
+        machine=fingerprint(machine),
+        machine_cpu=None if cpu is None else str(cpu),
+        backend=backend,
+        versions=versions_text(records[0].version),
+        cases=_cases(run.info.command),
+        trials=tuple(sorted(r.trial for r in records if r.outcome not in NOT_CHECKED)),
+        expected_failures=sum(record.fails_as_expected for record in records),
+        unexpected_passes=sum(record.passes_unexpectedly for record in records),
+        unsupported=outcomes["unsupported"],
+        unavailable=tuple(sorted({f"{r.target}: {r.reason}" for r in records if r.outcome == "unavailable"})),
+        failed=tuple(_failed(r) for r in records if r.outcome not in (*NOT_CHECKED, "ok") and not r.fails_as_expected),
+    )
+
+
+def _cases(command: Sequence[str]) -> tuple[str, ...]:
+    """What `rnnbench check CASE…` or `rnnbench night … --check CASE` named."""
+    _, name, *words = (*command, "", "")
+    if name == "night":
+        named = [word for option, word in pairwise(words) if option == "--check"]
+        return (*named, *(word.removeprefix("--check=") for word in words if word.startswith("--check=")))
+    return tuple(takewhile(lambda word: word and not word.startswith("-"), words))
+
+
+def _failed(record: Record) -> FailedTrial:
+    checks = sorted(name for name, check in record.conformance.items() if check.verdict == "fail")
+    return FailedTrial(
+        trial=record.trial,
+        outcome=record.outcome,
+        failed_checks=tuple(checks),
+        reason=record.reason or "no reason given",
+    )
+
+
+@dataclass(frozen=True)
+class CheckChange:
+    """What a check shows that the one before it, of the same backend, did not."""
+
+    check: CheckEntry
+    before: CheckEntry | None
+    worse: tuple[FailedTrial, ...]
+    """Fail now, and did not then. A trial that was not checked then counts."""
+    mended: tuple[FailedTrial, ...]
+    """Failed then, and pass now."""
+
+
+def check_changes(checks: Sequence[CheckEntry]) -> Iterator[CheckChange]:
+    """The checks in which something changed. `checks` are oldest first; on which machine they ran does not matter."""
+    last: dict[str, CheckEntry] = {}
+    for check in checks:
+        before = last.get(check.backend)
+        last[check.backend] = check
+        then = before.failed_by_trial if before else {}
+        worse = tuple(one for one in check.failed if one.trial not in then)
+        now, checked = check.failed_by_trial, set(check.trials)
+        mended = tuple(one for one in then.values() if one.trial in checked and one.trial not in now)
+        if worse or mended:
+            yield CheckChange(check, before, worse, mended)

@@ -1,0 +1,140 @@
+"""The conformance of a new version: what is checked, and what failures mean for alerts and the last good version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rnnbench.cases import Trial
+from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, new_id
+from rnnbench.night.state import Build
+from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
+from rnnbench.plan import ExpectedFailures, begin_run, covering_of
+from rnnbench.reports import count
+from rnnbench.results import Store
+
+SUFFIX = "-check"
+
+
+@dataclass(frozen=True)
+class ConformanceCases:
+    """What new versions are checked on."""
+
+    trials: tuple[Trial, ...] = ()
+    """Of every route of every backend of the night; none where nothing is checked."""
+    expected: ExpectedFailures | None = None
+
+    def of(self, backend: str) -> list[Trial]:
+        return [trial for trial in self.trials if trial.target.backend == backend]
+
+
+def check_version(
+    trials: Sequence[Trial],
+    expected: ExpectedFailures | None,
+    environment: tuple[str | None, Path],
+    store: Store,
+    observer: Observer,
+) -> str:
+    """Check one version of a backend on a covering set of its trials. Returns the name of the run.
+
+    `environment` is what `open_environment` takes. Raises SideError where there is no such environment, or nothing that
+    could be checked in it.
+    """
+    text, folder = environment
+    examined = {one.trial.id: one for one in open_environment(text, trials, folder).examined()}
+    chosen = covering_of(list(examined.values())).trials
+    kept = [examined[trial.id] for trial in chosen]
+    if all(one.failure is not None for one in kept):
+        reasons = dict.fromkeys(one.failure.reason for one in kept if one.failure is not None)
+        raise SideError(f"none of its trials can be checked: {next(iter(reasons), 'the cases have none')}")
+    plan = begin_run(chosen, store, expected, suffix=SUFFIX)
+    note_versions(plan, kept)
+    check_trials(plan, observer, len(os.sched_getaffinity(0)), shrinks=False, examined=kept)
+    return plan.folder.name
+
+
+def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) -> Alerts:
+    """With an alert for each group of trials that fail in one way, of those that no alert has yet.
+
+    `before` is the last check of another version.
+    """
+    known = {trial for alert in alerts_of_checks(alerts, check.backend) for trial in alert.found.members}
+    groups: dict[tuple[str, str, str], list[FailedTrial]] = {}
+    for one in check.failed:
+        if one.trial not in known:
+            groups.setdefault((one.outcome, one.symptom, _before(one, before)), []).append(one)
+    for failed in groups.values():
+        found = _found(failed, check, before)
+        alerts = alerts.put(Alert(id=new_id(found), state="new", found=found))
+    return alerts
+
+
+def mend_conforming(alerts: Alerts, check: CheckEntry, day: str) -> Alerts:
+    """With the alerts mended whose trials were checked again, as far as the check has them, and none of them fails."""
+    failed, checked = check.failed_by_trial, set(check.trials)
+    for alert in alerts_of_checks(alerts, check.backend):
+        again = checked.intersection(alert.found.members)
+        if again and not any(trial in failed for trial in again):
+            why = f"{check.versions}: {len(again)} of {len(alert.found.members)} trials were checked again, and conform"
+            alerts = alerts.mend(alert.id, day, why)
+    return alerts
+
+
+def mend_withdrawn(alerts: Alerts, backend: str, newest: Build, versions: str, day: str) -> Alerts:
+    """With the alerts mended of versions that are gone: the last good version is the newest again."""
+    for alert in alerts_of_checks(alerts, backend):
+        if alert.is_open and alert.found.versions[1] != versions:
+            alerts = alerts.mend(alert.id, day, f"{newest.version} is the newest again")
+    return alerts
+
+
+def alerts_of_checks(alerts: Alerts, backend: str) -> list[Alert]:
+    """What checks found of a backend, and no check has refuted since."""
+    return [a for a in alerts.all if a.found.evidence == "checked" and a.found.backend == backend and not a.mended]
+
+
+def alerts_that_hold(alerts: Alerts, check: CheckEntry) -> list[Alert]:
+    """The alerts of trials that fail in a check, but for those that a person has accepted."""
+    failed = check.failed_by_trial
+    return [
+        alert
+        for alert in alerts_of_checks(alerts, check.backend)
+        if alert.state != "accepted" and any(trial in failed for trial in alert.found.members)
+    ]
+
+
+def sentence_of(check: CheckEntry) -> str:
+    """What a check found, for people."""
+    trials = count(len(check.trials), "trial")
+    said = f"{len(check.failed)} of {trials} failed" if check.failed else f"{trials} checked, none failed"
+    expected = f", {count(check.expected_failures, 'expected failure')}" if check.expected_failures else ""
+    missing = f"; not installed there: {'; '.join(check.unavailable)}" if check.unavailable else ""
+    return f"{said}{expected}{missing}"
+
+
+def _before(failed: FailedTrial, before: CheckEntry | None) -> str:
+    """What the trial did in the check before."""
+    if before is None or failed.trial not in before.trials:
+        return "not checked"
+    then = before.failed_by_trial.get(failed.trial)
+    return then.outcome if then else "ok"
+
+
+def _found(failed: Sequence[FailedTrial], check: CheckEntry, before: CheckEntry | None) -> Found:
+    first = failed[0]
+    return Found(
+        machine=check.machine,
+        backend=check.backend,
+        what="outcome",
+        evidence="checked",
+        whole_backend=1 < len(failed) == len(check.trials),
+        night=check.started,
+        run=check.run,
+        versions=(before.versions if before else "", check.versions),
+        before=_before(first, before),
+        after=first.outcome,
+        detail=first.reason,
+        members=tuple(sorted(one.trial for one in failed)),
+    )

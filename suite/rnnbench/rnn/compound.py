@@ -1,0 +1,111 @@
+"""Compound networks: several programs, and a loop in the host that calls them and looks at what they give.
+
+The programs are networks of their own. A backend builds each as it builds any other, and never sees the compound: the
+suite joins their sessions (`backends/shared/compound.py`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.cells import LayerBody, Primitives
+from rnnbench.rnn.network import LayerSpec, Network, WeightSpec
+from rnnbench.rnn.weights import Weights
+
+V = TypeVar("V")
+Arrays = Mapping[str, np.ndarray]
+
+
+class Part(NamedTuple):
+    """A program of a compound network."""
+
+    name: str
+    network: Network
+    rate: int | None
+    """Its steps in each step of the compound. None: it is called a step at a time, as often as the loop decides."""
+
+
+class Stream(Protocol):
+    """A session of a part, as the loop sees it."""
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        """y [n, batch, width] of x [n, batch, input]."""
+        ...
+
+    def get_state(self) -> Arrays: ...
+    def set_state(self, state: Arrays) -> None: ...
+
+
+class CompoundNetwork(Network):
+    """A network of several programs. Weights and states of a part have its name before theirs: `encoder1_lstm1_h`."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Part, ...]:
+        """Its programs, in the order in which a step needs them first."""
+
+    @property
+    @abstractmethod
+    def carried(self) -> Mapping[str, int]:
+        """The size of each array [1, batch, size] that the loop keeps from step to step, beside the parts' states."""
+
+    @abstractmethod
+    def advance(
+        self, streams: Mapping[str, Stream], x: np.ndarray, carried: Arrays
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The loop: y [n, batch, width] of x [n, batch, input], and what it keeps. `streams` have their states."""
+
+    def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
+        of_parts = {
+            f"{part.name}_{name}": shape
+            for part in self.parts
+            for name, shape in part.network.state_shapes(batch).items()
+        }
+        return {**of_parts, **{name: (1, batch, size) for name, size in self.carried.items()}}
+
+    @property
+    def graph(self) -> tuple[LayerSpec, ...]:
+        """The layers of one part after those of another. A layer's sources are in its own part."""
+        return tuple(layer for part in self.parts for layer in part.network.graph)
+
+    def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
+        for part in self.parts:
+            if index < len(part.network.graph):
+                return part.network.body(ops, self.weights_of(part, weights), index)
+            index -= len(part.network.graph)
+        raise IndexError(f"{self.network} has {len(self.graph)} layers")
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        for part in self.parts:
+            for spec in part.network.weight_specs():
+                yield spec._replace(name=f"{part.name}_{spec.name}")
+
+    def weights_of(self, part: Part, weights: Weights) -> Weights:
+        """The part's own weights."""
+        return part.network.as_weights(self.arrays_of(part, weights.arrays))
+
+    def arrays_of(self, part: Part, arrays: Arrays) -> dict[str, np.ndarray]:
+        """The part's own arrays, by the names that it has for them."""
+        prefix = f"{part.name}_"
+        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def side_by_side(x: np.ndarray, steps: int) -> np.ndarray:
+    """Each `steps` steps of x [n·steps, batch, size] as one [n, batch, steps·size]: time stacking."""
+    stacked = x.reshape(-1, steps, *x.shape[1:]).swapaxes(1, 2)
+    return np.ascontiguousarray(stacked).reshape(*stacked.shape[:2], -1)
+
+
+def one_after_the_other(x: np.ndarray, steps: int) -> np.ndarray:
+    """The inverse of `side_by_side`: x [n, batch, steps·size] as [n·steps, batch, size]."""
+    parts = x.reshape(*x.shape[:2], steps, -1).swapaxes(1, 2)
+    return np.ascontiguousarray(parts).reshape(-1, *parts.shape[2:])
+
+
+def joined(parts: Sequence[tuple[Part, Arrays]]) -> dict[str, np.ndarray]:
+    """The arrays of all parts by the compound's names."""
+    return {f"{part.name}_{name}": array for part, arrays in parts for name, array in arrays.items()}

@@ -1,0 +1,63 @@
+"""What layers have in common whose state is a ring: the inputs of the last steps, the oldest first."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import LayerKind
+
+V = TypeVar("V")
+
+
+class OverTime(LayerKind):
+    """A layer whose y sees the present step and the `taps` − 1 steps before. A stream starts from a ring of zeros."""
+
+    taps: int
+    """At least 2."""
+
+    @property
+    def projected(self) -> int:
+        return self.input
+
+    @property
+    def states(self) -> dict[str, int]:
+        return {"ring": (self.taps - 1) * self.input}
+
+
+class OverTimeBody(LayerBody[V]):
+    """Moves the ring on, and gives what it holds to `of_window`."""
+
+    def __init__(self, ops: MorePrimitives[V], kind: OverTime) -> None:
+        self.ops = ops
+        self.input, self.taps = kind.input, kind.taps
+
+    def project(self, x: V) -> V:
+        return x
+
+    def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
+        window = self.ops.concat([*state, projected])
+        return self.of_window(window), (self.ops.columns(window, self.input, self.taps * self.input),)
+
+    @abstractmethod
+    def of_window(self, window: V) -> V:
+        """y from the inputs of `taps` steps side by side [batch, taps·input], the oldest first."""
+
+
+def windows_reference(ring: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """What each step sees of x [steps, batch, size] after a ring [batch, (taps − 1)·size] of the steps before.
+
+    [steps, taps, batch, size], the oldest tap first.
+    """
+    steps, batch, size = x.shape
+    before = np.moveaxis(ring.reshape(batch, -1, size), 1, 0)
+    padded = np.concatenate([before, x])
+    return np.stack([padded[step : step + len(before) + 1] for step in range(steps)])
+
+
+def rings_reference(windows: np.ndarray) -> np.ndarray:
+    """The ring after each step, [steps, batch, (taps − 1)·size], from `windows_reference`."""
+    return windows[:, 1:].transpose(0, 2, 1, 3).reshape(len(windows), windows.shape[2], -1)

@@ -1,0 +1,109 @@
+"""A convolution over time and frequency, whose state is a ring of the last inputs.
+
+x and y have the channels of the lowest frequency, then those of the next one, and so on. A stream starts from a ring of
+zeros, so it is the convolution of the whole sequence after `taps − 1` steps of zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.layers.base import (
+    ACTIVATION_OPERATIONS,
+    Activation,
+    Arrays,
+    activated,
+    activated_reference,
+)
+from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
+from rnnbench.rnn.network import WeightSpec
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class TimeFrequencyConvolution(OverTime):
+    """Keras' Conv2D with strides of 1, causal in time and `valid` in frequency, and an activation."""
+
+    frequencies: int
+    channels: int
+    """Of a frequency of x."""
+    filters: int
+    """Channels of a frequency of y."""
+    taps: int
+    """Steps that one y sees, the present one included; at least 2."""
+    span: int
+    """Frequencies that one y sees; at most those of x."""
+    activation: Activation = "linear"
+
+    @property
+    def input(self) -> int:
+        return self.frequencies * self.channels
+
+    @property
+    def frequencies_after(self) -> int:
+        return self.frequencies - self.span + 1
+
+    @property
+    def width(self) -> int:
+        return self.frequencies_after * self.filters
+
+    @property
+    def seen(self) -> int:
+        """Values of x that one y sees."""
+        return self.taps * self.span * self.channels
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        operations = self.width * (2 * self.seen + ACTIVATION_OPERATIONS[self.activation])
+        return 0, self.filters * (self.seen + 1), operations
+
+    def weight_specs(self) -> Iterator[WeightSpec]:
+        """weight [filters, channels, taps, span] and bias [filters], uniform in ±1/√seen as torch initialises them."""
+        bound = 1 / math.sqrt(self.seen)
+        yield WeightSpec("weight", (self.filters, self.channels, self.taps, self.span), bound)
+        yield WeightSpec("bias", (self.filters,), bound)
+
+    def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
+        return _Body(ops, self, weights)
+
+    def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
+        windows = windows_reference(state["ring"], x)
+        steps, taps, batch, _ = windows.shape
+        seen = windows.reshape(steps, taps, batch, self.frequencies, self.channels).transpose(0, 2, 4, 1, 3)
+        convolve = a.affine(weights["weight"].reshape(self.filters, -1), weights["bias"])
+        y = [
+            convolve(seen[..., lowest : lowest + self.span].reshape(steps, batch, -1))
+            for lowest in range(self.frequencies_after)
+        ]
+        return activated_reference(a, self.activation, np.concatenate(y, axis=2)), {"ring": rings_reference(windows)}
+
+
+class _Body(OverTimeBody[V]):
+    """A product for each frequency of y, with what it sees of each step side by side."""
+
+    def __init__(self, ops: MorePrimitives[V], kind: TimeFrequencyConvolution, weights: Arrays) -> None:
+        super().__init__(ops, kind)
+        self.sizes = kind
+        self.weight = ops.constant(weights["weight"].transpose(2, 3, 1, 0).reshape(-1, kind.filters))
+        self.bias = ops.constant(np.tile(weights["bias"], kind.frequencies_after))
+
+    def of_window(self, window: V) -> V:
+        ops, kind = self.ops, self.sizes
+        frequencies = [ops.matmul(self._seen(window, lowest), self.weight) for lowest in range(kind.frequencies_after)]
+        y = frequencies[0] if len(frequencies) == 1 else ops.concat(frequencies)
+        return activated(ops, kind.activation, ops.add(y, self.bias))
+
+    def _seen(self, window: V, lowest: int) -> V:
+        kind = self.sizes
+        if kind.span == kind.frequencies:
+            return window
+        starts = [tap * kind.input + lowest * kind.channels for tap in range(kind.taps)]
+        return self.ops.concat([self.ops.columns(window, s, s + kind.span * kind.channels) for s in starts])

@@ -1,0 +1,13 @@
+"""Every program of `docs/upstream`, in an environment of the versions that its head lists: the fault is still there."""
+
+import pytest
+
+from rnnbench.pipeline import ENVIRONMENTS, Finding, environment_of, find_reproduction, reproduce, reproductions
+
+
+@pytest.mark.parametrize("name", [one.name for one in reproductions()])
+def test_the_fault_is_there_in_the_listed_versions(name):
+    one = find_reproduction(name)
+    found = reproduce(one, environment_of(one, ENVIRONMENTS))
+    print(f"{name}: {found.finding.value}: {found.printed}")
+    assert found.finding is Finding.STILL_THERE

@@ -1,0 +1,61 @@
+"""`rnnbench repro` prints the smallest programs of faults, and says what they find."""
+
+import pytest
+from click.testing import CliRunner
+
+import rnnbench.pipeline.reproduction as module
+from rnnbench.cli import cli
+
+HEAD = '# /// script\n# dependencies = ["numpy"]\n# ///\n"""It is wrong."""\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "FOLDERS", (tmp_path,))
+    (tmp_path / "there.py").write_text(HEAD + "print('y is 2')\nraise SystemExit(1)\n")
+    (tmp_path / "mended.py").write_text(HEAD + "print('y is 1')\n")
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli, ["repro", *arguments])
+
+
+def test_without_a_name_it_lists_them(folder):
+    done = run()
+    assert done.exit_code == 0
+    assert done.output == "mended\n  It is wrong\n  numpy\nthere\n  It is wrong\n  numpy\n"
+
+
+def test_with_a_name_it_prints_the_program_and_what_it_finds(folder):
+    done = run("there", "--versions=here")
+    assert done.exit_code == 0
+    assert "raise SystemExit(1)" in done.output
+    assert "there: still there (versions: here)\n  y is 2" in done.output
+
+
+def test_what_is_mended_ends_with_1(folder):
+    done = run("--all", "--versions=here")
+    assert done.exit_code == 1
+    assert "mended: mended (versions: here)" in done.output
+    assert "there: still there (versions: here)" in done.output
+
+
+def test_what_cannot_be_told_ends_with_3(folder):
+    (folder / "broken.py").write_text(HEAD + "import nothing_of_this_name\n")
+    done = run("broken", "--versions=here")
+    assert done.exit_code == 3
+    assert "broken: could not be told (versions: here)" in done.output
+    assert "No module named 'nothing_of_this_name'" in done.output
+
+
+def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path):
+    (folder / "old.py").write_text(HEAD.replace("numpy", "no-such-package-of-rnnbench==1"))
+    done = run("old", "--environments", str(tmp_path / "environments"))
+    assert done.exit_code == 3
+    assert "old: could not be told (versions: listed)" in done.output
+    assert "no-such-package-of-rnnbench==1" in done.output
+
+
+def test_names_and_all_are_not_both(folder):
+    assert run("there", "--all").exit_code == 2

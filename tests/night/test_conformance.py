@@ -1,0 +1,135 @@
+"""New versions are checked once; what no longer conforms is an alert, holds the version back, and is on the site."""
+
+from __future__ import annotations
+
+from harness_trials import make_trial
+
+from rnnbench import site
+from rnnbench.history import Acceptance, Alerts
+from rnnbench.night import ConformanceCases, Measured, collect, collect_night
+from rnnbench.night.folders import PAGE
+
+VERSIONS = {"1.0": "", "1.1": ""}
+
+
+def begun(nights, outcomes):
+    """Two nights: of a good version, and of a newer one."""
+    nights.conforming(outcomes)
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index(VERSIONS)
+    return nights.night()
+
+
+def test_each_new_version_is_checked_once_and_becomes_no_night(nights):
+    found = begun(nights, {})
+    assert nights.checked == ["1.0", "1.1"]
+    assert found.is_quiet
+    assert nights.state.good["fake"].version == "1.1"
+    page = (nights.folders.reports / PAGE).read_text()
+    nights.night()
+    assert nights.checked == ["1.0", "1.1"], "nothing is new"
+    assert [(one.versions, len(one.trials), one.failed) for one in nights.history.checks] == [
+        ("rnnbench-fake 1.0", 2, ()),
+        ("rnnbench-fake 1.1", 2, ()),
+    ]
+    assert len(nights.history.nights) == 3
+    assert "conformance: 2 trials checked, none failed" in page
+
+
+def test_a_version_that_no_longer_conforms_is_an_alert_and_is_not_good(nights, monkeypatch):
+    monkeypatch.setattr(collect, "write_site", site.write_site)
+    found = begun(nights, {"1.1": "nonconforming"})
+    assert found.is_wrong
+    (alert,) = nights.alerts.values()
+    assert alert.is_certain, "a fact needs no second measurement"
+    assert (alert.found.before, alert.found.after, len(alert.found.members)) == ("ok", "nonconforming", 2)
+    assert alert.found.versions == ("rnnbench-fake 1.0", "rnnbench-fake 1.1")
+    assert nights.state.good["fake"].version == "1.0"
+    assert nights.state.held["fake"].alerts == (alert.id,)
+    page = (nights.folders.reports / PAGE).read_text()
+    assert "conformance: 2 of 2 trials failed" in page
+    issue = (nights.folders.reports / "issues" / f"{alert.id}.md").read_text()
+    assert "rnnbench check cases/conformance --backend fake:honest" in issue
+    assert "--in rnnbench-fake==1.1" in issue
+    shown = nights.folders.reports / "site"
+    assert "the conformance check finds 2 of 2 trials checked failing: planted" in (shown / "index.html").read_text()
+    assert "✗ 2 trials failed" in (shown / "conformance.html").read_text()
+    assert alert.id in (shown / "alerts.html").read_text()
+
+    nights.night()
+    assert nights.checked == ["1.0", "1.1"], "what is held back by an open alert is checked once"
+    assert nights.alerts == {alert.id: alert}
+
+
+def test_a_version_that_conforms_again_mends_the_alert(nights):
+    begun(nights, {"1.1": "nonconforming"})
+    nights.index({**VERSIONS, "1.2": ""})
+    (closed,) = nights.night().closed
+    assert closed.returned == "rnnbench-fake 1.2: 2 of 2 trials were checked again, and conform"
+    assert nights.state.good["fake"].version == "1.2"
+    assert nights.state.held == {}
+
+
+def test_a_version_that_fails_in_the_same_way_is_the_same_alert(nights):
+    begun(nights, {"1.1": "crashed", "1.2": "crashed"})
+    (alert,) = nights.alerts.values()
+    nights.index({**VERSIONS, "1.2": ""})
+    nights.night()
+    assert nights.alerts == {alert.id: alert}
+    assert nights.state.held["fake"].version == "1.2"
+
+
+def test_a_version_that_is_withdrawn_closes_its_alert(nights):
+    begun(nights, {"1.1": "nonconforming"})
+    nights.index({"1.0": ""})
+    (closed,) = nights.night().closed
+    assert closed.returned == "1.0 is the newest again"
+
+
+def test_a_failure_that_a_person_accepts_holds_no_version_back(nights):
+    begun(nights, {"1.1": "nonconforming", "1.2": "nonconforming"})
+    (alert,) = nights.alerts.values()
+    accepted = Acceptance(why="known", by="Ada", until="2999-12-31")
+    Alerts.read(nights.folders.alerts).accept(alert.id, accepted).write()
+    nights.night()
+    assert nights.state.good["fake"].version == "1.1"
+    nights.index({**VERSIONS, "1.2": ""})
+    nights.night()
+    assert nights.state.good["fake"].version == "1.2"
+    assert list(nights.alerts) == [alert.id]
+
+
+def test_a_check_that_cannot_be_made_is_told_and_the_version_is_not_good(nights):
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    nights.conformance = ConformanceCases((make_trial(time="fused"),), {})
+    found = nights.night()
+    assert "its conformance was not checked: none of its trials can be checked" in found.problems[0]
+    assert nights.checked == []
+    assert nights.state.good == {}
+
+
+def test_a_check_that_was_made_apart_is_collected_with_the_night(nights):
+    nights.conforming({"1.0": "nonconforming"})
+    nights.index({"1.0": ""})
+    night = nights.measure()
+    run = nights.store.read(night.backends["fake"].checked)
+    unchecked = night.model_copy(
+        update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}}
+    )
+    found = collect_night([Measured(unchecked, nights.store)], nights.folders, nights.said.append, [run])
+    assert found.is_wrong
+    assert len(nights.alerts) == 1
+
+
+def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
+    nights.conforming({"1.0": "nonconforming"})
+    nights.index({"1.0": ""})
+    run = nights.store.read(nights.measure().backends["fake"].checked)
+    nights.index(VERSIONS)
+    nights.trials = nights.trials[:1]  # Another night.
+    nights.conformance = ConformanceCases()
+    collect_night([Measured(nights.measure(), nights.store)], nights.folders, nights.said.append, [run])
+    assert any("is of rnnbench-fake 1.0, which is not the newest of this night" in said for said in nights.said)
+    assert nights.alerts == {}

@@ -1,0 +1,81 @@
+"""The smallest programs of faults: which there are, and what is said of them."""
+
+from pathlib import Path
+
+import pytest
+
+import rnnbench.pipeline.reproduction as module
+from rnnbench.pipeline import Finding, ReproductionError, find_reproduction, reproduce, reproductions
+
+HEAD = '# /// script\n# dependencies = ["one==1.2", "two"]\n# ///\n"""A compiler is wrong. More."""\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(module, "FOLDERS", (tmp_path,))
+    return tmp_path
+
+
+def written(folder: Path, source: str, head: str = HEAD):
+    (folder / "fault.py").write_text(head + source)
+    return find_reproduction("fault")
+
+
+def test_every_script_has_its_packages_a_title_and_a_report():
+    for one in reproductions():
+        assert all("==" in each or each == "numpy" for each in one.requirements), one.name
+        assert one.title
+        report = one.script.with_suffix(".md").read_text()
+        assert f"[{one.name}.py]({one.name}.py)" in report
+        assert "Ready to report to" in report
+
+
+def test_packages_are_read_from_the_head(folder):
+    one = written(folder, "")
+    assert (one.requirements, one.unpinned, one.title) == (("one==1.2", "two"), ("one", "two"), "A compiler is wrong")
+
+
+@pytest.mark.parametrize(
+    ("source", "finding", "printed"),
+    [
+        ("print('y is 2')\nraise SystemExit(1)", Finding.STILL_THERE, "y is 2"),
+        ("print('y is 1')", Finding.MENDED, "y is 1"),
+        ("import nothing_of_this_name", Finding.UNKNOWN, "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("raise SystemExit(7)", Finding.UNKNOWN, "exit status 7"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", Finding.UNKNOWN, "exit status -11"),
+    ],
+)
+def test_what_a_script_says_is_its_exit_status(folder, source, finding, printed):
+    found = reproduce(written(folder, source))
+    assert found.finding is finding
+    assert printed in found.printed
+
+
+def test_a_script_that_does_not_end_is_ended(folder, monkeypatch):
+    monkeypatch.setattr(module, "TIME_LIMIT_S", 0.5)
+    found = reproduce(written(folder, "import time\ntime.sleep(60)"))
+    assert found.finding is Finding.UNKNOWN
+    assert "it did not end within" in found.printed
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("", "expected one block"),
+        ("# /// script\n# dependencies = [\n# ///\n", "cannot be read"),
+        ('# /// script\n# dependencies = ["=="]\n# ///\n', "cannot be read"),
+    ],
+)
+def test_a_head_that_cannot_be_read_is_told(folder, head, message):
+    with pytest.raises(ReproductionError, match=message):
+        written(folder, "", head)
+
+
+def test_an_unknown_name_is_told_with_the_known_ones():
+    with pytest.raises(ReproductionError, match=r"no reproduction is called 'x'; there are .*iree-onnx-rnn-clip"):
+        find_reproduction("x")
+
+
+@pytest.mark.parametrize("name", ["iree-onnx-rnn-clip", "openvino-passed-state"])
+def test_a_fault_of_a_real_compiler_is_still_there(name):
+    assert reproduce(find_reproduction(name)).finding is Finding.STILL_THERE
