@@ -60,7 +60,7 @@ class LitertBackend:
     def _file(self, request: Request, network: FileNetwork, cache: Path) -> Program:
         from rnnbench.backends.litert.file_program import FileProgram, describe_file
 
-        folder = program_folder(request, cache, self.probe().versions, (Path(__file__).parent,))
+        folder = program_folder(request, cache, self.probe().versions)
         stored = load_or_build(folder, partial(describe_file, network))
         return FileProgram(request, stored, lambda: self.build(of_one_step(request), cache))
 
