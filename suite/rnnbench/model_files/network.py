@@ -38,11 +38,11 @@ class FileNetwork(Network):
     file: str = Field(description="Path of the model file, from the case file's folder.")
     path: str
     sha256: str
-    format: str
-    """The name of its format. Adapters name those that they read (`Probe.reads`)."""
-    external: tuple[str, ...]
+    format: str = "onnx"
+    """The name of its format. Adapters name those that they read (`Probe.reads`). Plans of older runs do not say it."""
+    external: tuple[str, ...] = ()
     """Names of the files beside it that have weights."""
-    operators: tuple[str, ...]
+    operators: tuple[str, ...] = ()
     """Kinds of operators in it, the most frequent first. An importer may lack one."""
     inputs: tuple[FileArray, ...]
     results: tuple[FileArray, ...]

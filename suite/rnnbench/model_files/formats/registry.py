@@ -36,12 +36,12 @@ def format_of(path: Path) -> Format:
     if suffix in _PICKLES:
         raise ModelFileError(
             f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
-            f"export the network to ONNX, for example with torch.onnx.export"
+            f"export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
         )
     if suffix in _KERAS:
         raise ModelFileError(
             f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
-            f"export the network to ONNX, for example with model.export('model.onnx', format='onnx')"
+            f"export the network, for example with model.export('model.onnx', format='onnx') or 'litert' for .tflite"
         )
     known = ", ".join(each.suffix for each in FORMATS.values())
     raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")
