@@ -31,7 +31,7 @@ def find(name: str) -> Backend:
     """The backend of that name. Raises BackendError: AdapterError where its module cannot be imported."""
     entry = entry_of(name)
     try:
-        return JoiningBackend(CheckedBackend(name, cast("Callable[[], Backend]", entry.load())()))
+        return CheckedBackend(name, JoiningBackend(name, cast("Callable[[], Backend]", entry.load())()))
     except MemoryError:
         raise
     except Exception as error:

@@ -15,7 +15,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
     from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, cell_body
-    from rnnbench.rnn.compound import CompoundNetwork, Part, Stream, joined
+    from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
     from rnnbench.rnn.network import (
@@ -48,6 +48,7 @@ _NAMES = {
     ),
     "compound": (
         "CompoundNetwork",
+        "LoopPrimitives",
         "Part",
         "Stream",
         "joined",
@@ -112,6 +113,7 @@ __all__ = [
     "Layer",
     "LayerBody",
     "LayerSpec",
+    "LoopPrimitives",
     "Model",
     "MorePrimitives",
     "Network",

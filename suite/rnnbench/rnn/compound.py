@@ -1,14 +1,14 @@
 """Compound networks: several programs, and a loop in the host that calls them and looks at what they give.
 
-The programs are networks of their own. A backend builds each as it builds any other, and never sees the compound: the
-suite joins their sessions (`backends/shared/compound.py`).
+The programs are networks of their own. A backend builds each as it builds any other, and the suite joins their sessions
+(`backends/shared/compound.py`). Where the loop is in the program, a backend builds the compound as one program.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,28 @@ class Stream(Protocol):
     def set_state(self, state: Arrays) -> None: ...
 
 
+class LoopPrimitives(Protocol):
+    """What a loop in the program is written over. A route that has it declares the primitive `while`.
+
+    Arrays are the backend's. Carried values are nested tuples and mappings of arrays, whose shapes stay.
+    """
+
+    arrays: Any
+    """Functions of the Python array API standard: `where`, `argmax`, `concat`, …"""
+
+    def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        """y [n, batch, width] of a part over x [n, batch, input], and its state after it."""
+        ...
+
+    def each(self, body: Callable[[Any, Any], tuple[Any, Any]], carried: Any, x: Any) -> tuple[Any, Any]:
+        """Of each item of x in turn, `body(carried, item)` → (carried, result): the last carried, and all results."""
+        ...
+
+    def repeat(self, going: Callable[[Any], Any], body: Callable[[Any], Any], carried: Any) -> Any:
+        """`body(carried)` again and again, as long as `going(carried)`."""
+        ...
+
+
 class CompoundNetwork(Network):
     """A network of several programs. Weights and states of a part have its name before theirs: `encoder1_lstm1_h`."""
 
@@ -58,6 +80,15 @@ class CompoundNetwork(Network):
         self, streams: Mapping[str, Stream], x: np.ndarray, carried: Arrays
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The loop: y [n, batch, width] of x [n, batch, input], and what it keeps. `streams` have their states."""
+
+    @property
+    def in_program(self) -> bool:
+        """Whether the loop is in the program, so that there is one program and a backend sees the compound itself."""
+        return False
+
+    def advance_in_program(self, loop: LoopPrimitives, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As `advance`, for a loop in the program: y, and every array of the state by the compound's names."""
+        raise NotImplementedError(f"{self.network}: its loop is in the host")
 
     def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
         of_parts = {
@@ -88,24 +119,24 @@ class CompoundNetwork(Network):
         """The part's own weights."""
         return part.network.as_weights(self.arrays_of(part, weights.arrays))
 
-    def arrays_of(self, part: Part, arrays: Arrays) -> dict[str, np.ndarray]:
+    def arrays_of(self, part: Part, arrays: Mapping[str, V]) -> dict[str, V]:
         """The part's own arrays, by the names that it has for them."""
         prefix = f"{part.name}_"
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def side_by_side(x: np.ndarray, steps: int) -> np.ndarray:
+def side_by_side(x: Any, steps: int) -> Any:
     """Each `steps` steps of x [n·steps, batch, size] as one [n, batch, steps·size]: time stacking."""
     stacked = x.reshape(-1, steps, *x.shape[1:]).swapaxes(1, 2)
-    return np.ascontiguousarray(stacked).reshape(*stacked.shape[:2], -1)
+    return stacked.reshape(*stacked.shape[:2], -1)
 
 
-def one_after_the_other(x: np.ndarray, steps: int) -> np.ndarray:
+def one_after_the_other(x: Any, steps: int) -> Any:
     """The inverse of `side_by_side`: x [n, batch, steps·size] as [n·steps, batch, size]."""
     parts = x.reshape(*x.shape[:2], steps, -1).swapaxes(1, 2)
-    return np.ascontiguousarray(parts).reshape(-1, *parts.shape[2:])
+    return parts.reshape(-1, *parts.shape[2:])
 
 
-def joined(parts: Sequence[tuple[Part, Arrays]]) -> dict[str, np.ndarray]:
+def joined(parts: Sequence[tuple[Part, Mapping[str, V]]]) -> dict[str, V]:
     """The arrays of all parts by the compound's names."""
     return {f"{part.name}_{name}": array for part, arrays in parts for name, array in arrays.items()}

@@ -81,7 +81,8 @@ def primitives_of(network: Network) -> frozenset[str]:
     Raises ValueError where shapes do not fit.
     """
     if isinstance(network, CompoundNetwork):
-        return frozenset[str]().union(*(primitives_of(part.network) for part in network.parts))
+        of_loop = {"while"} if network.in_program else set[str]()
+        return frozenset(of_loop).union(*(primitives_of(part.network) for part in network.parts))
     shapes = _Shapes()
     nothing = np.zeros(())
     weights = network.as_weights({name: np.broadcast_to(nothing, shape) for name, shape, _ in network.weight_specs()})

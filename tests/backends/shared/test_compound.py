@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from rnnbench.backends import BuildError, NoToolError, Program, Request, find, tool_for
+from rnnbench.backends.base import OperationStage
+from rnnbench.backends.shared import refusal
 from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 from rnnbench.rnn.networks.rnnt_greedy import Rnnt
@@ -16,12 +18,13 @@ from rnnbench.rnn.networks.rnnt_greedy import Rnnt
 NETWORK = Rnnt(input=16, hidden=12, prediction=12, max_symbols=4, blank_bias=6)
 STEPS, CHUNK, BATCH = 12, 3, 2
 TARGETS = {"numpy:eager": "numpy", "onnxruntime:onnx": "onnxruntime"}
+IN_PROGRAM = NETWORK.model_copy(update={"search": "program"})
 
 
-def request_of(target: str, state: str = "stitched", chunk: int = CHUNK) -> Request:
+def request_of(target: str, state: str = "stitched", chunk: int = CHUNK, network: Rnnt = NETWORK) -> Request:
     strategy = Strategy("looped", state, chunk)
-    weights = draw_weights(NETWORK, 0)
-    return Request(target.partition(":")[2], NETWORK, weights, strategy, BATCH, Precision.of("float32"))
+    weights = draw_weights(network, 0)
+    return Request(target.partition(":")[2], network, weights, strategy, BATCH, Precision.of("float32"))
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -88,3 +91,23 @@ def test_no_tool_of_a_runtime_times_a_loop_in_the_host(tmp_path: Path) -> None:
     asked = request_of("numpy:eager")
     with pytest.raises(NoToolError, match="a loop in the host"):
         tool_for("onnxruntime", find("numpy").build(asked, tmp_path), asked, tmp_path)
+
+
+def test_the_loop_in_a_program_of_jax_says_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    x = draw_inputs(IN_PROGRAM, STEPS + 1, BATCH, 0)
+    expected = run_reference(IN_PROGRAM, draw_weights(IN_PROGRAM, 0), x)
+    program = find("jax").build(request_of("jax:jit", network=IN_PROGRAM), tmp_path)
+    session = program.open()
+    y, most = session.step({"x": x})["y"], IN_PROGRAM.max_symbols
+    np.testing.assert_array_equal(y[..., :most], expected.y[..., :most])
+    np.testing.assert_allclose(y[..., most:], expected.y[..., most:], rtol=1e-4, atol=1e-4)
+    for name, array in expected.final.items():
+        np.testing.assert_allclose(session.get_state()[name], array, rtol=1e-4, atol=1e-4)
+    assert "while" in program.artifact.operations[OperationStage.COMPILED]
+
+
+def test_a_route_without_loops_over_calls_refuses_a_search_in_the_program() -> None:
+    answer = refusal("numpy", request_of("numpy:eager", network=IN_PROGRAM), ["cpu"], find("numpy").probe().authors)
+    assert answer is not None
+    assert "has not the primitive while" in answer.reason

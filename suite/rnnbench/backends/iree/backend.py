@@ -23,8 +23,10 @@ WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
 READS = {"onnx": frozenset({"onnx"})}
+PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt"})
 AUTHORS = {
-    **dict.fromkeys((*WRITTEN_HERE, "stablehlo"), frozenset({"concat", "columns", "div", "mean", "sqrt"})),
+    **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
+    "stablehlo": PRIMITIVES | {"while"},
     "onnx": onnx_graphs.PRIMITIVES,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""

@@ -23,11 +23,13 @@ from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree.hal_devices import HOST, hal_device
 from rnnbench.backends.iree.lowered import lowered
 from rnnbench.disk import read_cached
+from rnnbench.rnn import CompoundNetwork
 
 STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 """For every device. Source positions would make the bytes of equal programs differ."""
 DIRECT = "--iree-hal-indirect-command-buffers=false"
-"""For the route `linalg-direct`: command buffers are recorded in each call, with the buffers of that call."""
+"""For the route `linalg-direct`, and for the loop of a compound network, whose reused command buffers the runtime of
+IREE 3.13 refuses (OUT_OF_RANGE): command buffers are recorded in each call, with the buffers of that call."""
 
 OBSERVE = (
     "--dump-compilation-phases-to=phases",
@@ -54,7 +56,8 @@ class Compiled:
 
 def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
-    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if request.route == "linalg-direct" else []))
+    direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
+    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if direct else []))
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path) -> Compiled:

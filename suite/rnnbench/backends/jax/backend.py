@@ -15,7 +15,7 @@ NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
-AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt"})}
+AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while"})}
 
 
 class JaxBackend:

@@ -17,9 +17,10 @@ import numpy as np
 from jax import lax
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.jax.compound import JaxLoop
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
-from rnnbench.rnn import LayerBody, run_graph, state_by_array, state_by_layer
+from rnnbench.rnn import CompoundNetwork, LayerBody, run_graph, state_by_array, state_by_layer
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
@@ -29,6 +30,8 @@ Steps = tuple[jax.Array, jax.Array | None]
 
 def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
     """`step(x)` → (y,) from zeros, `step(x, lengths)` where rows have any; or `step(x, state)` → (y, state)."""
+    if isinstance(request.model, CompoundNetwork):
+        return _compound(request, request.model)
     if request.strategy.state == "none":
 
         def from_zeros(x: jax.Array, *lengths: jax.Array) -> tuple[jax.Array]:
@@ -51,16 +54,35 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
     return step
 
 
+def _compound(request: Request, network: CompoundNetwork) -> Callable[..., tuple[jax.Array, ...]]:
+    """As `network`, with the loop between the parts in the program."""
+    loop = JaxLoop(request, network, partial(_layers, numbers=count()))
+
+    def step(x: jax.Array, flat: jax.Array) -> tuple[jax.Array, jax.Array]:
+        state = dict(_by_array(request, flat))
+        y, after = network.advance_in_program(loop, x, state)
+        return y, jnp.concatenate([after[name].ravel() for name in state])
+
+    if request.strategy.state == "none":
+        return lambda x: step(x, jnp.zeros(state_size(request), x.dtype))[:1]
+    return step
+
+
 def state_size(request: Request) -> int:
     return sum(prod(shape) for shape in request.model.state_shapes(request.batch).values())
 
 
 def _by_layer(request: Request, flat: jax.Array) -> list[State]:
     """The state of every layer, [batch, size] each."""
+    return state_by_layer(request.model, {name: list(array) for name, array in _by_array(request, flat)})
+
+
+def _by_array(request: Request, flat: jax.Array) -> Iterator[tuple[str, jax.Array]]:
+    """Every array of the state with its name, [rows, batch, size]."""
     shapes = request.model.state_shapes(request.batch)
     ends = np.cumsum([prod(shape) for shape in shapes.values()])
-    parts = zip(shapes.items(), jnp.split(flat, ends[:-1]), strict=True)
-    return state_by_layer(request.model, {name: list(part.reshape(shape)) for (name, shape), part in parts})
+    for (name, shape), part in zip(shapes.items(), jnp.split(flat, ends[:-1]), strict=True):
+        yield name, part.reshape(shape)
 
 
 def _places_of_y(request: Request, dtype: np.dtype[np.generic]) -> list[tuple[int, int]]:
@@ -85,10 +107,14 @@ def _places_of_y(request: Request, dtype: np.dtype[np.generic]) -> list[tuple[in
 
 
 def _layers(
-    request: Request, x: jax.Array, state: Sequence[State], lengths: jax.Array | None = None
+    request: Request,
+    x: jax.Array,
+    state: Sequence[State],
+    lengths: jax.Array | None = None,
+    numbers: Iterator[int] | None = None,
 ) -> tuple[jax.Array, list[State]]:
-    """The network: y [chunk, batch, width], and every layer's final state."""
-    network, ops, numbers = request.model, JaxPrimitives(x.dtype), count()
+    """The network: y [chunk, batch, width], and every layer's final state. `numbers` are for copies of its layers."""
+    network, ops, numbers = request.model, JaxPrimitives(x.dtype), numbers or count()
     beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
     final: list[State] = []
 

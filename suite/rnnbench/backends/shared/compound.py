@@ -43,8 +43,8 @@ NOTE = "A loop in Python calls the parts' programs, with NumPy arrays in and out
 class JoiningBackend:
     """A backend that is asked for the parts of a compound network, and for other networks as they are."""
 
-    def __init__(self, adapter: Backend) -> None:
-        self.name = adapter.name
+    def __init__(self, name: str, adapter: Backend) -> None:
+        self.name = name
         self._adapter = adapter
 
     def probe(self) -> Probe:
@@ -55,7 +55,7 @@ class JoiningBackend:
 
     def support(self, request: Request) -> Support:
         """Of a compound network, what holds for all of its parts."""
-        if not isinstance(request.model, CompoundNetwork):
+        if not _is_joined(request):
             return self._adapter.support(request)
         answers = {part.name: self._adapter.support(of_part) for part, of_part in _requests(request)}
         for name, answer in answers.items():
@@ -67,13 +67,17 @@ class JoiningBackend:
         return replace(first, environment={**environment, **first.environment})
 
     def build(self, request: Request, cache: Path) -> Program:
-        if not isinstance(request.model, CompoundNetwork):
+        if not _is_joined(request):
             return self._adapter.build(request, cache)
         answer = self.support(request)
         if answer.level == "unsupported":
             raise BuildError(answer.reason)
         programs = {part.name: self._adapter.build(of_part, cache) for part, of_part in _requests(request)}
-        return CompoundProgram(request, request.model, programs, lambda: self.build(of_one_step(request), cache))
+        return CompoundProgram(request, programs, lambda: self.build(of_one_step(request), cache))
+
+
+def _is_joined(request: Request) -> bool:
+    return isinstance(request.model, CompoundNetwork) and not request.model.in_program
 
 
 def _requests(request: Request) -> list[tuple[Part, Request]]:
@@ -97,11 +101,11 @@ class CompoundProgram(ChunkedProgram):
     def __init__(
         self,
         request: Request,
-        network: CompoundNetwork,
         programs: Mapping[str, Program],
         build_tail: Callable[[], Program],
     ) -> None:
-        parts = list(programs.values())
+        parts, network = list(programs.values()), request.model
+        assert isinstance(network, CompoundNetwork)
         super().__init__(request, _artifact(network, parts), all(part.cached for part in parts), build_tail)
         self.network = network
         self.programs = programs

@@ -1,4 +1,6 @@
-"""RNN-T with its greedy search: three programs, and a loop in the host that decides how often one of them is called.
+"""RNN-T with its greedy search: three programs, and a loop that decides how often one of them is called.
+
+The loop is in the host. With `search: program` it is in the program, where a runtime can.
 
 Source: `retired_benchmarks/speech_recognition/rnnt/pytorch/decoders.py` of mlcommons/inference (`RNNTGreedyDecoder`);
 Graves, 2012. For each step of the second encoder, the decoder is called with the last symbol until the most likely
@@ -8,13 +10,22 @@ symbol is the blank, at most 30 times. Its new state is kept after every other s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.compound import Arrays, CompoundNetwork, Part, Stream, joined, one_after_the_other, side_by_side
+from rnnbench.rnn.compound import (
+    Arrays,
+    CompoundNetwork,
+    LoopPrimitives,
+    Part,
+    Stream,
+    joined,
+    one_after_the_other,
+    side_by_side,
+)
 from rnnbench.rnn.network import Size, WeightSpec, halved, label_of
 from rnnbench.rnn.networks.rnnt import SYMBOLS, RnntDecoder, RnntEncoder1, RnntEncoder2
 from rnnbench.rnn.reference import Trajectory
@@ -46,6 +57,10 @@ class Rnnt(CompoundNetwork):
         description="Added to the blank's score in the search: drawn weights have no reason to prefer it.",
     )
 
+    search: Literal["host", "program"] = Field(
+        default="host", description="Where the loop of the search runs: in the host, or in the program."
+    )
+
     @property
     def width(self) -> int:
         return self.max_symbols + SYMBOLS + 1
@@ -67,6 +82,10 @@ class Rnnt(CompoundNetwork):
     def carried(self) -> Mapping[str, int]:
         """The last symbol, as the decoder reads it: a row of zeros and a one; only zeros for the start."""
         return {"symbol": SYMBOLS}
+
+    @property
+    def in_program(self) -> bool:
+        return self.search == "program"
 
     @property
     def reference_work(self) -> int:
@@ -122,6 +141,45 @@ class Rnnt(CompoundNetwork):
         scores[:, BLANK] += self.blank_bias
         best: np.ndarray = scores.argmax(axis=1)
         return best
+
+    def advance_in_program(self, loop: LoopPrimitives, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        first, second, decoder = self.parts
+        frames = one_after_the_other(x, STACKED)
+        low, after_low = loop.run(first.name, frames, self.arrays_of(first, state))
+        high, after_high = loop.run(second.name, side_by_side(low, STACKED), self.arrays_of(second, state))
+        said = state["symbol"][0], self.arrays_of(decoder, state)
+        (symbol, after), y = loop.each(lambda kept, heard: self._search_in_program(loop, kept, heard), said, high)
+        states = joined([(first, after_low), (second, after_high), (decoder, after)])
+        return y, {**states, "symbol": symbol[None]}
+
+    def _search_in_program(self, loop: LoopPrimitives, said: Any, heard: Any) -> tuple[Any, Any]:
+        """Of one step: the last symbol and the decoder's state, and y."""
+        xp = loop.arrays
+        bias = xp.asarray(np.where(np.arange(SYMBOLS + 1) == BLANK, self.blank_bias, 0.0), dtype=heard.dtype)
+        numbers, names = xp.arange(self.max_symbols), xp.arange(SYMBOLS)
+
+        def going(kept: Any) -> Any:
+            count, active, *_ = kept
+            return (count < self.max_symbols) & (xp.sum(active) > 0)
+
+        def call(kept: Any) -> Any:
+            count, active, symbol, state, symbols, logits = kept
+            called, after = loop.run("decoder", xp.concat([symbol, heard], axis=1)[None], state)
+            logits = xp.where(active > 0, called[0], logits)
+            best = xp.argmax(called[0] + bias, axis=1)[:, None]
+            active = xp.where(best != BLANK, active, 0)
+            symbols = xp.where((active > 0) & (numbers == count), best.astype(symbols.dtype), symbols)
+            symbol = xp.where(active > 0, (names == best).astype(symbol.dtype), symbol)
+            state = {name: xp.where(active > 0, after[name], state[name]) for name in state}
+            return count + 1, active, symbol, state, symbols, logits
+
+        batch = heard.shape[0]
+        symbols = xp.full((batch, self.max_symbols), NO_SYMBOL, dtype=heard.dtype)
+        logits = xp.zeros((batch, SYMBOLS + 1), dtype=heard.dtype)
+        active = xp.ones((batch, 1), dtype=xp.int32)  # IREE 3.13 does not compile a loop that carries truth values
+        start = xp.asarray(0), active, *said, symbols, logits
+        _, _, symbol, state, symbols, logits = loop.repeat(going, call, start)
+        return (symbol, state), xp.concat([symbols, logits], axis=1)
 
     def run(
         self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
