@@ -8,7 +8,6 @@ import zipfile
 import numpy as np
 import onnx_files as files
 import pytest
-from onnx import helper
 
 from rnnbench.model_files import FileSection, Given, ModelFileError, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, run_reference
@@ -59,22 +58,8 @@ def test_expected_outputs_are_y(odd, tmp_path):
     np.testing.assert_allclose(found.expected_y(2), y)
 
 
-def embedding(tmp_path):
-    """tokens [B] and h [B, 4] give y [B, 4], the next h."""
-    table = files.weight("table", DRAW.standard_normal((10, 4)).astype(np.float32))
-    nodes = [
-        helper.make_node("Gather", ["table", "tokens"], ["row"]),
-        helper.make_node("Add", ["row", "h"], ["sum"]),
-        helper.make_node("Tanh", ["sum"], ["next_h"]),
-        helper.make_node("Identity", ["next_h"], ["y"]),
-    ]
-    ends = files.arrays(("tokens", files.INT64, ["B"]), ("h", ["B", 4]))
-    proto = files.model(nodes, ends, files.arrays(("y", ["B", 4]), ("next_h", ["B", 4])), [table])
-    return files.saved(proto, tmp_path / "embedding.onnx")
-
-
 def test_whole_numbers_are_drawn_within_their_range(tmp_path):
-    path, said = embedding(tmp_path), {"state": {"h": "next_h"}, "batch": 0}
+    path, said = files.saved(files.embedding(), tmp_path / "embedding.onnx"), {"state": {"h": "next_h"}, "batch": 0}
     found = network(path, Given(ranges={"tokens": (2, 9)}), **said)
     x = draw_inputs(found, 200, 1, 0)
     assert set(x.ravel()) == set(range(2, 10))
@@ -92,7 +77,7 @@ def test_whole_numbers_are_drawn_within_their_range(tmp_path):
 )
 def test_integers_need_a_range(tmp_path, beside, told):
     with pytest.raises(ModelFileError, match=told):
-        network(embedding(tmp_path), beside, state={"h": "next_h"}, batch=0)
+        network(files.saved(files.embedding(), tmp_path / "embedding.onnx"), beside, state={"h": "next_h"}, batch=0)
 
 
 def zipped(name, content):
