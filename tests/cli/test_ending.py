@@ -24,6 +24,16 @@ STOPPED_IN = {
     "the summary": "import rnnbench.reports as room; name = 'print_summary'",
     "the beginning": "import rnnbench.cases as room; name = 'load_case'",
 }
+PLAIN = """
+import rnnbench.reports.plots as plots
+plots.draw = lambda view, folder: []
+"""
+"""Reports without pictures, which take longer than the runs."""
+FORKED = """
+import pytest
+from forked_workers import fork_workers
+fork_workers(pytest.MonkeyPatch())
+"""
 STOP = """
 import os, time
 stopped = getattr(room, name)
@@ -40,7 +50,7 @@ setattr(room, name, stop)
 )
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
     default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    process = start(folder, *RUN, code=STOPPED_IN[where] + STOP, preexec_fn=default)
+    process = start(folder, *RUN, code=PLAIN + STOPPED_IN[where] + STOP, preexec_fn=default)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -78,7 +88,7 @@ def test_a_signal_while_a_command_imports_ends_it_with_130_and_one_line(folder, 
 
 
 def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
-    process = start(folder, *AB, code="import rnnbench.reports as room; name = 'write_comparison'" + STOP)
+    process = start(folder, *AB, code=FORKED + "import rnnbench.reports as room; name = 'write_comparison'" + STOP)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -147,7 +157,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
         "ab": ("--budget=10ms", "--filter=chunk=2,state=stitched"),
     }[command]
     filled = small_disk / "filler"
-    process = start(folder, *arguments)
+    process = start(folder, *arguments, code=PLAIN)
     wait_until(lambda: any(small_disk.glob("*/records.jsonl")), "no record", process)
     with filled.open("wb", buffering=0) as file:
         try:
@@ -166,7 +176,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
     assert kept, "whole lines only"
     if command == "run":
         filled.unlink()
-        resumed = start(folder, "run", "--resume", str(run))
+        resumed = start(folder, "run", "--resume", str(run), code=PLAIN)
         _, errors = resumed.communicate(timeout=PATIENCE_S)
         assert resumed.returncode == 3, errors
         lines = [json.loads(line) for line in (run / "records.jsonl").open()]

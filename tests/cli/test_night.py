@@ -87,6 +87,7 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
         (("night", "tiny.yaml", "--budget=soon"), "'--budget': expected a duration"),
         (("night", "tiny.yaml", "--collect", "."), "--collect takes what was measured; do not give CASE…"),
         (("night", "tiny.yaml", "--pre=fakee"), "unknown backend 'fakee'; did you mean 'fake'?"),
+        (("night", "tiny.yaml", "--checked", "."), "--checked names runs that are collected with --collect"),
         (("night", "--collect", "."), "night.yaml: has no night to collect"),
         (("publish", "."), "night.json: is no summary of a night"),
     ],

@@ -102,7 +102,8 @@ def fake_runs(patch: pytest.MonkeyPatch) -> None:
 
     def run_trials(plan: RunPlan, observer: Any, *, examined: Sequence[Examined]) -> None:
         for one in examined:
-            append_record(plan.folder, _record(one.trial, one.probe.versions[PACKAGE], 1.0))
+            ended = one.failure.outcome if one.failure else 1.0
+            append_record(plan.folder, _record(one.trial, one.probe.versions.get(PACKAGE, ""), ended))
         end_run(plan.folder, {})
 
     patch.setattr(measure, "run_trials", run_trials)

@@ -54,10 +54,9 @@ class Nights:
         )
 
     def plan(self, **changes):
-        settings = {"sought": Sought(), "same_trials": 0, **changes}
+        settings = {"sought": Sought(), "same_trials": 0, "anchors": (), **changes}
         return NightPlan(
             trials=self.trials,
-            anchors=(),
             expected={},
             budget=PairBudget(60.0, 0.03),
             store=self.store,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness_trials import make_trial
 
 from rnnbench import site
@@ -121,6 +123,20 @@ def test_a_check_that_was_made_apart_is_collected_with_the_night(nights):
     found = collect_night([Measured(unchecked, nights.store)], nights.folders, nights.said.append, [run])
     assert found.is_wrong
     assert len(nights.alerts) == 1
+
+
+def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nights):
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    night = nights.measure()
+    run = replace(nights.store.read(night.backends["fake"].checked), warnings=("shard 2/2 is missing",))
+    apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
+    found = collect_night([Measured(apart, nights.store)], nights.folders, nights.said.append, [run])
+    assert any("shard 2/2 is missing" in problem for problem in found.problems)
+    assert nights.state.good == {}
+    nights.night()
+    assert nights.checked == ["1.0", "1.0"]
+    assert nights.state.good["fake"].version == "1.0"
 
 
 def test_a_check_of_another_version_decides_nothing_and_is_told(nights):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from fake_releases import NOT_INSTALLABLE, YANKED
@@ -11,6 +12,7 @@ from rnnbench import site
 from rnnbench.history import Acceptance, Alerts
 from rnnbench.night import Measured, Sought, collect, collect_night, hold_state, measure
 from rnnbench.night.folders import DATA, PAGE
+from rnnbench.plan import unavailable
 from rnnbench.results import StoreError
 
 SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
@@ -24,6 +26,18 @@ def test_the_first_night_has_nothing_to_compare_and_its_versions_are_the_last_go
     assert nights.state.good["fake"].version == "1.0"
     assert nights.state.night is None
     assert [run.trials for run in nights.history.nights] == [2]
+
+
+def test_the_anchors_are_in_the_run_of_the_night_and_judge_no_version(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    anchor = replace(nights.trials[0], case="anchors", pinned="rnnbench-fake==0.9")
+    reason = "no environment with its pinned versions"
+    monkeypatch.setattr(measure, "examine_with_anchors", lambda trials, _: [unavailable(one, reason) for one in trials])
+    found = nights.night(anchors=(anchor,))
+    assert nights.said[0] == "Making the environments of the anchors, where they are not there yet."
+    assert [run.trials for run in nights.history.nights] == [3]
+    assert [(record.trial, record.outcome) for record in found.failed] == [(anchor.id, "unavailable")], "it is told"
+    assert nights.state.good["fake"].version == "1.0", "the anchor is no trial of the version"
 
 
 def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_out(nights):

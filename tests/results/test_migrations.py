@@ -74,9 +74,15 @@ def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
             expected[new_path(path)] = "kernel" if kernel else value
         assert {path: new.get(path) for path in expected} == expected, record.trial
         added = {path for path in new if path not in expected and path[:2] != ("artifact", "operations")}
-        assert added <= {("schema",), ("baseline",), ("findings",), ("device",), ("unmeasured",), ("node",)}, (
-            record.trial
-        )
+        assert added <= {
+            ("schema",),
+            ("baseline",),
+            ("findings",),
+            ("device",),
+            ("unmeasured",),
+            ("node",),
+            ("params", "pinned"),
+        }, record.trial
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,36 +21,34 @@ def sources_digest(backend: str) -> str:
     return digest_of(source_files(backend))
 
 
-def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> dict[str, Path]:
-    """The Python files that decide a backend's programs, by a name that says nothing of where they are installed.
+def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> list[tuple[str, Path]]:
+    """The Python files that decide a backend's programs, each with a name that says nothing of where it is installed.
 
     Of an adapter of another distribution they are those of its package, or its one module.
     """
     entry = entry_of(backend)
-    places = {f"rnnbench.{room}": suite / room for room in ROOMS}
+    places = [suite / room for room in ROOMS]
     if not entry.module.startswith("rnnbench."):
-        places |= _adapter(entry.module)
-    return {
-        f"{name}/{path.relative_to(place) if place.is_dir() else ''}": path
-        for name, place in places.items()
+        places += _adapter(entry.module)
+    return [
+        (str(path.relative_to(place.parent)), path)
+        for place in places
         for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
-    }
+    ]
 
 
-def digest_of(files: dict[str, Path]) -> str:
+def digest_of(files: Iterable[tuple[str, Path]]) -> str:
     """SHA-256 of names and bytes."""
     digest = hashlib.sha256()
-    for name, path in files.items():
+    for name, path in files:
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
-def _adapter(module: str) -> dict[str, Path]:
-    """The folder of an adapter's top package, or its file where it is a single module."""
-    top = module.partition(".")[0]
-    spec = find_spec(top)
-    if spec is None or spec.origin is None:
-        return {}
-    origin = Path(spec.origin)
-    return {top: origin.parent if spec.submodule_search_locations else origin}
+def _adapter(module: str) -> list[Path]:
+    """The folders of an adapter's top package, or its file where it is a single module."""
+    spec = find_spec(module.partition(".")[0])
+    if spec is None:
+        return []
+    return [Path(place) for place in spec.submodule_search_locations or filter(None, [spec.origin])]

@@ -7,13 +7,20 @@ nothing more.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.history import Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
-from rnnbench.night.conformance import alerts_that_hold, mend_conforming, mend_withdrawn, note_failed, sentence_of
+from rnnbench.night.conformance import (
+    alerts_that_hold,
+    check_before,
+    mend_conforming,
+    mend_withdrawn,
+    note_failed,
+    sentence_of,
+)
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
 from rnnbench.night.state import BackendNight, Build, Good, Held, Night, Slower, State, read_state, write_state
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
@@ -82,14 +89,15 @@ def collect_night(
     before = Alerts.read(folders.alerts)
     alerts = _judged(before, history, outcomes, state, day)
     alerts.write()
-    after = _next_state(state, outcomes, alerts, day)
+    incomplete = {record.backend for run in checked if run.warnings for record in run.records}
+    after = _next_state(state, outcomes, alerts, incomplete, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
     records = [record for run in checked for record in run.records if record.outcome != "unavailable"]
-    incomplete = [f"{run.path.name}: {warning}" for run in checked for warning in run.warnings]
+    missing = [f"{run.path.name}: {warning}" for run in checked for warning in run.warnings]
     summary = replace(
         summary,
         failed=(*summary.failed, *filter(_has_failed, records)),
-        problems=(*summary.problems, *incomplete),
+        problems=(*summary.problems, *missing),
     )
     problems += _publish(summary, nights, history, alerts, folders)
     write_state(folders.state, after)
@@ -151,25 +159,24 @@ def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome]
             alerts = note_slower(alerts, slower, new_id(slower.found))
         alerts = mend_returned(alerts, outcome, day)
         if outcome.check is not None:
-            alerts = note_failed(alerts, outcome.check, _check_before(history, outcome.check))
+            alerts = note_failed(alerts, outcome.check, check_before(history, outcome.check))
             alerts = mend_conforming(alerts, outcome.check, day)
         elif (newest := outcome.night.newest) and _is_good_again(newest, state.good.get(outcome.backend)):
             alerts = mend_withdrawn(alerts, outcome.backend, newest, outcome.versions, day)
     return alerts
 
 
-def _check_before(history: History, check: CheckEntry) -> CheckEntry | None:
-    """The newest check of another version of the same backend, on any machine."""
-    earlier = [one for one in history.checks if one.backend == check.backend and one.started < check.started]
-    return next((one for one in reversed(earlier) if one.versions != check.versions), None)
-
-
 def _is_good_again(newest: Build, good: Good | None) -> bool:
     return good is not None and newest.version == good.version
 
 
-def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, day: str) -> State:
-    """With the last good versions after this night, and no night in progress."""
+def _next_state(
+    state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, incomplete: Collection[str], day: str
+) -> State:
+    """With the last good versions after this night, and no night in progress.
+
+    `incomplete` are the backends of which a part of the check was lost.
+    """
     good, held = dict(state.good), dict(state.held)
     still_open = {alert.id for alert in alerts.all if alert.is_open}
     for outcome in outcomes:
@@ -184,7 +191,7 @@ def _next_state(state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts
             and not still_open & set(holding.alerts)
         )
         old = good.get(backend)
-        is_held = outcome.check is not None and bool(alerts_that_hold(alerts, outcome.check))
+        is_held = backend in incomplete or bool(outcome.check and alerts_that_hold(alerts, outcome.check))
         if is_good(outcome, old, is_released=is_released, is_held=is_held):
             held.pop(backend, None)
             if old is None or old.version != newest.version:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, new_id
+from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, History, new_id
 from rnnbench.night.state import Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
@@ -103,6 +103,12 @@ def alerts_that_hold(alerts: Alerts, check: CheckEntry) -> list[Alert]:
         for alert in alerts_of_checks(alerts, check.backend)
         if alert.state != "accepted" and any(trial in failed for trial in alert.found.members)
     ]
+
+
+def check_before(history: History, check: CheckEntry) -> CheckEntry | None:
+    """The newest check of another version of the same backend, on any machine."""
+    earlier = [one for one in history.checks if one.backend == check.backend and one.started < check.started]
+    return next((one for one in reversed(earlier) if one.versions != check.versions), None)
 
 
 def sentence_of(check: CheckEntry) -> str:
