@@ -1,9 +1,8 @@
 """Model files: what is in them, without a backend.
 
     reading           `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
-    formats/          the formats that are read, a file each
+    formats/          a folder for each format: its `description`, reading its `file` within `limits`, and its `oracle`
     described         what every format tells alike: states (`state_pairs`), `axes`, roles and questions
-    onnx_…, tflite_…  reading a file of that format within `limits`, and computing it (`…_oracle`)
     network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
     state_check       whether its states are states: `check_state`
@@ -21,8 +20,10 @@ if TYPE_CHECKING:
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS, Oracle
+    from rnnbench.model_files.formats.onnx.tensors import graphs
+    from rnnbench.model_files.formats.pt2.program import Pt2Program
+    from rnnbench.model_files.formats.tflite.file import tensor_names
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
-    from rnnbench.model_files.pt2_program import Pt2Program
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
         FileSection,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
         section_yaml,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
-    from rnnbench.model_files.tensors import graphs
-    from rnnbench.model_files.tflite_file import tensor_names
 
 _NAMES = {
     "description": (
@@ -53,7 +52,7 @@ _NAMES = {
         "unchanged",
     ),
     "formats": ("FORMATS", "Oracle"),
-    "pt2_program": ("Pt2Program",),
+    "formats.pt2.program": ("Pt2Program",),
     "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
@@ -68,8 +67,8 @@ _NAMES = {
         "StateCheck",
         "check_state",
     ),
-    "tensors": ("graphs",),
-    "tflite_file": ("tensor_names",),
+    "formats.onnx.tensors": ("graphs",),
+    "formats.tflite.file": ("tensor_names",),
 }
 __all__ = [
     "EQUAL",

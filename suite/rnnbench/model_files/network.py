@@ -18,11 +18,11 @@ from pydantic import Field
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import CarriedState, FileArray
 from rnnbench.model_files.formats import Oracle
+from rnnbench.model_files.formats.onnx.file import read_onnx, type_names
+from rnnbench.model_files.formats.onnx.tensors import load_external
 from rnnbench.model_files.given_arrays import GivenArrays
-from rnnbench.model_files.onnx_file import read_onnx, type_names
 from rnnbench.model_files.reading import oracle_of
 from rnnbench.model_files.section import Constant
-from rnnbench.model_files.tensors import load_external
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
 
 V = TypeVar("V")

@@ -12,11 +12,11 @@ import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import RECURRENT
-from rnnbench.model_files.node_rounding import rounding
-from rnnbench.model_files.onnx_file import graph_inputs, read_onnx, require_onnx, type_names
-from rnnbench.model_files.recurrent_operators import recurrent_operator
-from rnnbench.model_files.retyped import retyped
-from rnnbench.model_files.tensors import all_nodes, load_external
+from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.node_rounding import rounding
+from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
+from rnnbench.model_files.formats.onnx.retyped import retyped
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic

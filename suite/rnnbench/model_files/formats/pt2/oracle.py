@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.pt2.program import Pt2Program, require_torch
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
-from rnnbench.model_files.pt2_program import Pt2Program, require_torch
 from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Arithmetic, RandomRounding
 

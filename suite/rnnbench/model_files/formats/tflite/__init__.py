@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.model_files.formats.format import Format
-from rnnbench.model_files.tflite_description import describe
-from rnnbench.model_files.tflite_oracle import TfliteOracle
+from rnnbench.model_files.formats.tflite.description import describe
+from rnnbench.model_files.formats.tflite.oracle import TfliteOracle
 
 FORMAT = Format("tflite", ".tflite", describe, TfliteOracle)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.pt2_file import DTYPES, Kind, Pt2File, Pt2Node, Ref, read_pt2
+from rnnbench.model_files.formats.pt2.file import DTYPES, Kind, Pt2File, Pt2Node, Ref, read_pt2
 from rnnbench.optional import require
 
 EXTRA = "torch"

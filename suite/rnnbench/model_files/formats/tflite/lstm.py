@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.tflite_operators import activated
+from rnnbench.model_files.formats.tflite.operators import activated
 from rnnbench.rnn import Arithmetic
 
 LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"

@@ -12,10 +12,10 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.file import Operator, Tensor, TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.lstm import LSTM, sequence_lstm
+from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
-from rnnbench.model_files.tflite_file import Operator, Tensor, TfliteFile, read_tflite
-from rnnbench.model_files.tflite_lstm import LSTM, sequence_lstm
-from rnnbench.model_files.tflite_operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic
 

@@ -13,8 +13,8 @@ from typing import Any
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.tensors import check_tensors, subgraphs
-from rnnbench.model_files.wire import check_wire
+from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
+from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
 

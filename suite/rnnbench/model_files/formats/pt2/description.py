@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
-from rnnbench.model_files.pt2_file import Pt2Array, read_pt2
+from rnnbench.model_files.formats.pt2.file import Pt2Array, read_pt2
 
 
 def describe(path: Path) -> FileDescription:

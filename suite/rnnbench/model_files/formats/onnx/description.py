@@ -13,8 +13,8 @@ from rnnbench.model_files.axes import AxisSearch
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.flow import flow_of
-from rnnbench.model_files.onnx_file import graph_inputs, read_onnx, require_onnx, type_names
-from rnnbench.model_files.tensors import all_nodes, is_external
+from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, is_external
 from rnnbench.outside_text import safe_text
 
 _FEW = 8

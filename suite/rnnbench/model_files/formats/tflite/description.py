@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.tflite_file import TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
 from rnnbench.outside_text import safe_text
 
 BATCH = "batch"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.model_files.formats.format import Format
-from rnnbench.model_files.pt2_description import describe
-from rnnbench.model_files.pt2_oracle import Pt2Oracle
+from rnnbench.model_files.formats.pt2.description import describe
+from rnnbench.model_files.formats.pt2.oracle import Pt2Oracle
 
 FORMAT = Format("pt2", ".pt2", describe, Pt2Oracle)

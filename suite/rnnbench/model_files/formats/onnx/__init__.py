@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.model_files.formats.format import Format
-from rnnbench.model_files.onnx_description import describe
-from rnnbench.model_files.onnx_oracle import OnnxOracle
+from rnnbench.model_files.formats.onnx.description import describe
+from rnnbench.model_files.formats.onnx.oracle import OnnxOracle
 
 FORMAT = Format("onnx", ".onnx", describe, OnnxOracle)
