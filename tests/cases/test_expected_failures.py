@@ -17,6 +17,7 @@ from rnnbench.cases import (
     expected_failures,
     expected_failures_for,
     expected_failures_of,
+    files,
     load_case,
 )
 from rnnbench.cases.expected_failures import read_expected_failures
@@ -171,8 +172,9 @@ OTHER_BACKEND = """\
 
 
 @pytest.fixture
-def cases(tmp_path: Path):
-    """Two cases that share a file of expected failures, and one without any."""
+def cases(tmp_path: Path, monkeypatch):
+    """Two cases that share a file of expected failures, and one without any, also of the suite's."""
+    monkeypatch.setattr(files, "SHIPPED", ())
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "expectations.yaml").write_text(ENTRY + OTHER_BACKEND)
     paths = {name: tmp_path / folder / f"{name}.yaml" for name, folder in (("a", "shared"), ("b", "shared"), ("c", ""))}

@@ -20,7 +20,7 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
     arguments = ("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL)
     done = rnnbench(*arguments, "--pairs=2", "--reference=1.0", "--environments", str(folder / "env"))
     for said in (
-        "3 releases of rnnbench-fake, each beside 1.0, 1 trials.",
+        "3 releases of rnnbench-fake, each beside 1.0, 1 trial.",
         "1.10: nonconforming: values: ",
         "1.2: 'rnnbench-fake==1.2': the environment could not be made: ERROR: No matching distribution",
         "1.0: measured in",

@@ -62,6 +62,8 @@ def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, 
         os.environ.update(variables)
         warnings.resetwarnings()
         sys.argv = [module, str(channel)]
+        if fake := sys.modules.get("rnnbench_fake"):
+            fake._opened_in = 0  # A test of this process may have opened a program. A started worker has not.
         MAINS[module]()
         os._exit(0)
     finally:

@@ -70,7 +70,8 @@ def test_the_command_carries_every_key_that_makes_a_trial(tmp_path):
     """What it left out would be the case's own, and the trial another one."""
     words = shlex.split(reproduce_command(make_trial(), tmp_path / "wide.yaml"))
     carried = {word.partition("=")[0] for flag, word in pairwise(words) if flag == "--set"}
-    assert carried == {f"{section}.{leaf}" for leaf, section in LEAVES.items()} | {"matrix"}
+    others = {f"{section}.{leaf}" for leaf, section in LEAVES.items() if section != "model"}
+    assert carried == others | {f"model.{key}" for key in ("network", *Model.model_fields)} | {"matrix"}
 
 
 def test_the_command_sets_what_the_case_has_and_the_trial_has_not(tmp_path):

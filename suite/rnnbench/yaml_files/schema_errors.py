@@ -41,7 +41,7 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
             yield Problem(source.key_place(path), _unknown(path, schema))
         elif details["type"] == "missing":
             yield missing_key(path, source, schema)
-        elif details["loc"][-1] == KEY:
+        elif details["loc"][-1:] == (KEY,):
             wanted = _phrase(_descend(path[:-1], schema)["propertyNames"])
             yield Problem(source.key_place(path), f"{dotted(path)}: expected {wanted} as the key, got '{path[-1]}'")
         elif details["type"] == "too_long":
