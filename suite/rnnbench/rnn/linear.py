@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.times import PARALLEL
+from rnnbench.rnn.times import FUSED, PARALLEL
 
 V = TypeVar("V")
 Steps = tuple[V, tuple[V, ...]]
@@ -41,11 +41,23 @@ class LinearBody(LayerBody[V], Protocol):
         ...
 
 
+class OperatorBody(LinearBody[V], Protocol):
+    """A linear layer for which libraries have an operator."""
+
+    @abstractmethod
+    def fused(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        """All steps of projected [steps·batch, projected] by a library's operator."""
+        ...
+
+
 def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
     """The steps of projected [steps·batch, projected] at once: those of the call, or of one block of `chunked:k`.
 
-    Only for a layer whose spec says that it is linear.
+    Only for a layer whose spec says that it is linear; and for time `fused`, that it has an operator.
     """
+    if time == FUSED:
+        whole: OperatorBody[V] = body  # type: ignore[assignment]  # `LayerSpec.has_operator` says so
+        return whole.fused(projected, state, steps, batch)
     linear: LinearBody[V] = body  # type: ignore[assignment]  # `LayerSpec.linear` says so
     return (linear.scanned if time == PARALLEL else linear.block)(projected, state, steps, batch)
 
