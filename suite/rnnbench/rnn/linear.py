@@ -15,6 +15,7 @@ segment after a gate near 0 loses no digits, and every exponent is 0 or less.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -63,12 +64,24 @@ def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], 
 
 
 def scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
-    """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size]."""
+    """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size].
+
+    A library's own scan takes its place where the primitives have it, as a method `linear_scan(gates, drive)`.
+    """
+    if steps == 1:
+        return drive
+    own: Callable[[V, V], V] | None = getattr(ops, "linear_scan", None)
+    if own is not None:
+        return own(gates, drive)
+    return _pairwise_scan(ops, gates, drive, steps, size)
+
+
+def _pairwise_scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
     if steps == 1:
         return drive
     half, last = divmod(steps, 2)
     (a_even, a_odd), (b_even, b_odd) = (_pairs(ops, value, steps, size) for value in (gates, drive))
-    odd = scan(ops, ops.mul(a_even, a_odd), ops.add(ops.mul(a_odd, b_even), b_odd), half, size)
+    odd = _pairwise_scan(ops, ops.mul(a_even, a_odd), ops.add(ops.mul(a_odd, b_even), b_odd), half, size)
     first = ops.rows(b_even, 0, 1)
     if half + last == 1:
         return ops.stacked([first, odd])
