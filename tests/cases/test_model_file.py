@@ -43,7 +43,7 @@ def test_it_has_a_trial_for_each_point_by_the_files_own_name(case):
     trials = case().trials([Target("onnxruntime", "onnx")])
     assert Counter(trial.id.split("/")[-1][:10] for trial in trials) == {"network-b1": 2, "network-b2": 2}
     assert {trial.params["model"]["file"] for trial in trials} == {"network.onnx"}
-    assert case().brings_program
+    assert case().file_formats == {"onnx"}
     assert len(select(trials, filters=["network=file,chunk=4"])) == 2
 
 

@@ -41,6 +41,7 @@ def test_what_has_no_meaning_is_not_applicable_and_says_why(verdicts):
         "start",
         "state",
         "exchange",
+        "state-lost",
         "batch",
         "lengths",
     }

@@ -193,3 +193,27 @@ class LastStepOfEachCallNotCarriedOn(HonestSession):
         tail = super().compute(x[-1:])
         self.state = before
         return np.concatenate([head, tail])
+
+
+# State lost: a later call begins anew.
+
+
+@fault("state-lost")
+class EveryCallStartsFromZeros(HonestSession):
+    """As a program whose importer made constants of the initial state."""
+
+    def compute(self, x):
+        zeros = {name: np.zeros_like(array) for name, array in self.state.items()}
+        y = super().compute(x)
+        self.state = zeros
+        return y
+
+
+@fault("state-lost")
+class OneStateStaysZero(HonestSession):
+    """One of two states has lost its way out."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        self.state["c"] = np.zeros_like(self.state["c"])
+        return y

@@ -117,3 +117,16 @@ def odd(batch: int | str = "B") -> Any:
     inputs = arrays(("a", [batch, 1, 3]), ("x", [batch, 5]), ("s", [batch, 2, 4]), ("gain", []))
     outputs = arrays(("y", [batch, 1, 8]), ("total", [batch, 1]), ("next_s", [batch, 2, 4]))
     return model(nodes, inputs, outputs, weights)
+
+
+def embedding() -> Any:
+    """One step: tokens [B], whole numbers below 10, and h [B, 4] give y [B, 4] and next_h."""
+    table = weight("table", np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32))
+    nodes = [
+        helper.make_node("Gather", ["table", "tokens"], ["row"]),
+        helper.make_node("Add", ["row", "h"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["next_h"]),
+        helper.make_node("Identity", ["next_h"], ["y"]),
+    ]
+    inputs = arrays(("tokens", INT64, ["B"]), ("h", ["B", 4]))
+    return model(nodes, inputs, arrays(("y", ["B", 4]), ("next_h", ["B", 4])), [table])

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_files as files
 import pytest
 
-from rnnbench.model_files import Oracle, answered, check_state, describe, keys_of, open_questions, section_of
+from rnnbench.model_files import answered, check_state, describe, keys_of, open_questions, oracle_of, section_of
 from rnnbench.rnn import RandomRounding
 
 torch = pytest.importorskip("torch")
@@ -97,7 +97,7 @@ def test_its_states_are_found_and_hold(network, path):
     section = answered(section_of(description, path.name), description, network.answers)
     assert section.state == network.states
     assert not open_questions(section, description, keys_of(network.answers))
-    check = check_state(Oracle(path), description, section)
+    check = check_state(oracle_of(path), description, section)
     assert check.ok
     assert (check.halves is None) == (not network.axes)
 
@@ -108,7 +108,7 @@ def test_onnxruntime_is_as_near_as_random_rounding_says(network, path):
         name: generator.standard_normal(value.shape).astype(np.float32) if value.is_floating_point() else value.numpy()
         for name, value in zip(network.names[0], network.given, strict=True)
     }
-    oracle = Oracle(path)
+    oracle = oracle_of(path)
     wanted, noisy = oracle.run(feed), oracle.in_arithmetic(RandomRounding("float32", 0, 0))
     runs = [noisy.run(feed) for _ in range(8)]
     for name, theirs in zip(network.names[1], onnxruntime.InferenceSession(str(path)).run(None, feed), strict=True):

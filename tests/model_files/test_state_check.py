@@ -8,12 +8,12 @@ from onnx import helper
 
 from rnnbench.model_files import (
     ModelFileError,
-    Oracle,
     answered,
     check_state,
     describe,
     keys_of,
     open_questions,
+    oracle_of,
     section_of,
 )
 
@@ -21,7 +21,7 @@ from rnnbench.model_files import (
 def checked(tmp_path, proto, *answers):
     path = files.saved(proto, tmp_path / "network.onnx")
     description = describe(path)
-    return check_state(Oracle(path), description, answered(section_of(description, path.name), description, answers))
+    return check_state(oracle_of(path), description, answered(section_of(description, path.name), description, answers))
 
 
 @pytest.mark.parametrize("operator", files.GATES)

@@ -51,8 +51,15 @@
       { text: rnnbench.seconds(delay), sort: delay, kind: "number" },
       { text: rnnbench.seconds(program.build), sort: program.build, kind: "number" },
       { text: rnnbench.nbytes(program.memory), sort: program.memory, kind: "number" },
-      rnnbench.element("code", program.command),
+      command(program.command),
     ]);
+  }
+
+  /* A line breaks between the words of a command, and not at the hyphens of an option. */
+  function command(text) {
+    const code = rnnbench.element("code", "");
+    for (const word of text.split(" ")) code.append(rnnbench.element("span", word, { class: "word" }), " ");
+    return code;
   }
 
   /* Only workloads of the chosen cell, size and batch can be chosen; the first of them is, if none was. */
@@ -71,7 +78,7 @@
     const chosen = narrow(wanted);
     if (!chosen) {
       table.hidden = true;
-      answer.textContent = "No workload of these runs has this cell, size and batch.";
+      answer.textContent = "No workload of these runs has this network, size and batch.";
       return;
     }
     rnnbench.load(chosen.value).then(function (programs) {

@@ -148,8 +148,8 @@ class Probe:
     authors: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Routes whose programs are written over the primitives of `rnn.Primitives`, so that they have any network, each
     with the further primitives (`rnn.MorePrimitives`) that it has. Other routes have stacks of cells."""
-    reads: frozenset[str] = frozenset()
-    """Routes that read a user's ONNX file (`Request.file`)."""
+    reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Routes that read a user's model file (`Request.file`), each with the formats that it reads."""
     baseline: bool = False
     """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 

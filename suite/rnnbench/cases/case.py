@@ -50,9 +50,9 @@ class Case:
     """The file of expected failures that holds for this case, if there is one."""
 
     @property
-    def brings_program(self) -> bool:
-        """Whether it runs a model file, which only some routes read."""
-        return any(point.model.brings_program for point in self.points)
+    def file_formats(self) -> frozenset[str]:
+        """The formats of the model files that it runs, which only some routes read."""
+        return frozenset(point.model.file_format for point in self.points) - {""}
 
     def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS, endurance: float = 0.0) -> list[Trial]:
         """Every point on every target (no target twice). Trials of one point, which are compared, stand together.

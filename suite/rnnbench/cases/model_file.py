@@ -14,6 +14,7 @@ from rnnbench.model_files import (
     FileDescription,
     FileNetwork,
     FileSection,
+    Given,
     ModelFileError,
     describe,
     network_of,
@@ -27,6 +28,8 @@ from rnnbench.yaml_files import Source, TitleGenerator, problems_of
 ReadModel = Callable[[Path], FileDescription]
 """Reads what is in a model file. Raises ModelFileError; MissingExtraError without the package that reads it."""
 
+BESIDE = ("inputs", "expected", "ranges")
+"""Keys that say nothing of how the file is called."""
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
 Axis = Annotated[StrictInt, Field(ge=0, le=15)]
 
@@ -36,7 +39,7 @@ class FileModelSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    file: Text = Field(description="An ONNX file; its path from the folder of the case file.")
+    file: Text = Field(description="A model file (docs/model_files.md); its path from the folder of the case file.")
     state: dict[Text, Text] = Field(
         default={}, description="For each state input, the output that is its value in the next call."
     )
@@ -45,6 +48,15 @@ class FileModelSection(BaseModel):
     )
     sizes: dict[Text, Size] = Field(
         default={}, description="Sizes that the file leaves open: by name, or as `input.1`, an array and an axis."
+    )
+    inputs: Text | None = Field(
+        default=None, description="An .npz with the inputs; its path from the folder of the case file. Else drawn."
+    )
+    expected: Text | None = Field(
+        default=None, description="An .npz with the outputs that these inputs must give; its path as that of inputs."
+    )
+    ranges: dict[Text, tuple[StrictInt, StrictInt]] = Field(
+        default={}, description="Smallest and largest value of inputs of whole numbers, which are drawn."
     )
     time: Axis | None = Field(default=None, description="The axis of time of the inputs; null: one call is one step.")
     batch: Axis | None = Field(default=None, description="The axis of the batch of the inputs; null: one row.")
@@ -76,12 +88,18 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
         called = _section(written, description)
         if questions := open_questions(called, description, written.model_fields_set):
             raise ModelFileError("; ".join(question.text for question in questions))
-        network = network_of(path, called, description)
+        network = network_of(path, called, description, _beside(written, folder))
     except (ModelFileError, MissingExtraError) as error:
         told = str(error).removeprefix(f"{path}: ")
         raise CaseError.at(place, f"model.file: {told}; `rnnbench inspect {path}` shows what it has") from error
     data: dict[str, Any] = {**whole, "model": {"network": network.network}}
     return network, replace(source, data=data)
+
+
+def _beside(written: FileModelSection, folder: Path) -> Given:
+    """What the case gives beside the file."""
+    inputs, expected = (None if name is None else folder / name for name in (written.inputs, written.expected))
+    return Given(inputs, expected, written.ranges)
 
 
 def _validated(source: Source, section: Mapping[str, object]) -> FileModelSection:
@@ -95,7 +113,7 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
     """What the file says, and over it what the case says."""
     found = section_of(description, written.file)
-    said = {key: getattr(written, key) for key in written.model_fields_set if key != "file"}
+    said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
     if "constants" in said:
         said["constants"] = {**found.constants, **said["constants"]}
     if "state" in said:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rnnbench.model_files import FileSection, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
 
+STEPS = 64
 CELLS = tuple(cell for cell in GATES if cell != "counter")
 
 
@@ -35,7 +36,7 @@ def case_of_file(section: FileSection, name: str, network: Network) -> str:
     chunk, batch = getattr(network, "steps", None), getattr(network, "rows", None)
     state = "[stitched, stateful]" if section.state else "[none]"
     model = section_yaml(section).splitlines()
-    return _text(name, model, "given", state, str(chunk or "[1, 8]"), batch or 1)
+    return _text(name, model, "given", state, str(chunk or "[1, 8]"), batch or 1, _whole(chunk or 8))
 
 
 def _sizes(family: type[Network]) -> Iterable[str]:
@@ -44,11 +45,16 @@ def _sizes(family: type[Network]) -> Iterable[str]:
             yield f"{f'  # {key}: {field.default}':<36}# {field.description}"
 
 
-def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int) -> str:
+def _whole(chunk: int) -> int:
+    """Steps of the stream: about STEPS, and a multiple of the chunk."""
+    return max(STEPS // chunk, 1) * chunk
+
+
+def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:
     meaning = {"given": "the file's own program"}.get(times, "fused: the runtime's operator; unrolled: a copy a step")
     keys = [
         ("workload:", ""),
-        ("  steps: 64", "time steps of the whole stream"),
+        (f"  steps: {steps}", "time steps of the whole stream"),
         (f"  chunk: {chunks}", "steps of one call; 1 is sample by sample, all is the whole stream"),
         (f"  batch: {batch}", "streams that advance together"),
         ("strategy:", ""),

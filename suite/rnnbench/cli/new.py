@@ -22,7 +22,7 @@ from rnnbench.cli.output import tell
     help="What a model file does not say, as for `rnnbench inspect`: constants.NAME=VALUE, time=AXIS, …",
 )
 def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
-    """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or an ONNX file (my.onnx).
+    """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, …).
 
     It writes no file that is there already.
     """
@@ -39,7 +39,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     elif Path(what).suffix or os.sep in what or Path(what).exists():
         text = _of_file(Path(what), output, answers, name)
     else:
-        raise click.UsageError(f"unknown '{what}'; {hint(what, names)}; or give the path of an ONNX file")
+        raise click.UsageError(f"unknown '{what}'; {hint(what, names)}; or give the path of a model file")
     write_text(output, text)
     tell(f"{output} is written. Run it: rnnbench run {output}")
 

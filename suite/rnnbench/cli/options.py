@@ -219,7 +219,8 @@ class Selection:
         names = [name for text in self.backends for name in text.split(",") if name.strip()]
         if self.backends and not names:
             raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
-        reading = bool(cases) and all(case.brings_program for case in cases)
+        runs_files = bool(cases) and all(case.file_formats for case in cases)
+        reading = frozenset[str]().union(*(case.file_formats for case in cases)) if runs_files else ()
         return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere, reading=reading)
 
 

@@ -10,6 +10,8 @@ from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectorie
 
 Rows = np.ndarray | slice
 ALL = slice(None)
+EXPECTED_ROUNDING = 2.0
+"""Roundings between a program and expected outputs: the program's own, and those of whoever made the outputs."""
 FEW_CALLS = 3
 """Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
 
@@ -20,6 +22,22 @@ def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.nda
     return np.concatenate(
         [session.step({"x": reference.x[at : at + chunk]})["y"] for at in range(0, len(reference.x), chunk)]
     )
+
+
+def expected_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:
+    """y [steps, batch, width] of the beginning of the stream for which the user says what it is: whole calls of it."""
+    assert reference.expected is not None
+    chunk = reference.trial.strategy.chunk
+    steps = len(reference.expected) - len(reference.expected) % chunk
+    return fed_chunks(session, reference.x[:steps], reference) if steps else reference.expected[:0]
+
+
+def compare_expected(errors: Errors, y: np.ndarray, reference: ReferenceTrajectories) -> None:
+    """Add the errors of y against what the user expects, which another runtime has rounded once more."""
+    assert reference.expected is not None
+    for step, got in enumerate(y):
+        rounding = EXPECTED_ROUNDING * reference.rounding_at(step)
+        errors.add(f"y at step {step}, as the case expects it", got, reference.expected[step], rounding)
 
 
 def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np.ndarray]:

@@ -25,6 +25,7 @@ SEPARATE_CALLS = 4
 PINNED = 100.0
 """Input of a gate at which it is 1 (or 0, if negative) in every dtype, whatever the recurrent part adds."""
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
+WHOLE_NUMBERS = CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
 
 
 def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -34,6 +35,8 @@ def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTraject
 
 
 def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    if not reference.trial.model.takes_any_number:
+        return WHOLE_NUMBERS
     verdict = _scaled(HUGE, open_session, reference)
     if verdict.verdict == "fail" or _driving(reference, PINNED) is None:
         return verdict
@@ -76,12 +79,16 @@ def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarr
 def _denormals(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if reference.trial.model.is_exact:
         return NO_COUNTER
+    if not reference.trial.model.takes_any_number:
+        return WHOLE_NUMBERS
     return _scaled(TINY, open_session, reference)
 
 
 def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if reference.trial.model.is_exact:
         return NO_COUNTER
+    if not reference.trial.model.takes_any_number:
+        return WHOLE_NUMBERS
     errors, chunk = Errors(), reference.trial.strategy.chunk
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(MAGNITUDES) // chunk))
     steps = max(len(MAGNITUDES), chunk) if reference.is_stream else calls * chunk

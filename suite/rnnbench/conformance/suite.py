@@ -10,6 +10,7 @@ from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
+from rnnbench.conformance.lost_state import LOST_STATE
 from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
 from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
@@ -19,6 +20,7 @@ from rnnbench.results import CheckResult
 CHECKS = (
     *VALUES_AND_STATES,
     *EXCHANGED_STATES,
+    *LOST_STATE,
     *STREAMS,
     *ARRAYS,
     *EDGE_CASES,

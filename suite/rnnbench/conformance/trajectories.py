@@ -120,6 +120,12 @@ class ReferenceTrajectories:
     def zeros(self) -> dict[str, np.ndarray]:
         return {name: np.zeros_like(array) for name, array in self.start.items()}
 
+    @cached_property
+    def expected(self) -> np.ndarray | None:
+        """y [steps, batch, width] of the stream from zeros by the user's word; None where nobody says so."""
+        y = self.trial.model.expected_y(self.trial.batch)
+        return None if y is None else y[: self.trial.steps]
+
     def from_zeros(self) -> Trajectory:
         """The stream from zeros."""
         return self._stream_trajectory(0)

@@ -10,7 +10,9 @@ import numpy as np
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
+    compare_expected,
     compare_steps,
+    expected_outputs,
     first_bound_outputs,
     first_outputs,
     output_pairs,
@@ -27,6 +29,8 @@ RANDOM_SPLITS, MOST_PIECES = 2, 8
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors, session = Errors(), open_session()
+    if reference.expected is not None:
+        compare_expected(errors, expected_outputs(open_session(), reference), reference)
     if not reference.is_stream:
         for index, (chunk, exact_y) in enumerate(zip(reference.ring, reference.ring_trajectory.y, strict=True)):
             compare_steps(errors, f"y of chunk {index}", session.step(chunk)["y"], exact_y, reference)

@@ -1,10 +1,10 @@
-"""Model files: what is in them, without a backend. ONNX files are read.
+"""Model files: what is in them, without a backend.
 
-    onnx_description  `describe`: what is in a file (`FileDescription`), with its states (`state_pairs`) and `axes`
-    onnx_file         reads a file within `limits`: its bytes (`wire`), its tensors, ONNX's checker
+    reading           `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
+    formats/          a folder for each format: its `description`, reading its `file` within `limits`, and its `oracle`
+    described         what every format tells alike: states (`state_pairs`), `axes`, roles and questions
     network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
-    oracle            what a file gives, in float64 or another arithmetic: `Oracle`
     state_check       whether its states are states: `check_state`
 
 A file is hostile until it was read. `worker.describe_file` reads it in a process with limits of memory and time.
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.model_files.calling import network_of
+    from rnnbench.model_files.calling import Given, network_of
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
-    from rnnbench.model_files.network import FileNetwork, read_whole
-    from rnnbench.model_files.onnx_description import describe
-    from rnnbench.model_files.oracle import Oracle
+    from rnnbench.model_files.formats import FORMATS, Oracle
+    from rnnbench.model_files.formats.onnx.tensors import graphs
+    from rnnbench.model_files.formats.pt2.program import Pt2Program
+    from rnnbench.model_files.formats.tflite.file import tensor_names
+    from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
+    from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
         FileSection,
         answered,
@@ -31,10 +34,8 @@ if TYPE_CHECKING:
         section_yaml,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
-    from rnnbench.model_files.tensors import graphs
 
 _NAMES = {
-    "onnx_description": ("describe",),
     "description": (
         "ArrayDescription",
         "FileDescription",
@@ -43,13 +44,16 @@ _NAMES = {
         "sized",
     ),
     "errors": ("ModelFileError",),
-    "calling": ("network_of",),
+    "calling": ("Given", "network_of"),
     "file_arrays": ("FileArray",),
     "network": (
         "FileNetwork",
         "read_whole",
+        "unchanged",
     ),
-    "oracle": ("Oracle",),
+    "formats": ("FORMATS", "Oracle"),
+    "formats.pt2.program": ("Pt2Program",),
+    "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
         "answered",
@@ -63,17 +67,21 @@ _NAMES = {
         "StateCheck",
         "check_state",
     ),
-    "tensors": ("graphs",),
+    "formats.onnx.tensors": ("graphs",),
+    "formats.tflite.file": ("tensor_names",),
 }
 __all__ = [
     "EQUAL",
+    "FORMATS",
     "ArrayDescription",
     "FileArray",
     "FileDescription",
     "FileNetwork",
     "FileSection",
+    "Given",
     "ModelFileError",
     "Oracle",
+    "Pt2Program",
     "Question",
     "StateCheck",
     "StatePair",
@@ -84,9 +92,12 @@ __all__ = [
     "keys_of",
     "network_of",
     "open_questions",
+    "oracle_of",
     "read_whole",
     "section_of",
     "section_yaml",
     "sized",
+    "tensor_names",
+    "unchanged",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, sized
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, TIME, CarriedState, FileArray
+from rnnbench.model_files.given_arrays import given_arrays
+from rnnbench.model_files.limits import LARGEST_INTEGER
 from rnnbench.model_files.network import STREAMED, FileNetwork, digest_of
 from rnnbench.model_files.section import Constant, FileSection
 
 
-def network_of(path: Path, section: FileSection, description: FileDescription) -> FileNetwork:
+@dataclass(frozen=True)
+class Given:
+    """What a user gives beside the file: paths of `.npz` files, and the bounds of integers that are drawn."""
+
+    inputs: Path | None = None
+    expected: Path | None = None
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+NOTHING = Given()
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def network_of(path: Path, section: FileSection, description: FileDescription, beside: Given = NOTHING) -> FileNetwork:
     """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
     description = sized(description, section.sizes)
     given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
@@ -22,21 +38,25 @@ def network_of(path: Path, section: FileSection, description: FileDescription) -
     results = [array for name, array in made.items() if name not in section.state.values()]
     if not streams or not results:
         raise ModelFileError("it has no input that is new in each call, or no output but its states")
-    for array in (*streams, *results, *(given[name] for name in section.state)):
-        if array.dtype != STREAMED:
-            raise ModelFileError(
-                f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; "
-                "give an input that is always the same under `constants`"
-            )
+    _check_types(streams, (*results, *(given[name] for name in section.state)), beside)
     axes = section.time, section.batch
     inputs = tuple(_array(array, axes) for array in streams)
     steps, rows = (_fixed_along(streams, axis) for axis in axes)
+    outputs = tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results)
+    if beside.expected is not None and beside.inputs is None:
+        raise ModelFileError("outputs are expected of inputs that are given: write inputs too")
     return FileNetwork(
+        given=given_arrays(beside.inputs, inputs) if beside.inputs is not None else None,
+        expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
+        ranges=tuple((name, low, high) for name, (low, high) in beside.ranges.items()),
         file=section.file,
         path=str(path.resolve()),
         sha256=digest_of(path, description.external),
+        format=description.format,
+        external=description.external,
+        operators=tuple(description.operators),
         inputs=inputs,
-        results=tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results),
+        results=outputs,
         states=tuple(
             CarriedState(
                 before=_state(given[before], rows, section.batch),
@@ -49,6 +69,28 @@ def network_of(path: Path, section: FileSection, description: FileDescription) -
         rows=rows,
         weights=max(1, description.weight_bytes // 4),
     )
+
+
+def _check_types(streams: Sequence[ArrayDescription], others: Sequence[ArrayDescription], beside: Given) -> None:
+    """Raises ModelFileError for arrays that are no floats, and integers of which nobody says what they are."""
+    integers = {array.name for array in streams if array.dtype in INTEGERS}
+    if unknown := beside.ranges.keys() - integers:
+        named = ", ".join(sorted(integers)) or "none"
+        raise ModelFileError(f"it has no input {min(unknown)} of whole numbers; those that it has: {named}")
+    for name, (low, high) in beside.ranges.items():
+        if not -LARGEST_INTEGER <= low <= high <= LARGEST_INTEGER:
+            raise ModelFileError(
+                f"the range of {name} is {low} to {high}; expected two numbers up to {LARGEST_INTEGER:,}"
+            )
+    for array in (*streams, *others):
+        if array.dtype == STREAMED or (array.name in integers and (beside.inputs or array.name in beside.ranges)):
+            continue
+        how = (
+            f"say what they are, as in ranges: {{{array.name}: [0, 99]}}, or give inputs"
+            if array.name in integers
+            else "give an input that is always the same under `constants`"
+        )
+        raise ModelFileError(f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; {how}")
 
 
 def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
@@ -119,7 +161,8 @@ def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> File
             raise ModelFileError(
                 f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch)"
             )
-    return FileArray(name=array.name, shape=tuple(dim if isinstance(dim, int) else str(dim) for dim in shape))
+    dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
+    return FileArray(name=array.name, shape=dims, dtype=array.dtype)
 
 
 def _state(array: ArrayDescription, rows: int | None, stream_batch: int | None, name: str = "") -> FileArray:

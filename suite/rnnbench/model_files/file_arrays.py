@@ -26,6 +26,8 @@ class FileArray(BaseModel):
 
     name: str
     shape: tuple[int | str, ...]
+    dtype: str = "float32"
+    """Of the file. The suite has integers as whole numbers in float32."""
 
     def __str__(self) -> str:
         return f"{self.name} [{', '.join(map(str, self.shape))}]"

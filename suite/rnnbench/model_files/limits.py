@@ -20,3 +20,13 @@ NAME_CHARACTERS = 200
 """Of the name of an input or output, which tables, case files and records show."""
 ARRAYS = 256
 """Inputs and outputs together."""
+ELEMENTS = 1 << 28
+"""Of one array that a file declares without bringing its data: an input, an output, a value between operators."""
+PASSES = 100_000
+"""Passes of a file's loops in one call of its oracle."""
+GIVEN_BYTES = 256 << 20
+"""Of all arrays of one `.npz` with inputs or expected outputs, unpacked."""
+LARGEST_INTEGER = 1 << 24
+"""Of an integer input: the suite has all inputs in float32, which holds each integer up to this one."""
+JSON_BYTES = 32 << 20
+"""Of the graph of a `.pt2` file, as text. Parsed it takes 10 to 20 times as much."""

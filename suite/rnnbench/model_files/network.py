@@ -17,10 +17,12 @@ from pydantic import Field
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import CarriedState, FileArray
-from rnnbench.model_files.onnx_file import read_onnx, type_names
-from rnnbench.model_files.oracle import Oracle
+from rnnbench.model_files.formats import Oracle
+from rnnbench.model_files.formats.onnx.file import read_onnx, type_names
+from rnnbench.model_files.formats.onnx.tensors import load_external
+from rnnbench.model_files.given_arrays import GivenArrays
+from rnnbench.model_files.reading import oracle_of
 from rnnbench.model_files.section import Constant
-from rnnbench.model_files.tensors import load_external
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
 
 V = TypeVar("V")
@@ -36,6 +38,12 @@ class FileNetwork(Network):
     file: str = Field(description="Path of the model file, from the case file's folder.")
     path: str
     sha256: str
+    format: str = "onnx"
+    """The name of its format. Adapters name those that they read (`Probe.reads`). Plans of older runs do not say it."""
+    external: tuple[str, ...] = ()
+    """Names of the files beside it that have weights."""
+    operators: tuple[str, ...] = ()
+    """Kinds of operators in it, the most frequent first. An importer may lack one."""
     inputs: tuple[FileArray, ...]
     results: tuple[FileArray, ...]
     states: tuple[CarriedState, ...]
@@ -45,6 +53,12 @@ class FileNetwork(Network):
     """Steps of a call, where the file fixes them."""
     rows: int | None
     """Rows of a batch, where the file fixes them."""
+    given: GivenArrays | None = None
+    """The inputs, where the user gives them. They are repeated where a stream is longer or a batch has more rows."""
+    expected: GivenArrays | None = None
+    """What the outputs must be for these inputs, from the initial state."""
+    ranges: tuple[tuple[str, int, int], ...] = ()
+    """Name, smallest and largest value of inputs of whole numbers that are drawn."""
     weights: int
     """Elements of all weights."""
 
@@ -68,7 +82,37 @@ class FileNetwork(Network):
             "file": Path(self.file).name,
             "sha256": self.sha256[:16],
             "called": self.called,
+            **{key: each.sha256[:16] for key, each in self._arrays_given.items()},
+            **({"ranges": {name: [low, high] for name, low, high in self.ranges}} if self.ranges else {}),
         }
+
+    @property
+    def _arrays_given(self) -> dict[str, GivenArrays]:
+        both = {"inputs": self.given, "expected": self.expected}
+        return {key: each for key, each in both.items() if each is not None}
+
+    @property
+    def takes_any_number(self) -> bool:
+        return all(array.dtype == STREAMED for array in self.inputs)
+
+    def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
+        if self.given is not None:
+            x = self.given.laid(self.inputs)
+            return x[np.arange(steps) % len(x)][:, np.arange(batch) % x.shape[1]]
+        x, first = super().draw_x(generator, steps, batch), 0
+        bounds = {name: (low, high) for name, low, high in self.ranges}
+        for array in self.inputs:
+            if array.name in bounds:
+                low, high = bounds[array.name]
+                x[:, :, first : first + array.size] = generator.integers(low, high + 1, (steps, batch, array.size))
+            first += array.size
+        return x
+
+    def expected_y(self, batch: int) -> np.ndarray | None:
+        if self.expected is None:
+            return None
+        y = self.expected.laid(self.results)
+        return y[:, np.arange(batch) % y.shape[1]]
 
     @property
     def called(self) -> str:
@@ -110,8 +154,8 @@ class FileNetwork(Network):
         return 512
 
     @property
-    def brings_program(self) -> bool:
-        return True
+    def file_format(self) -> str:
+        return self.format
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         if time != "given":
@@ -134,7 +178,7 @@ class FileNetwork(Network):
         self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
         """Step by step where the file has a state, and otherwise in one call; by the oracle."""
-        oracle = _oracle(self.path, self.sha256)
+        oracle = _oracle(self.path, self.sha256, self.external)
         parts = []
         for rows, own in arithmetic.by_rows(x.shape[1]):
             called, size = oracle.in_arithmetic(own), self.rows or max(1, rows.stop - rows.start)
@@ -170,7 +214,10 @@ class FileNetwork(Network):
         self, oracle: Oracle, x: np.ndarray, state: Mapping[str, np.ndarray], rows: int
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         cuts = np.cumsum([array.size for array in self.inputs])[:-1]
-        given = {a.name: a.to_file(part) for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)}
+        given = {
+            a.name: a.to_file(part).astype(_carried(a, part), copy=False)
+            for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)
+        }
         given |= {one.before.name: one.before.to_file(state[one.before.name]) for one in self.states}
         given |= {name: np.array(value, dtype) for name, value, dtype in self.constants}
         got = oracle.run(given)
@@ -179,23 +226,34 @@ class FileNetwork(Network):
         return np.concatenate(y, axis=2), after
 
 
+def _carried(array: FileArray, part: np.ndarray) -> np.dtype:
+    """The type in which an input is computed with: a float keeps the arithmetic's."""
+    return part.dtype if array.dtype == STREAMED else np.dtype(array.dtype)
+
+
 @cache
-def _oracle(path: str, sha256: str) -> Oracle:
-    """Raises ModelFileError where the file is not what it was when the case was read."""
-    _require_same(Path(path), sha256)
-    return Oracle(Path(path))
+def _oracle(path: str, sha256: str, external: tuple[str, ...]) -> Oracle:
+    _require_same(Path(path), sha256, external)
+    return oracle_of(Path(path))
 
 
-def read_whole(path: Path, sha256: str) -> Any:
-    """The file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
-    _require_same(path, sha256)
+def unchanged(network: FileNetwork) -> Path:
+    """Where the file is. Raises ModelFileError where it is not what it was when the case was read."""
+    path = Path(network.path)
+    _require_same(path, network.sha256, network.external)
+    return path
+
+
+def read_whole(network: FileNetwork) -> Any:
+    """An ONNX file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
+    path = unchanged(network)
     model = read_onnx(path).model
     load_external(model, path.parent, type_names())
     return model
 
 
-def _require_same(path: Path, sha256: str) -> None:
-    if digest_of(path, read_onnx(path).external) != sha256:
+def _require_same(path: Path, sha256: str, external: Sequence[str]) -> None:
+    if digest_of(path, external) != sha256:
         raise ModelFileError(f"{path} has changed since the case was read; run the command again")
 
 

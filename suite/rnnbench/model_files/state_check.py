@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnbench.model_files.description import ArrayDescription, FileDescription
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.oracle import Oracle
+from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.section import FileSection
 
 STEPS = 4

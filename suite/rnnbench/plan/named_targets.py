@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rnnbench.backends import AdapterError, BackendError, names, nearest
+from rnnbench.backends import AdapterError, BackendError, Probe, names, nearest
 from rnnbench.cases import Target
 from rnnbench.plan.adapters import STAND_IN, begin, probe, probe_or_stand_in
 
 
-def targets(requested: Iterable[str], *, reading: bool = False) -> list[Target]:
+def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Target]:
     """Targets for each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError.
 
-    A name alone is the backend's default route; with `reading`, the first of its routes that reads model files.
+    A name alone is the backend's default route; with `reading`, for each format the first of its routes
+    that reads model files of it.
     """
-    chosen: dict[Target, None] = {}
+    formats, chosen = sorted(reading), dict[Target, None]()
     for text in requested:
         name, _, route = text.strip().partition(":")
         answer = probe_or_stand_in(name)
@@ -24,11 +25,17 @@ def targets(requested: Iterable[str], *, reading: bool = False) -> list[Target]:
         elif route == "*":
             chosen.update(dict.fromkeys(Target(name, r) for r in routes))
         elif route in ("", *routes):
-            readers = [one for one in routes if one in answer.reads] if reading else []
-            chosen[Target(name, route or (readers or routes)[0])] = None
+            readers = () if route else _readers(answer, formats)
+            chosen.update(dict.fromkeys(Target(name, r) for r in readers or (route or routes[0],)))
         else:
             raise BackendError(f"unknown route '{name}:{route}'{nearest(route, routes)}")
     return list(chosen)
+
+
+def _readers(answer: Probe, formats: Iterable[str]) -> list[str]:
+    """For each format the first route that reads it."""
+    reading = ([route for route in answer.routes if name in answer.reads.get(route, ())][:1] for name in formats)
+    return list(dict.fromkeys(route for first in reading for route in first))
 
 
 def baselines() -> list[Target]:

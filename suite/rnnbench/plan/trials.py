@@ -18,14 +18,14 @@ def targets_of(
     baseline: bool = False,
     installed: bool = True,
     everywhere: bool = False,
-    reading: bool = False,
+    reading: Iterable[str] = (),
 ) -> list[Target]:
     """The targets that `backends` name, as `name`, `name:route` or `name:*`.
 
     Where none is named: the default route of every installed backend; with `everywhere`, of every backend, so that
     machines agree that have others installed. With `baseline`, the baseline's targets come first. Unless `installed` is
-    false, each target that is named must be installed here. With `reading`, a name alone is the first of the backend's
-    routes that reads model files. Raises BackendError.
+    false, each target that is named must be installed here. With `reading`, a name alone is, for each of
+    these formats of model files, the first of the backend's routes that reads it. Raises BackendError.
     """
     if not backends:
         return targets(names() if everywhere else installed_backends(), reading=reading)

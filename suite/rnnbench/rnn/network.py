@@ -109,9 +109,9 @@ class Network(BaseModel, ABC):
         return dict(self.params)
 
     @property
-    def brings_program(self) -> bool:
-        """Whether a runtime reads it from the user's file."""
-        return False
+    def file_format(self) -> str:
+        """The format of the user's file from which a runtime reads it; empty where there is no such file."""
+        return ""
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""
@@ -192,6 +192,20 @@ class Network(BaseModel, ABC):
 
         x and state are checked and cast already.
         """
+
+    @property
+    def takes_any_number(self) -> bool:
+        """Whether x may be any float: huge, tiny, or no number at all. Indices of a table may not."""
+        return True
+
+    def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
+        """A stream [steps, batch, input], not yet rounded to a dtype."""
+        shape = (steps, batch, self.input)
+        return generator.integers(-4, 5, shape) if self.is_exact else generator.standard_normal(shape)
+
+    def expected_y(self, batch: int) -> np.ndarray | None:
+        """The y [steps, batch, width] that the stream must give by its user's word; None where nobody says so."""
+        return None
 
     def run_lengths(
         self,

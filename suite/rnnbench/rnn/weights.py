@@ -89,11 +89,9 @@ def layers_of(model: Model, arrays: Mapping[str, np.ndarray]) -> tuple[Layer, ..
 
 
 def draw_inputs(network: Network, steps: int, batch: int, seed: int, dtype: str = "float32") -> np.ndarray:
-    """A stream x [steps, batch, input]: standard normal; for a counter, whole numbers from −4 to 4. Read-only."""
+    """A stream x [steps, batch, input] (`Network.draw_x`): standard normal; for a counter, −4 to 4. Read-only."""
     generator = np.random.default_rng([seed, 1])
-    shape = (steps, batch, network.input)
-    x = generator.integers(-4, 5, shape) if network.is_exact else generator.standard_normal(shape)
-    x = rounded(x, dtype)
+    x = rounded(network.draw_x(generator, steps, batch), dtype)
     x.setflags(write=False)
     return x
 

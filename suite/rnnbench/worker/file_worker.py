@@ -13,10 +13,10 @@ from rnnbench.model_files import (
     FileDescription,
     FileSection,
     ModelFileError,
-    Oracle,
     StateCheck,
     check_state,
     describe,
+    oracle_of,
 )
 from rnnbench.optional import MissingExtraError
 from rnnbench.worker.channel import ChannelClosedError
@@ -50,7 +50,7 @@ def _describe(command: DescribeFile) -> FileDescription | Failed:
 
 
 def _check(command: CheckFile) -> StateCheck | Failed:
-    return _limited(command.memory, lambda: check_state(Oracle(command.path), command.description, command.section))
+    return _limited(command.memory, lambda: check_state(oracle_of(command.path), command.description, command.section))
 
 
 def _limited(memory: int, work: Callable[[], T]) -> T | Failed:

@@ -10,15 +10,16 @@ import pytest
 from rnnbench.backends.base import Precision, Request
 from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph
 from rnnbench.cases import Strategy
-from rnnbench.model_files import FileSection, describe, network_of, section_of
+from rnnbench.model_files import FileSection, Given, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 ODD = {"state": {"s": "next_s"}, "constants": {"gain": 0.5}, "batch": 0}
+NOTHING = Given()
 
 
-def network(path, **said):
+def network(path, beside=NOTHING, **said):
     description = describe(path)
-    return network_of(path, FileSection(**{**vars(section_of(description, path.name)), **said}), description)
+    return network_of(path, FileSection(**{**vars(section_of(description, path.name)), **said}), description, beside)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -33,6 +34,11 @@ def test_a_recurrent_operator(tmp_path, operator, chunk, batch):
 def test_several_inputs_and_outputs_constants_and_names_that_the_suite_uses_too(tmp_path, batch):
     found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
     assert_same(found, 1, batch)
+
+
+def test_whole_numbers(tmp_path):
+    path = files.saved(files.embedding(), tmp_path / "embedding.onnx")
+    assert_same(network(path, Given(ranges={"tokens": (0, 9)}), state={"h": "next_h"}, batch=0), 1, 3)
 
 
 def assert_same(network, chunk, batch):

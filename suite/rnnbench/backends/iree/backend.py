@@ -23,7 +23,7 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"})}
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Level, Probe, Program, Request, Support
+from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
-from rnnbench.backends.litert.store import load_or_build
-from rnnbench.backends.shared import of_one_step, probe_packages, require_support
+from rnnbench.backends.shared import load_or_build, of_one_step, probe_packages, program_folder, require_support
+from rnnbench.model_files import FileNetwork
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
 KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 """The LSTM of Keras 3 is converted to a loop, that of Keras 2 to the operator."""
+READS = {"tensorflow": frozenset({"tflite"})}
+IN_BUFFERS = "The session keeps the states of the file in its buffers."
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 """For the converter. The interpreter reads neither."""
 
@@ -22,12 +27,15 @@ class LitertBackend:
     name = "litert"
 
     def probe(self) -> Probe:
-        return probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'")
+        return replace(probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'"), reads=READS)
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)
         if reason:
             return Support("unsupported", reason)
+        if request.file is not None:
+            level: Level = "emulated" if request.strategy.state == "stateful" else "native"
+            return Support(level, IN_BUFFERS if level == "emulated" else "", environment=ENVIRONMENT)
         upstream = KERAS_3_IS_NOT_FUSED if request.strategy.time == "fused" else ""
         return Support("native", upstream=upstream, environment=ENVIRONMENT, covers=frozenset({ACTIVATIONS}))
 
@@ -35,8 +43,10 @@ class LitertBackend:
         importlib.import_module("ai_edge_litert.interpreter")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request)
-        stored = load_or_build(request, cache)
+        require_support(self, request, reads=READS)
+        if request.file is not None:
+            return self._file(request, request.file, cache)
+        stored = store.load_or_build(request, cache)
         artifact = Artifact(
             source_digest=stored.facts.source_digest,
             operations=stored.facts.operations,
@@ -46,6 +56,13 @@ class LitertBackend:
             notes=_notes(request),
         )
         return LitertProgram(request, artifact, stored, lambda: self.build(of_one_step(request), cache))
+
+    def _file(self, request: Request, network: FileNetwork, cache: Path) -> Program:
+        from rnnbench.backends.litert.file_program import FileProgram, describe_file
+
+        folder = program_folder(request, cache, self.probe().versions)
+        stored = load_or_build(folder, partial(describe_file, network))
+        return FileProgram(request, stored, lambda: self.build(of_one_step(request), cache))
 
 
 def _unsupported(request: Request) -> str:

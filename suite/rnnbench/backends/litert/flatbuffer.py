@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import flatbuffers
@@ -23,8 +24,11 @@ class Flatbuffer:
 
     def __init__(self, data: bytes) -> None:
         self._model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
+
+    @cached_property
+    def _step(self) -> int:
         steps = [s.subgraphIndex for s in self._model.signatureDefs if s.signatureKey == b"step"]
-        self._step: int = steps[0]
+        return int(steps[0])
 
     def pack(self) -> bytes:
         builder = flatbuffers.Builder()

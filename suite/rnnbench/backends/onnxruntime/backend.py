@@ -26,7 +26,7 @@ STRAIGHT = ("unrolled", PARALLEL)
 """Times whose graphs have no loop."""
 
 MODEL = "optimised.onnx"
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | OPERATORS, "loop": onnx_graphs.PRIMITIVES}
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."

@@ -20,7 +20,7 @@ from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
-READS = frozenset({"onnx"})
+READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
 

@@ -15,6 +15,7 @@ from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, lowered_or_given, origin
+from rnnbench.model_files import FileNetwork
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
@@ -48,7 +49,9 @@ def compile_model(request: Request, folder: Path) -> Artifact:
 
 
 def _source(request: Request) -> tuple[bytes, Any]:
-    return _imported(request) if request.route == "onnx" else _authored(request)
+    if request.route == "onnx":
+        return _imported(request)
+    return _from_file(request, request.file) if request.file is not None else _authored(request)
 
 
 class _Executed:
@@ -75,8 +78,6 @@ def _lowered(nodes: list[_Executed], loops: list[int], time: str) -> str:
 
 def _imported(request: Request) -> tuple[bytes, Any]:
     """The ONNX graph, read by OpenVINO's importer. With state `stateful`, its state inputs become variables."""
-    from openvino._offline_transformations import apply_make_stateful_transformation
-
     graph = build_graph(request)
     source = graph.SerializeToString()
     model = ov.Core().read_model(source)
@@ -84,10 +85,26 @@ def _imported(request: Request) -> tuple[bytes, Any]:
     names = {output: node.name for node in graph.graph.node for output in node.output}
     for node in model.get_ops():
         node.set_friendly_name(names.get(node.get_friendly_name(), node.get_friendly_name()))
+    _make_stateful(request, model)
+    return source, model
+
+
+def _from_file(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
+    """A user's file, read by another of OpenVINO's frontends."""
+    from rnnbench.backends.openvino.file_model import file_model
+
+    source, model = file_model(request, network)
+    _make_stateful(request, model)
+    return source, model
+
+
+def _make_stateful(request: Request, model: Any) -> None:
+    """With state `stateful`, turn the state inputs of a model into variables."""
+    from openvino._offline_transformations import apply_make_stateful_transformation
+
     if request.strategy.state == "stateful":
         names = request.model.state_shapes(request.batch)
         apply_make_stateful_transformation(model, {name: NEXT + name for name in names})
-    return source, model
 
 
 def _authored(request: Request) -> tuple[bytes, Any]:
@@ -130,8 +147,9 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 
 def _notes(request: Request) -> tuple[str, ...]:
     notes = []
-    if request.route == "onnx":
-        what = "The user's ONNX file" if request.file is not None else "An ONNX graph of this suite, or ONNX's operator"
+    if request.route == "onnx" or request.file is not None:
+        of_suite = "An ONNX graph of this suite, or ONNX's operator"
+        what = of_suite if request.file is None else f"The user's {request.file.format} file"
         notes.append(f"{what}, read by OpenVINO's importer.")
         if request.strategy.state == "stateful":
             notes.append("OpenVINO turned the graph's state inputs and outputs into variables (make_stateful).")

@@ -6,6 +6,7 @@
 - `build_cache`: built programs on disk, found again by a second build.
 - `compound`: the programs of a compound network's parts, joined by its loop in the host.
 - `lowered_form`: the words for what a program became (`looped 2 of 4`).
+- `file_layout`: the arrays of a user's model file, over a framework's operations.
 - `onnx_graphs`: a package of its own, with ONNX graphs of every model and strategy.
 
 `rnnbench/backends/README.md` shows a whole backend built on these names.
@@ -13,6 +14,7 @@
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import JoiningBackend
+from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
@@ -26,6 +28,7 @@ from rnnbench.backends.shared.sessions import (
 
 __all__ = [
     "AlternatingSession",
+    "ArrayOps",
     "ChunkedProgram",
     "ChunkedSession",
     "JoiningBackend",
@@ -33,11 +36,14 @@ __all__ = [
     "SynchronousBound",
     "covered",
     "describe_lowered",
+    "from_file",
     "load_or_build",
+    "native_shapes",
     "of_one_step",
     "probe_packages",
     "program_folder",
     "refusal",
     "require_support",
     "support_of",
+    "to_file",
 ]

@@ -15,7 +15,9 @@ DEVICES = tuple(processor())
 Authors = Mapping[str, frozenset[str]]
 """`Probe.authors`."""
 STACKS_ONLY: Authors = {}
-NO_FILES: Collection[str] = frozenset()
+Reads = Mapping[str, frozenset[str]]
+"""`Probe.reads`."""
+NO_FILES: Reads = {}
 
 
 def support_of(
@@ -23,7 +25,7 @@ def support_of(
     request: Request,
     devices: Collection[str] = DEVICES,
     authors: Authors = STACKS_ONLY,
-    reads: Collection[str] = NO_FILES,
+    reads: Reads = NO_FILES,
 ) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
@@ -39,7 +41,7 @@ def refusal(
     request: Request,
     devices: Collection[str],
     authors: Authors = STACKS_ONLY,
-    reads: Collection[str] = NO_FILES,
+    reads: Reads = NO_FILES,
 ) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
@@ -64,7 +66,7 @@ def require_support(
     request: Request,
     devices: Collection[str] = DEVICES,
     authors: Authors = STACKS_ONLY,
-    reads: Collection[str] = NO_FILES,
+    reads: Reads = NO_FILES,
 ) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
@@ -76,15 +78,13 @@ def require_support(
         raise BuildError(answer.reason)
 
 
-def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Collection[str]) -> str:
+def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Reads) -> str:
     """Why a route has no program for a network of other layers than cells; empty where it has one, and for stacks."""
     network, target = request.model, f"{backend}:{request.route}"
     if isinstance(network, Model):
         return ""
     if isinstance(network, FileNetwork):
-        others = ", ".join(f"{backend}:{route}" for route in sorted(reads))
-        use = f"; use {others}" if others else ""
-        return "" if request.route in reads else f"{target} reads no model files{use}."
+        return _not_read(backend, request, network.format, reads)
     time = request.strategy.time
     if time == FUSED and not network.has_operators:
         return f"No runtime has operators for all states of {network.label}; ask for looped or unrolled."
@@ -97,6 +97,15 @@ def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Collec
         what = "operator" if missing[0] in OPERATORS else "primitive"
         return f"{target} has not the {what} {missing[0]}, which {network.label} needs with time {time}."
     return ""
+
+
+def _not_read(backend: str, request: Request, format_name: str, reads: Reads) -> str:
+    """Why a route does not read files of a format; empty where it does."""
+    if format_name in reads.get(request.route, ()):
+        return ""
+    others = ", ".join(f"{backend}:{route}" for route, formats in reads.items() if format_name in formats)
+    use = f"; use {others}" if others else ""
+    return f"{backend}:{request.route} reads no {format_name} files{use}."
 
 
 def _contradiction(request: Request) -> str:

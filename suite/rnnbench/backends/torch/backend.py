@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import Probe, Program, Request, Support
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
-from rnnbench.backends.torch.support import AUTHORS, COMPILED, TIMES, UPSTREAM, covered, unsupported
+from rnnbench.backends.torch.support import AUTHORS, COMPILED, READS, TIMES, UPSTREAM, covered, unsupported
 
 
 class TorchBackend:
@@ -16,7 +16,7 @@ class TorchBackend:
 
     def probe(self) -> Probe:
         probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
-        return replace(probe, authors=AUTHORS)
+        return replace(probe, authors=AUTHORS, reads=READS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -33,7 +33,7 @@ class TorchBackend:
         importlib.import_module("torch")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         import torch
 
         from rnnbench.backends.torch.stream import TorchProgram

@@ -15,6 +15,8 @@ TIMES = {
 """Values of `time` by route; the default route first."""
 BY_STEP = frozenset({"concat", "columns", "div", "mean", "sqrt"})
 AUTHORS = {route: BY_STEP | TOGETHER if PARALLEL in times else BY_STEP for route, times in TIMES.items()}
+READS = {"eager": frozenset({"pt2"})}
+"""`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""
@@ -29,6 +31,8 @@ def unsupported(request: Request) -> str:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
     if request.precision.uniform not in DTYPES:
         return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
+    if request.file is not None:
+        return ""
     kind, _, copies = strategy.time.partition(":")
     if (f"{kind}:k" if copies else kind) not in TIMES[request.route]:
         return _unsupported_time(request)

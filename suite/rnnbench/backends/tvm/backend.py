@@ -16,6 +16,7 @@ from rnnbench.rnn import TOGETHER
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
+READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = dict.fromkeys(("relax", "onnx"), onnx_graphs.PRIMITIVES - TOGETHER)
 MAX_ELEMENTS = 2**31 - 1
@@ -37,7 +38,9 @@ class TvmBackend:
 
     def probe(self) -> Probe:
         install = "pip install 'rnnbench[tvm]'"
-        return replace(probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES), authors=AUTHORS)
+        return replace(
+            probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES), authors=AUTHORS, reads=READS
+        )
 
     def support(self, request: Request) -> Support:
         reason, upstream = _unsupported(request)
@@ -57,7 +60,7 @@ class TvmBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Compile for this machine's processor, or load what an earlier build left under `cache`."""
-        require_support(self, request, authors=AUTHORS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         self.load()
         if request.route == "tir":
             from rnnbench.backends.tvm.tir_program import build_tir
@@ -92,7 +95,7 @@ def _unsupported_by_all(request: Request) -> str:
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
             "(Unsupported Operation: te.ScanOp)."
         )
-    if _copies(strategy) is None:
+    if request.file is None and _copies(strategy) is None:
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
     if request.threads != 1:
         return "Programs are serial here: a step is one product, too short to share among threads."

@@ -13,10 +13,17 @@ NO_OPERATORS = "apache/tvm#20124"
 """The upstream issue of the recurrent operators and control flow that the ONNX importer lacks."""
 
 
+NOT_IMPORTED = ("LSTM", "GRU", "RNN", "Loop", "Scan")
+"""Operators that the importer of TVM 0.27 has no converter for."""
+
+
 def unsupported(request: Request) -> tuple[str, str]:
     """Why the importer of a route makes no program of a request, and the upstream issue; empty where it does."""
     if request.route == "torch":
         return torch_export.unsupported(request), ""
+    if request.file is not None:
+        missing = [name for name in request.file.operators if name in NOT_IMPORTED]
+        return (f"{_STOPS} {missing[0]}.", NO_OPERATORS) if missing else ("", "")
     if reason := onnx_graphs.unsupported(request):
         return reason, ""
     if request.strategy.time == "fused":

@@ -10,6 +10,7 @@ from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.torch import export as torch_export
 from rnnbench.backends.tvm.framework import import_tvm
 from rnnbench.backends.tvm.relax_operations import Written
+from rnnbench.outside_text import describe_error
 
 Shape = tuple[int, ...]
 
@@ -24,7 +25,7 @@ def imported_module(request: Request) -> tuple[Any, dict[str, Written]]:
 
 def argument_shapes(request: Request) -> tuple[Shape, ...]:
     """The shapes of x and the state. Authored ONNX graphs have steps·batch rows in x, and rows·batch in the state."""
-    if request.route == "torch":
+    if request.route == "torch" or request.file is not None:
         return torch_export.argument_shapes(request)
     x, *state = torch_export.argument_shapes(request)
     return (x[0] * x[1], x[2]), *((rows * batch, size) for rows, batch, size in state)
@@ -56,6 +57,11 @@ def from_onnx(request: Request) -> tuple[Any, Written]:
         return tvm_from_onnx(graph, keep_params_in_input=False), _written(graph)
     except import_tvm().error.OpNotImplemented as error:
         raise BuildError(f"TVM's ONNX importer: {error}") from error
+    except Exception as error:
+        if request.file is None:
+            raise
+        # A user's file may have whatever its importer does not expect.
+        raise BuildError(f"TVM's ONNX importer: {describe_error(error)}") from error
 
 
 def _written(graph: Any) -> Written:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, ProgramFiles, Request
 from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
+from rnnbench.backends.shared.onnx_graphs import lowered_or_given
 from rnnbench.backends.tvm import store
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target
 from rnnbench.backends.tvm.relax_operations import Written, lowered, operations
@@ -49,7 +50,7 @@ def compiled(
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
             operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final[0])},
-            lowered=lowered(final[0], written),
+            lowered=lowered_or_given(request, lowered(final[0], written)),
             origin=origin,
             math="exact",
             flags=(str(target()),),

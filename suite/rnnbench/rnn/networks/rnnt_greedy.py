@@ -53,7 +53,7 @@ class Rnnt(CompoundNetwork):
     prediction: Size = Field(default=320, description="Units of each LSTM of the decoder.")
     max_symbols: Annotated[int, Field(ge=1, le=100)] = Field(default=30, description="Most symbols of a step.")
     blank_bias: float = Field(
-        default=16.0,
+        default=14.0,
         description="Added to the blank's score in the search: drawn weights have no reason to prefer it.",
     )
 

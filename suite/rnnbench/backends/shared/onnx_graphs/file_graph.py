@@ -7,7 +7,6 @@ is enough, a Transpose where the order of axes differs. Constant inputs become c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     from onnx import helper, shape_inference
 
     try:
-        model = read_whole(Path(network.path), network.sha256)
+        model = read_whole(network)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     _rename(model, network)
@@ -107,7 +106,12 @@ class _Layouts:
         split, order, native = array.layout(*self._sizes)
         cut = self._reshaped(self.before, name, split, f"{LAID}{array.name}/cut")
         turned = self._turned(self.before, cut, split, order, f"{LAID}{array.name}/turned")
-        self._reshaped(self.before, turned, native, OWN + array.name)
+        if array.dtype == "float32":
+            self._reshaped(self.before, turned, native, OWN + array.name)
+            return
+        laid = self._reshaped(self.before, turned, native, f"{LAID}{array.name}/laid")
+        kind = self._helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype))
+        self.before.append(self._helper.make_node("Cast", [laid], [OWN + array.name], to=kind, name=f"{laid}/cast"))
 
     def constants(self, network: FileNetwork) -> None:
         from onnx import numpy_helper

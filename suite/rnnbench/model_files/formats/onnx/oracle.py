@@ -1,4 +1,4 @@
-"""The oracle of a model file: what it gives in float64, or in another arithmetic, by ONNX's own reference evaluator."""
+"""The oracle of an ONNX file: what it gives in float64, or in another arithmetic, by ONNX's own reference evaluator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import RECURRENT
-from rnnbench.model_files.node_rounding import rounding
-from rnnbench.model_files.onnx_file import graph_inputs, read_onnx, require_onnx, type_names
-from rnnbench.model_files.recurrent_operators import recurrent_operator
-from rnnbench.model_files.retyped import retyped
-from rnnbench.model_files.tensors import all_nodes, load_external
+from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.node_rounding import rounding
+from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
+from rnnbench.model_files.formats.onnx.retyped import retyped
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic
@@ -35,30 +35,26 @@ _WHY = {
 }
 
 
-class Oracle:
-    """A model file in an arithmetic. Read and run it in a process with limits of memory and time."""
+class OnnxOracle:
+    """An ONNX file in an arithmetic (`formats.Oracle`)."""
 
-    def __init__(self, path: Path, arithmetic: Arithmetic | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read or not computed rightly; MissingExtraError without onnx."""
         self._name = str(path)
         with self._named():
             self._model = read_onnx(path).model
             load_external(self._model, path.parent, type_names())
             _refuse(self._model)
-        self._use(arithmetic or Arithmetic())
+        self._use(Arithmetic())
 
-    def in_arithmetic(self, arithmetic: Arithmetic) -> Oracle:
+    def in_arithmetic(self, arithmetic: Arithmetic) -> OnnxOracle:
         """The same file in another arithmetic. The file is not read again."""
         other = copy(self)
         other._use(arithmetic)
         return other
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. A float input is rounded to the arithmetic's dtype.
-
-        Raises ValueError for an input whose name, shape or type is not the file's, and ModelFileError where the file
-        cannot be computed.
-        """
+        """One call: every output by name. Raises as `formats.Oracle.run` does."""
         given = {name: self._cast(name, np.asarray(array)) for name, array in inputs.items()}
         if missing := self.inputs.keys() - given.keys():
             raise ValueError(f"no value for the inputs {sorted(missing)}; the file has {list(self.inputs)}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.rnn import Arithmetic
 
 Run = Callable[..., Sequence[np.ndarray]]
@@ -60,16 +61,9 @@ def rounding(node: Any, run: Run, arithmetic: Arithmetic) -> Run:
 def _round(node: Any, run: Run, arithmetic: Arithmetic, inputs: Sequence[Any], output: Any) -> Any:
     if not isinstance(output, np.ndarray) or output.dtype.kind != "f":
         return output
-    # A row: an arithmetic that rounds at random takes the rows of a batch. What it gets may be overwritten.
-    row = np.array(output).reshape(1, -1)
-    if (terms := _terms(node, inputs, output)) > 1:
-        done = arithmetic.summed(row, lambda: _squares(node, run, inputs).reshape(1, -1), terms)
-    elif node.op_type in _ACTIVATIONS:
-        done = arithmetic.activated(row)
-    else:
-        done = arithmetic(row)
-    # An infinity, as masks have, is exact, and so is a NaN.
-    return np.where(np.isfinite(output), done.reshape(output.shape), output)
+    terms = _terms(node, inputs, output)
+    kind: Kind = "sum" if terms > 1 else "activation" if node.op_type in _ACTIVATIONS else "operation"
+    return rounded_result(arithmetic, output, kind, terms, lambda: _squares(node, run, inputs))
 
 
 def _terms(node: Any, inputs: Sequence[Any], output: np.ndarray) -> int:

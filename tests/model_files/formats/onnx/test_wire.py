@@ -9,7 +9,7 @@ import onnx_files as files
 import pytest
 
 from rnnbench.model_files import ModelFileError, limits
-from rnnbench.model_files.wire import check_wire
+from rnnbench.model_files.formats.onnx.wire import check_wire
 
 DESCRIPTOR = onnx.ModelProto.DESCRIPTOR
 GRAPH, NODE, ATTRIBUTE, INNER = b"\x3a", b"\x0a", b"\x2a", b"\x32"

@@ -6,22 +6,19 @@ Call it in a process of its own that has limits of memory and time: a mistake in
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.tensors import check_tensors, subgraphs
-from rnnbench.model_files.wire import check_wire
+from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
+from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
 
 EXTRA = "files"
-READ = ".onnx"
-_PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
-_KERAS = frozenset({".h5", ".hdf5", ".keras"})
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,7 @@ def type_names() -> dict[int, str]:
 
 def read_onnx(path: Path) -> OnnxFile:
     """The file, without the data of files beside it. Raises ModelFileError, and MissingExtraError without onnx."""
-    check_suffix(path)
-    data = _read_bytes(path)
+    data = read_bytes(path)
     onnx = require_onnx()
     check_wire(data, onnx.ModelProto.DESCRIPTOR)
     model = onnx.ModelProto()
@@ -65,46 +61,6 @@ def read_onnx(path: Path) -> OnnxFile:
         model = require_onnx("onnx.inliner").inline_local_functions(model)
         _check_nodes(model)
     return OnnxFile(model, weight_bytes, external)
-
-
-def check_suffix(path: Path) -> None:
-    """Raises ModelFileError for a kind of file that is not read."""
-    suffix = path.suffix.lower()
-    if suffix in _PICKLES:
-        raise ModelFileError(
-            f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
-            f"export the network to ONNX, for example with torch.onnx.export"
-        )
-    if suffix in _KERAS:
-        raise ModelFileError(
-            f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
-            f"export the network to ONNX, for example with model.export('model.onnx', format='onnx')"
-        )
-    if suffix != READ:
-        raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {READ} files are read")
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        there = path.stat()
-        if stat.S_ISDIR(there.st_mode):
-            raise ModelFileError("it is a folder; give the file in it")
-        if not stat.S_ISREG(there.st_mode):
-            raise ModelFileError("it is no plain file")
-        if there.st_size > limits.FILE_BYTES:
-            raise ModelFileError(
-                f"it has {there.st_size:,} bytes; files up to {limits.FILE_BYTES >> 30} GiB are read, "
-                "and weights may be in files beside it"
-            )
-        with path.open("rb") as file:
-            data = file.read(there.st_size + 1)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not data:
-        raise ModelFileError("it is empty")
-    if len(data) > there.st_size:
-        raise ModelFileError("it grew while it was read")
-    return data
 
 
 def _check_nodes(model: Any) -> None:

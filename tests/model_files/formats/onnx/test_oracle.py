@@ -7,7 +7,7 @@ import onnx_files as files
 import pytest
 from onnx import TensorProto, helper
 
-from rnnbench.model_files import ModelFileError, Oracle
+from rnnbench.model_files import ModelFileError, oracle_of
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -27,7 +27,7 @@ def run_both(tmp_path, proto, feed=None):
     session = onnxruntime.InferenceSession(str(path))
     given = draw(session) if feed is None else feed
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(None, given), strict=True)), Oracle(path).run(given)
+    return dict(zip(names, session.run(None, given), strict=True)), oracle_of(path).run(given)
 
 
 def assert_same(theirs, ours):
@@ -84,7 +84,7 @@ def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
         path = files.saved(
             files.model([node], files.arrays(("x", (None, None, 3))), ends, rows), tmp_path / f"{layout}.onnx"
         )
-        made[layout] = Oracle(path)
+        made[layout] = oracle_of(path)
     x = np.random.default_rng(0).standard_normal((5, 2, 3))
     time_first, batch_first = made[0].run({"x": x}), made[1].run({"x": x.swapaxes(0, 1)})
     np.testing.assert_array_equal(batch_first["y"], time_first["y"].transpose(2, 0, 1, 3))
@@ -183,7 +183,7 @@ def test_an_exported_network_agrees_with_onnxruntime_and_pytorch(tmp_path):
     given = torch.randn(5, 2, 3), (torch.randn(4, 2, 4), torch.randn(4, 2, 4))
     path = files.exported(network, given, tmp_path / "network.onnx", ["x", "h0", "c0"], ["y", "hn", "cn"])
     feed = {"x": given[0].numpy(), "h0": given[1][0].numpy(), "c0": given[1][1].numpy()}
-    ours = Oracle(path).run(feed)
+    ours = oracle_of(path).run(feed)
     y, (h, c) = network.double()(given[0].double(), tuple(state.double() for state in given[1]))
     for name, tensor in {"y": y, "hn": h, "cn": c}.items():
         np.testing.assert_allclose(ours[name], tensor.detach().numpy(), rtol=1e-11, atol=1e-12)
@@ -193,11 +193,11 @@ def test_weights_beside_the_file_are_read(tmp_path):
     import onnx
 
     proto = files.recurrent("LSTM")
-    plain = Oracle(files.saved(proto, tmp_path / "plain.onnx"))
+    plain = oracle_of(files.saved(proto, tmp_path / "plain.onnx"))
     path = tmp_path / "beside.onnx"
     onnx.save(proto, str(path), save_as_external_data=True, location="weights.bin", size_threshold=0)
     feed = {"x": np.ones((2, 1, 3)), "h0": np.zeros((1, 1, 4)), "c0": np.zeros((1, 1, 4))}
-    np.testing.assert_array_equal(Oracle(path).run(feed)["y"], plain.run(feed)["y"])
+    np.testing.assert_array_equal(oracle_of(path).run(feed)["y"], plain.run(feed)["y"])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_weights_beside_the_file_are_read(tmp_path):
 def test_what_would_be_wrong_is_refused(tmp_path, attributes, says):
     path = files.saved(files.recurrent("LSTM", **attributes), tmp_path / "network.onnx")
     with pytest.raises(ModelFileError, match=says):
-        Oracle(path)
+        oracle_of(path)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_operators_without_a_float64_result_are_refused(tmp_path, nodes, says):
         files.model(nodes, files.arrays(("x", ("B", 6))), ends, opsets=opsets), tmp_path / "network.onnx"
     )
     with pytest.raises(ModelFileError, match=says):
-        Oracle(path)
+        oracle_of(path)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_operators_without_a_float64_result_are_refused(tmp_path, nodes, says):
     ],
 )
 def test_a_wrong_input_is_named(tmp_path, change, says):
-    oracle = Oracle(files.saved(files.recurrent("RNN"), tmp_path / "network.onnx"))
+    oracle = oracle_of(files.saved(files.recurrent("RNN"), tmp_path / "network.onnx"))
     feed = {"x": np.zeros((2, 1, 3)), "h0": np.zeros((1, 1, 4))}
     with pytest.raises(ValueError, match=says):
         oracle.run({**feed, **change})
@@ -256,7 +256,7 @@ def test_a_wrong_input_is_named(tmp_path, change, says):
 def test_float32_and_random_rounding_are_as_far_off_as_onnxruntime(tmp_path, operator):
     """The spread of random roundings is what a tolerance is made of: it covers what a float32 runtime does."""
     path = files.saved(files.recurrent(operator, inputs=32, hidden=64), tmp_path / "network.onnx")
-    session, exact = onnxruntime.InferenceSession(str(path)), Oracle(path)
+    session, exact = onnxruntime.InferenceSession(str(path)), oracle_of(path)
     feed = draw(session)
     wanted = exact.run(feed)
     narrow, noisy = exact.in_arithmetic(Arithmetic("float32")), exact.in_arithmetic(RandomRounding("float32", 0, 0))
@@ -273,7 +273,7 @@ def test_float32_and_random_rounding_are_as_far_off_as_onnxruntime(tmp_path, ope
 @pytest.mark.parametrize("name", ["gemm", "einsum", "softmax"])
 def test_sums_of_products_have_the_rounding_of_their_partial_sums(tmp_path, name):
     path = files.saved(feed_forward(NODES[name], [MATRIX]), tmp_path / "network.onnx")
-    exact, x = Oracle(path), {"x": np.random.default_rng(3).standard_normal((4, 6)) * 100}
+    exact, x = oracle_of(path), {"x": np.random.default_rng(3).standard_normal((4, 6)) * 100}
     noisy = exact.in_arithmetic(RandomRounding("float32", 0, 0))
     wanted = exact.run(x)["y"]
     spread = max(np.abs(noisy.run(x)["y"] - wanted).max() for _ in range(8))
@@ -283,6 +283,6 @@ def test_sums_of_products_have_the_rounding_of_their_partial_sums(tmp_path, name
 
 def test_a_narrow_dtype_rounds_after_each_node(tmp_path):
     path = files.saved(feed_forward(NODES["gemm"], [MATRIX]), tmp_path / "network.onnx")
-    y = Oracle(path, Arithmetic("bfloat16")).run({"x": np.ones((1, 6))})["y"]
+    y = oracle_of(path).in_arithmetic(Arithmetic("bfloat16")).run({"x": np.ones((1, 6))})["y"]
     assert y.dtype == np.float32
     np.testing.assert_array_equal(y.view(np.uint32) & 0xFFFF, 0)

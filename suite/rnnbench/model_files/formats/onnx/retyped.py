@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files.onnx_file import require_onnx
-from rnnbench.model_files.tensors import all_nodes, all_tensors, graphs
+from rnnbench.model_files.formats.onnx.file import require_onnx
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, all_tensors, graphs
 from rnnbench.rnn import Arithmetic
 
 _TYPES = {"Cast": "to", "EyeLike": "dtype", "SequenceEmpty": "dtype", "DequantizeLinear": "output_dtype"}

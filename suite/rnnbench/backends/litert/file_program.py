@@ -1,0 +1,172 @@
+"""A user's TFLite file in LiteRT's interpreter, as it is: x and states are laid out in the interpreter's memory.
+
+A session keeps the states between calls in buffers of its own, in the file's layout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
+from rnnbench.backends.litert.flatbuffer import Flatbuffer
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
+from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, tensor_names, unchanged
+
+MODEL = "model.tflite"
+KEEPS_VARIABLES = frozenset(("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "SVDF"))
+"""Operators that go on from the state of the last call unless their variables are reset."""
+
+
+def describe_file(network: FileNetwork, folder: Path) -> Artifact:
+    """Copy the file into `folder`, and describe it. Raises BuildError."""
+    try:
+        shutil.copyfile(unchanged(network), folder / MODEL)
+    except ModelFileError as error:
+        raise BuildError(str(error)) from error
+    data = (folder / MODEL).read_bytes()
+    return Artifact(
+        source_digest=hashlib.sha256(data).hexdigest(),
+        operations={OperationStage.COMPILED: Flatbuffer(data).operations()},
+        lowered="given",
+        origin="imported",
+        math="exact",
+        notes=(
+            "The user's TFLite file runs as it is.",
+            "XNNPACK runs the operators that it supports, which is the interpreter's default",
+        ),
+    )
+
+
+class FileProgram(ChunkedProgram):
+    def __init__(self, request: Request, stored: Stored, build_tail: Callable[[], Program]) -> None:
+        super().__init__(request, stored.artifact, stored.cached, build_tail)
+        assert request.file is not None
+        self.network = request.file
+        self.path = stored.folder / MODEL
+        self.files = ProgramFiles((self.path,))
+        self.tensors = tensor_names(self.path)
+
+    def open(self) -> FileSession:
+        return FileSession(self)
+
+
+class FileSession(ChunkedSession):
+    """Every call takes the states and gives them. With state `none`, an operator's variables begin at zero."""
+
+    def __init__(self, program: FileProgram) -> None:
+        super().__init__(program)
+        self.network, request = program.network, program.request
+        self._rows = request.batch
+        self.interpreter = Interpreter(model_path=str(program.path), num_threads=request.threads)
+        self.wrapper = self.interpreter._interpreter
+        self.subgraph, inputs, outputs = _ends(self.interpreter, program.tensors)
+        given = (*self.network.inputs, *(state.before for state in self.network.states))
+        for array in given:
+            shape = np.array(self._native(array), np.int32)
+            self.wrapper.ResizeInputTensor(inputs[array.name], shape, False, self.subgraph)
+        self.wrapper.AllocateTensors(self.subgraph)
+        self.inputs = [self._view(inputs[array.name]) for array in self.network.inputs]
+        self._outputs = [outputs[array.name] for array in self.network.results]
+        self.before = [self._view(inputs[state.before.name]) for state in self.network.states]
+        self.after = [self._view(outputs[state.after.name]) for state in self.network.states]
+        self.state = [np.zeros(view.shape, view.dtype) for view in self.before]
+        for name, value, dtype in self.network.constants:
+            self._view(inputs[name])[...] = np.array(value, dtype)
+        operators = {each["op_name"] for each in self.interpreter._get_ops_details()}
+        self._resets = bool(operators & KEEPS_VARIABLES)
+
+    def laid(self, x: np.ndarray) -> list[np.ndarray]:
+        """x [chunk, batch, input] as the file's inputs, in the file's layout."""
+        cuts = np.cumsum([array.size for array in self.network.inputs])[:-1]
+        parts = zip(self.network.inputs, np.split(x, cuts, axis=2), strict=True)
+        return [np.ascontiguousarray(array.to_file(part), array.dtype) for array, part in parts]
+
+    def invoke(self) -> Callable[[], None]:
+        """A function that runs the interpreter on the values in its input tensors."""
+        advance, reset, subgraph = self.wrapper.Invoke, self.wrapper.ResetVariableTensors, self.subgraph
+
+        def from_zeros() -> None:
+            reset()
+            advance(subgraph)
+
+        return from_zeros if self._resets else lambda: advance(subgraph)
+
+    def y(self) -> np.ndarray:
+        """A copy of the last call's y [chunk, batch, width]."""
+        parts = [
+            array.from_file(self.wrapper.GetTensor(number, self.subgraph), self._chunk, self._rows)
+            for array, number in zip(self.network.results, self._outputs, strict=True)
+        ]
+        return parts[0].copy() if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+    def _view(self, tensor: int) -> np.ndarray:
+        """A tensor in the interpreter's memory."""
+        array: np.ndarray = self.wrapper.tensor(self.wrapper, tensor, self.subgraph)
+        return array
+
+    def _native(self, array: FileArray) -> tuple[int, ...]:
+        return array.layout(self._chunk, self._rows).native
+
+    def _advance(self, x: np.ndarray) -> np.ndarray:
+        for view, part in zip(self.inputs, self.laid(x), strict=True):
+            np.copyto(view, part)
+        for view, value in zip(self.before, self.state, strict=True):
+            np.copyto(view, value)
+        self.invoke()()
+        self.state = [view.copy() for view in self.after]
+        return self.y()
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        return {
+            state.before.name: state.before.from_file(np.array(value), 1, self._rows).copy()
+            for state, value in zip(self.network.states, self.state, strict=True)
+        }
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = [each.before.to_file(state[each.before.name]).copy() for each in self.network.states]
+
+    def _bind(self, ring: list[np.ndarray]) -> Bound:
+        return FileBound(self, ring)
+
+
+class FileBound(SynchronousBound):
+    """A call copies the next chunk and the states to where the interpreter reads them, and runs it."""
+
+    def __init__(self, session: FileSession, ring: list[np.ndarray]) -> None:
+        self._session = session
+        self._invoke = session.invoke()
+        self._ring = cycle([session.laid(x) for x in ring])
+
+    def __call__(self) -> None:
+        session = self._session
+        for view, part in zip(session.inputs, next(self._ring), strict=True):
+            np.copyto(view, part)
+        for view, value in zip(session.before, session.state, strict=True):
+            np.copyto(view, value)
+        self._invoke()
+        session.state = session.after
+
+    def output(self) -> Arrays:
+        return {"y": self._session.y()}
+
+
+def _ends(interpreter: Any, tensors: Mapping[str, str]) -> tuple[int, dict[str, int], dict[str, int]]:
+    """The subgraph that is called, and the numbers of its inputs and outputs by the file's names."""
+    signatures = interpreter.get_signature_list()
+    if not signatures:
+        sides = (interpreter.get_input_details(), interpreter.get_output_details())
+        inputs, outputs = ({each["name"]: each["index"] for each in side} for side in sides)
+        return 0, inputs, outputs
+    name = next((key for key, ends in signatures.items() if {*ends["inputs"], *ends["outputs"]} == {*tensors}), "")
+    runner = interpreter.get_signature_runner(name)
+    sides = (runner.get_input_details(), runner.get_output_details())
+    inputs, outputs = ({key: each["index"] for key, each in side.items()} for side in sides)
+    return interpreter._interpreter.GetSubgraphIndexFromSignature(name), inputs, outputs

@@ -1,0 +1,90 @@
+"""Route eager over a user's `.pt2` file: Python calls the operators of its graph one by one."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
+from rnnbench.backends.shared import from_file, to_file
+from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
+from rnnbench.backends.torch.stream import Opener, PreparedStream
+from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
+
+
+def build(request: Request, network: FileNetwork, cache: Path) -> tuple[CachedBuild, Opener]:
+    """The file in the cache, and the function that opens a stream over it. Raises BuildError."""
+    source = source_digest(request)
+    try:
+        stored = load_or_build(cache, source, lambda path: _copied(network, source, path))
+        program = Pt2Program(stored.path)
+    except ModelFileError as error:
+        raise BuildError(str(error)) from error
+    return stored, lambda: FileStream(request, network, program)
+
+
+def _copied(network: FileNetwork, source: str, path: Path) -> Described:
+    shutil.copyfile(unchanged(network), path)
+    nodes = [f"{node.operator}.{node.overload}" for node in Pt2Program(path).file.nodes]
+    artifact = Artifact(
+        source_digest=source,
+        operations={OperationStage.INPUT: dict(sorted(Counter(nodes).items()))},
+        lowered="given",
+        origin="imported",
+        math="exact",
+        notes=(
+            "The user's program of torch.export: its operators are called one by one, as they stand in the file.",
+            "The file is read without torch.export.load, which would read pickles.",
+        ),
+    )
+    return artifact, "\n".join(nodes)
+
+
+class FileStream(PreparedStream):
+    """The states go into each call and come out of it."""
+
+    def __init__(self, request: Request, network: FileNetwork, program: Pt2Program) -> None:
+        self._network, self._program = network, program
+        self._sizes = request.strategy.chunk, request.batch
+        self._constants = {
+            name: torch.tensor(value, dtype=getattr(torch, dtype)) for name, value, dtype in network.constants
+        }
+        shapes = network.state_shapes(request.batch)
+        self.state: Mapping[str, Tensor] = {name: torch.zeros(shape) for name, shape in shapes.items()}
+
+    def write(self, state: Mapping[str, Tensor]) -> None:
+        self.state = dict(state)
+
+    def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        given = to_file(_Ops(), self._network, x, self.state, *self._sizes)
+        got = self._program({**given, **self._constants})
+        y, self.state = from_file(_Ops(), self._network, got, *self._sizes)
+        return y.contiguous()
+
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
+        return partial(self.step, x)
+
+
+class _Ops:
+    """`ArrayOps` over tensors."""
+
+    def reshaped(self, value: Tensor, shape: Sequence[int]) -> Tensor:
+        return value.reshape(tuple(shape))
+
+    def transposed(self, value: Tensor, order: Sequence[int]) -> Tensor:
+        return value.permute(tuple(order))
+
+    def columns(self, value: Tensor, first: int, end: int) -> Tensor:
+        return value[:, :, first:end]
+
+    def cast(self, value: Tensor, dtype: str) -> Tensor:
+        return value.to(getattr(torch, dtype))
+
+    def joined(self, values: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(values), 2)

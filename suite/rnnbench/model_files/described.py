@@ -1,0 +1,99 @@
+"""What every format tells alike: of inputs, outputs and what flows between them, the states, roles and questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rnnbench.model_files.axes import Axes, axes_by_name
+from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, Role, StatePair
+from rnnbench.model_files.flow import Flow
+from rnnbench.model_files.state_pairs import pair_states, state_notes
+
+LONGEST_NAME = 100
+"""Characters of a name from a file that are shown."""
+_LENGTHS = 4
+"""Index of `sequence_lens` in the inputs of a recurrent operator."""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What a file is, without its arrays. The fields are those of FileDescription."""
+
+    file: str
+    format: str
+    producer: str
+    operators: Counter[str]
+    weight_bytes: int
+    opsets: dict[str, int] = field(default_factory=dict)
+    external: tuple[str, ...] = ()
+
+
+def described(
+    facts: FileFacts,
+    inputs: Sequence[ArrayDescription],
+    outputs: Sequence[ArrayDescription],
+    flow: Flow | None = None,
+    axes: Mapping[str, Axes] | None = None,
+    known: Sequence[StatePair] = (),
+) -> FileDescription:
+    """The description. `known` are the pairs that the format itself tells; the others are searched for."""
+    flow, found = flow or Flow(), dict(axes or {})
+    told = {name for pair in known for name in (pair.before, pair.after)}
+    pairing = pair_states(flow, *([one for one in side if one.name not in told] for side in (inputs, outputs)))
+    pairs = (*known, *pairing.pairs)
+    before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
+    found |= {pair.after: found[pair.before] for pair in pairs if pair.before in found}
+    arrays = (
+        *(_with_role(one, "state_in" if one.name in before else "input", found) for one in inputs),
+        *(_with_role(one, "state_out" if one.name in after else "output", found) for one in outputs),
+    )
+    return FileDescription(
+        **{**vars(facts), "operators": dict(facts.operators.most_common())},
+        nodes=facts.operators.total(),
+        arrays=arrays,
+        state=pairs,
+        questions=(*pairing.questions, *_questions(arrays)),
+        notes=tuple(_notes(flow, arrays)),
+    )
+
+
+def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) -> ArrayDescription:
+    if role == "input" and array.shape == ():
+        role = "constant"
+    time, batch = axes.get(array.name, (None, None))
+    by_name = axes_by_name(array.shape)
+    time, batch = by_name[0] if time is None else time, by_name[1] if batch is None else batch
+    if role.startswith("state"):
+        time = None
+    return ArrayDescription(array.name, role, array.shape, array.dtype, time, batch)
+
+
+def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
+    for array in arrays:
+        if array.role == "constant":
+            yield Question(array.name, "constants", f"it is one {array.dtype}. Which value has it in every call?")
+    streams = [array for array in arrays if array.role == "input"]
+    if not streams:
+        return
+    if len({(array.time, array.batch) for array in streams}) > 1:
+        names = ", ".join(array.name for array in streams)
+        yield Question(streams[0].name, "time", f"the axes of time and batch of {names} differ. Which are they?")
+        return
+    first = streams[0]
+    open_axes = [axis for axis, size in enumerate(first.shape or ()) if not isinstance(size, int)]
+    if first.time is None and any(axis != first.batch for axis in open_axes):
+        yield Question(first.name, "time", "which axis is time? Null means that one call is one step.")
+    if first.batch is None and any(axis != first.time for axis in open_axes):
+        yield Question(first.name, "batch", "which axis is the batch? Null means that there is none.")
+
+
+def _notes(flow: Flow, arrays: tuple[ArrayDescription, ...]) -> Iterator[str]:
+    inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
+    yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
+    if not flow.carried and not any(array.role == "state_in" for array in arrays):
+        yield "No state was found, no recurrent operator and no loop: a call may be a function of its inputs alone."
+    lengths = {name for _, values, _ in flow.recurrent if _LENGTHS in values for name in flow.sources(values[_LENGTHS])}
+    for name in sorted(lengths & inputs):
+        yield f"{name} gives the length of each sequence to a recurrent operator."

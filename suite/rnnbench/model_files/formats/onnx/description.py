@@ -1,0 +1,84 @@
+"""What is in an ONNX file."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files.axes import AxisSearch
+from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
+from rnnbench.model_files.flow import flow_of
+from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, is_external
+from rnnbench.outside_text import safe_text
+
+_FEW = 8
+"""Elements of a tensor that may name axes."""
+
+
+def describe(path: Path) -> FileDescription:
+    """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without onnx."""
+    file = read_onnx(path)
+    graph, flow = file.model.graph, flow_of(file.model.graph)
+    inputs = [_array(value, "input") for value in graph_inputs(graph)]
+    outputs = [_array(value, "output") for value in graph.output]
+    axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
+    model = file.model
+    return described(
+        FileFacts(
+            file=path.name,
+            format="onnx",
+            opsets={safe_text(entry.domain, LONGEST_NAME): entry.version for entry in model.opset_import},
+            producer=safe_text(f"{model.producer_name} {model.producer_version}".strip(), LONGEST_NAME),
+            operators=Counter(_operator(node) for node in all_nodes(model)),
+            weight_bytes=file.weight_bytes,
+            external=tuple(safe_text(name, LONGEST_NAME) for name in file.external),
+        ),
+        inputs,
+        outputs,
+        flow,
+        axes,
+    )
+
+
+def _operator(node: Any) -> str:
+    own = node.domain in ("", "ai.onnx")
+    return safe_text(node.op_type if own else f"{node.domain}.{node.op_type}", LONGEST_NAME)
+
+
+def _array(value: Any, role: Role) -> ArrayDescription:
+    tensor = value.type.tensor_type
+    shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
+    name = type_names()[tensor.elem_type]
+    return ArrayDescription(value.name, role, shape, {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower()))
+
+
+def _dim(dim: Any) -> Dim:
+    if dim.HasField("dim_value"):
+        if dim.dim_value < 0:
+            return None
+        return int(dim.dim_value)
+    return safe_text(dim.dim_param, LONGEST_NAME) or None
+
+
+def _integers(graph: Any) -> dict[str, np.ndarray]:
+    """Small integer weights and constants, which name the axes that a node adds or takes away."""
+    onnx = require_onnx()
+    constants = [
+        (node.output[0], attribute.t)
+        for node in graph.node
+        if node.op_type == "Constant" and node.output
+        for attribute in node.attribute
+        if attribute.name == "value"
+    ]
+    tensors = [*((tensor.name, tensor) for tensor in graph.initializer), *constants]
+    return {
+        name: onnx.numpy_helper.to_array(tensor).reshape(-1)
+        for name, tensor in tensors
+        if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor) and math.prod(tensor.dims) <= _FEW
+    }

@@ -1,0 +1,33 @@
+"""What is in a `.pt2` file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from rnnbench.model_files.described import FileFacts, described
+from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
+from rnnbench.model_files.formats.pt2.file import Pt2Array, read_pt2
+
+
+def describe(path: Path) -> FileDescription:
+    """What is in the file, buffers that a call changes as states. Raises ModelFileError with a sentence."""
+    file = read_pt2(path)
+    before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
+    facts = FileFacts(
+        file=path.name,
+        format="pt2",
+        producer=file.producer,
+        operators=Counter(node.operator for node in file.nodes),
+        weight_bytes=sum(array.nbytes for array in file.weights.values()),
+    )
+    return described(
+        facts,
+        [_array(array, "input") for array in (*file.inputs, *before)],
+        [_array(array, "output") for array in (*file.outputs, *after)],
+        known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
+    )
+
+
+def _array(array: Pt2Array, role: Role) -> ArrayDescription:
+    return ArrayDescription(array.name, role, array.shape, array.dtype)

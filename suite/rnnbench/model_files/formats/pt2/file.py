@@ -1,0 +1,292 @@
+"""Reading a `.pt2` file (torch.export) within limits, without torch: a zip with a graph as JSON and weights as bytes.
+
+`torch.export.load` is not used. It unpickles sample inputs and, where their entries say so, weights and constants, and
+evaluates sizes as Python expressions (sympify). Here the graph is data: its nodes name operators of ATen.
+Source: torch/_export/serde/schema.py and torch/export/pt2_archive (torch 2.13, schema 8).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.description import Dim
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.outside_text import describe_error, safe_text
+
+MODEL = "/models/model.json"
+DTYPES = {
+    1: "uint8",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float16",
+    7: "float32",
+    8: "float64",
+    12: "bool",
+}
+"""`ScalarType` of the schema, as far as NumPy has it."""
+_OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
+_SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
+_REFUSED = frozenset(("from_file",))
+"""Operators of ATen that read or write files."""
+_VIEWS = frozenset(
+    ("view", "reshape", "slice", "select", "transpose", "t", "permute", "unsqueeze", "squeeze", "alias", "detach")
+)
+_PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A value of the graph, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of elements, by its number in the schema."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Pt2Node:
+    operator: str
+    """Of ATen, such as `addmm`; `overload` is the variant."""
+    overload: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    gives_list: bool
+
+
+@dataclass(frozen=True)
+class Pt2Array:
+    """An input or output: its own name, the value of the graph that it is, and its shape."""
+
+    name: str
+    value: str
+    shape: tuple[Dim, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Pt2File:
+    nodes: tuple[Pt2Node, ...]
+    weights: Mapping[str, np.ndarray]
+    """Parameters, buffers and constants by the values of the graph that they are."""
+    inputs: tuple[Pt2Array, ...]
+    outputs: tuple[Pt2Array, ...]
+    states: tuple[tuple[Pt2Array, Pt2Array], ...]
+    """Buffers that a call changes: before and after it."""
+    producer: str
+
+
+def read_pt2(path: Path) -> Pt2File:
+    """The file. Raises ModelFileError."""
+    data = read_bytes(path)
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            return _Reader(archive).file()
+    except (ModelFileError, MemoryError):
+        raise
+    except Exception as error:  # zipfile and json raise what they like for bytes that are wrong; so does a missing key
+        raise ModelFileError(f"it is no .pt2 file, or it is damaged: {describe_error(error)[:200]}") from error
+
+
+class _Reader:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        entries = archive.infolist()
+        if len(entries) > limits.NODES or sum(entry.file_size for entry in entries) > limits.WEIGHT_BYTES:
+            raise ModelFileError(f"it unpacks to more than {limits.WEIGHT_BYTES >> 30} GiB; that much is not read")
+        self._entries = {entry.filename: entry for entry in entries}
+        roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
+        if len(roots) != 1 or len(self._entries) != len(entries):
+            raise ModelFileError("it is no .pt2 file of torch.export: it has not one models/model.json")
+        (self._root,) = roots
+
+    def file(self) -> Pt2File:
+        model = self._json(MODEL)
+        graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
+        if len(graph["nodes"]) > limits.NODES:
+            raise ModelFileError(f"it has {len(graph['nodes']):,} nodes; up to {limits.NODES:,} are read")
+        self._tensors = graph["tensor_values"]
+        nodes = tuple(map(_node, graph["nodes"]))
+        weights, buffers, inputs = self._given(signature["input_specs"])
+        after, outputs = self._made(signature["output_specs"])
+        after |= {buffers[value]: value for value in _changed_in_place(nodes, buffers)}
+        values = {name: value for value, name in buffers.items()}
+        states = tuple(
+            (self._array(name, values[name]), self._array(f"{name}_next", after[name])) for name in sorted(after)
+        )
+        if len(inputs) + len(outputs) + len(states) > limits.ARRAYS:
+            raise ModelFileError(f"it has {len(inputs) + len(outputs):,} inputs and outputs; that many are not read")
+        producer = f"torch {model.get('torch_version', '')}".strip()
+        return Pt2File(nodes, weights, tuple(inputs), tuple(outputs), states, safe_text(producer, 100))
+
+    def _json(self, name: str) -> Any:
+        entry = self._entries.get(self._root + name)
+        if entry is None or entry.file_size > limits.JSON_BYTES:
+            raise ModelFileError(f"its {name} is missing, or larger than {limits.JSON_BYTES >> 20} MiB")
+        with self._archive.open(entry) as stream:
+            return json.loads(stream.read(entry.file_size + 1))
+
+    def _given(self, specs: list[Any]) -> tuple[dict[str, np.ndarray], dict[str, str], list[Pt2Array]]:
+        """Weights by value, the names of buffers by value, and the inputs."""
+        stored = dict(self._stored("weights", "model_weights_config.json"))
+        stored |= dict(self._stored("constants", "model_constants_config.json"))
+        weights: dict[str, np.ndarray] = {}
+        buffers: dict[str, str] = {}
+        inputs = []
+        for spec in specs:
+            ((kind, fields),) = spec.items()
+            if kind == "user_input":
+                value = _only(fields["arg"], "as_tensor", "an input is no tensor")["name"]
+                inputs.append(self._array(value, value))
+            elif kind in ("parameter", "buffer", "tensor_constant"):
+                value, name = fields["arg"]["name"], fields[f"{kind}_name"]
+                weights[value] = stored[name]
+                if kind == "buffer":
+                    buffers[value] = name
+            else:
+                raise ModelFileError(f"it has an input of the kind {safe_text(str(kind), 60)}, which is not read")
+        return weights, buffers, inputs
+
+    def _made(self, specs: list[Any]) -> tuple[dict[str, str], list[Pt2Array]]:
+        """The value of each buffer after a call, by its name, and the outputs."""
+        after: dict[str, str] = {}
+        outputs = []
+        for spec in specs:
+            ((kind, fields),) = spec.items()
+            if kind == "buffer_mutation":
+                after[fields["buffer_name"]] = fields["arg"]["name"]
+            elif kind == "user_output":
+                value = _only(fields["arg"], "as_tensor", "an output is no tensor")["name"]
+                outputs.append(self._array(value, value))
+            else:
+                raise ModelFileError(f"it has an output of the kind {safe_text(str(kind), 60)}, which is not read")
+        if len({array.name for array in outputs}) != len(outputs):
+            raise ModelFileError("it gives the same value as two outputs")
+        return after, outputs
+
+    def _array(self, name: str, value: str) -> Pt2Array:
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= limits.NAME_CHARACTERS:
+            raise ModelFileError("an input or output has a name that cannot be printed")
+        meta = self._tensors[value]
+        dims = tuple(map(_dim, meta["sizes"]))
+        if math.prod(dim for dim in dims if isinstance(dim, int)) > limits.ELEMENTS:
+            raise ModelFileError(f"{name} has the shape {list(dims)}; that many elements are not read")
+        return Pt2Array(name, value, dims, DTYPES.get(meta["dtype"], f"type {int(meta['dtype'])}"))
+
+    def _stored(self, folder: str, config: str) -> Iterator[tuple[str, np.ndarray]]:
+        for name, entry in self._json(f"/data/{folder}/{config}")["config"].items():
+            shown = safe_text(str(name), 80)
+            if entry["use_pickle"]:
+                raise ModelFileError(f"its weight '{shown}' is a pickle, which can run any program when it is loaded")
+            if not re.fullmatch(r"(?:weight|tensor)_\d+", entry["path_name"]):
+                raise ModelFileError(
+                    f"its weight '{shown}' is in '{safe_text(entry['path_name'], 80)}'; it is not read"
+                )
+            yield name, self._tensor(shown, f"{self._root}/data/{folder}/{entry['path_name']}", entry["tensor_meta"])
+
+    def _tensor(self, shown: str, path: str, meta: Mapping[str, Any]) -> np.ndarray:
+        if meta["dtype"] not in DTYPES:
+            raise ModelFileError(f"its weight '{shown}' has elements of type {int(meta['dtype'])}, which are not read")
+        dtype, shape = np.dtype(DTYPES[meta["dtype"]]), [_whole(size) for size in meta["sizes"]]
+        strides = [_whole(size) for size in meta["strides"]]
+        there, elements = self._entries[path].file_size, math.prod(shape, start=1)
+        contiguous = [math.prod(shape[axis + 1 :], start=1) for axis in range(len(shape))]
+        if there != elements * dtype.itemsize or (elements and strides != contiguous):
+            raise ModelFileError(
+                f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {dtype} calls for "
+                f"{elements * dtype.itemsize:,}, one row after the other"
+            )
+        with self._archive.open(path) as stream:
+            return np.frombuffer(stream.read(there), dtype).reshape(shape)
+
+
+def _node(node: Mapping[str, Any]) -> Pt2Node:
+    found = _OPERATOR.fullmatch(node["target"])
+    if not found or found[1] in _REFUSED:
+        raise ModelFileError(f"it calls {safe_text(str(node['target']), 100)}; operators of ATen are read")
+    values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
+    outputs, gives_list = list[str](), False
+    for output in node["outputs"]:
+        ((kind, value),) = output.items()
+        if kind == "as_tensors":
+            outputs, gives_list = [each["name"] for each in value], True
+        elif kind in ("as_tensor", "as_sym_int"):
+            outputs.append(value["name"] if kind == "as_tensor" else value["as_name"])
+        elif kind != "as_none":
+            raise ModelFileError(f"a node gives {safe_text(str(kind), 60)}, which is not read")
+    args = tuple(value for _, value, kind in values if kind == 1)
+    kwargs = {str(name): value for name, value, kind in values if kind != 1}
+    return Pt2Node(found[1], found[2], args, kwargs, tuple(outputs), gives_list)
+
+
+def _argument(arg: Mapping[str, Any]) -> Any:
+    ((kind, value),) = arg.items()
+    if kind in _PLAIN:
+        return value
+    if kind == "as_none":
+        return None
+    if kind == "as_tensor":
+        return Ref(value["name"])
+    if kind == "as_sym_int":
+        return Ref(value["as_name"]) if "as_name" in value else int(value["as_int"])
+    if kind in ("as_tensors", "as_sym_ints", "as_optional_tensors"):
+        one = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(kind)
+        return [_argument({one: each} if one else each) for each in value]
+    if kind == "as_scalar_type":
+        return Kind(int(value))
+    if kind in ("as_device", "as_layout", "as_memory_format"):
+        return None
+    raise ModelFileError(f"a node takes {safe_text(str(kind), 60)}, which is not read")
+
+
+def _changed_in_place(nodes: tuple[Pt2Node, ...], buffers: Mapping[str, str]) -> set[str]:
+    """The values of buffers that an operator writes, itself or through a view."""
+    whose, changed = {value: value for value in buffers}, set[str]()
+    for node in nodes:
+        source = node.args[0].name if node.args and isinstance(node.args[0], Ref) else None
+        if source not in whose:
+            continue
+        if node.operator.endswith("_"):
+            changed.add(whose[source])
+        if node.operator.endswith("_") or node.operator in _VIEWS:
+            whose |= dict.fromkeys(node.outputs, whose[source])
+    return changed
+
+
+def _dim(size: Mapping[str, Any]) -> Dim:
+    if "as_int" in size:
+        return _whole(size)
+    found = _SYMBOL.fullmatch(size["as_expr"]["expr_str"])
+    return found[1] if found else None
+
+
+def _whole(size: Mapping[str, Any]) -> int:
+    number = size["as_int"]
+    if type(number) is not int or number < 0:
+        raise ModelFileError(f"a size is {safe_text(str(number), 40)}; expected a whole number")
+    return number
+
+
+def _only(arg: Mapping[str, Any], kind: str, told: str) -> Any:
+    if kind not in arg:
+        raise ModelFileError(told)
+    return arg[kind]

@@ -1,0 +1,68 @@
+"""Calling the graph of a `.pt2` file: torch's operators, one by one. No code of the file runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.pt2.file import DTYPES, Kind, Pt2File, Pt2Node, Ref, read_pt2
+from rnnbench.optional import require
+
+EXTRA = "torch"
+
+
+def require_torch(module: str = "torch") -> Any:
+    """The package torch, or a module of it. Raises MissingExtraError."""
+    return require(module, EXTRA, "computing a .pt2 file")
+
+
+class Pt2Program:
+    """The graph with its weights. `double`: in float64 wherever the file has float32 or float16."""
+
+    def __init__(self, path: Path, *, double: bool = False) -> None:
+        """Raises ModelFileError for a file that is not read, or names an operator that this torch has not."""
+        self._torch = require_torch()
+        self.file: Pt2File = read_pt2(path)
+        self._double = double
+        self._operators = [self._operator(node) for node in self.file.nodes]
+        self._weights = {name: self.tensor(array) for name, array in self.file.weights.items()}
+        self._states = {before.name: (before.value, after) for before, after in self.file.states}
+
+    def tensor(self, array: Any) -> Any:
+        """An array as a tensor of its own memory, in the program's types."""
+        tensor = self._torch.tensor(array)
+        return tensor.double() if self._double and tensor.is_floating_point() else tensor
+
+    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every output and next state, of every input and state, all by name."""
+        values = dict(self._weights)
+        values |= {array.value: given[array.name] for array in self.file.inputs}
+        # An operator may write a state in place, and the caller keeps its own.
+        values |= {value: given[name].clone() for name, (value, _) in self._states.items()}
+        for node, operator in zip(self.file.nodes, self._operators, strict=True):
+            result = operator(
+                *(self._resolved(arg, values) for arg in node.args),
+                **{name: self._resolved(arg, values) for name, arg in node.kwargs.items()},
+            )
+            single = len(node.outputs) == 1 and not node.gives_list
+            values |= {node.outputs[0]: result} if single else dict(zip(node.outputs, result or (), strict=True))
+        made = {array.name: values[array.value] for array in self.file.outputs}
+        return made | {after.name: values[after.value] for _, after in self._states.values()}
+
+    def _operator(self, node: Pt2Node) -> Any:
+        try:
+            return getattr(getattr(self._torch.ops.aten, node.operator), node.overload)
+        except AttributeError as error:
+            raise ModelFileError(f"this torch has no operator aten.{node.operator}.{node.overload}") from error
+
+    def _resolved(self, arg: Any, values: Mapping[str, Any]) -> Any:
+        if isinstance(arg, Ref):
+            return values[arg.name]
+        if isinstance(arg, list):
+            return [self._resolved(each, values) for each in arg]
+        if isinstance(arg, Kind):
+            name = DTYPES[arg.number]
+            return getattr(self._torch, "float64" if self._double and name.startswith("float") else name)
+        return arg

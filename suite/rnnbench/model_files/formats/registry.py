@@ -1,0 +1,47 @@
+"""All formats, and which one a file has."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.format import Format
+from rnnbench.outside_text import safe_text
+
+_OTHERS = ("format", "registry")
+_PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
+_KERAS = frozenset({".h5", ".hdf5", ".keras"})
+
+
+def _found() -> dict[str, Format]:
+    package = __name__.rpartition(".")[0]
+    folder = str(Path(__file__).parent)
+    modules = sorted(module.name for module in pkgutil.iter_modules([folder]) if module.name not in _OTHERS)
+    formats = (import_module(f"{package}.{name}").FORMAT for name in modules)
+    return {each.name: each for each in formats}
+
+
+FORMATS: dict[str, Format] = _found()
+"""Every format by its name."""
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name says. Raises ModelFileError for a kind of file that is not read."""
+    suffix = path.suffix.lower()
+    for each in FORMATS.values():
+        if suffix == each.suffix:
+            return each
+    if suffix in _PICKLES:
+        raise ModelFileError(
+            f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
+            f"export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
+        )
+    if suffix in _KERAS:
+        raise ModelFileError(
+            f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
+            f"export the network, for example with model.export('model.onnx', format='onnx') or 'litert' for .tflite"
+        )
+    known = ", ".join(each.suffix for each in FORMATS.values())
+    raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")

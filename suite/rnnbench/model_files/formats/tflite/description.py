@@ -1,0 +1,52 @@
+"""What is in a TFLite file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
+from rnnbench.outside_text import safe_text
+
+BATCH = "batch"
+"""The name of the first axis of all inputs where the file leaves its size open: so TensorFlow's converter writes it."""
+IN_VARIABLES = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"))
+
+
+def describe(path: Path) -> FileDescription:
+    """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without ai-edge-litert."""
+    file = read_tflite(path)
+    operators = Counter(operator.name for graph in file.graphs for operator in graph.operators)
+    if IN_VARIABLES & operators.keys():
+        raise ModelFileError(
+            "it keeps values in variables, which no caller can read or set; "
+            "export the network with its states as inputs and outputs"
+        )
+    tensors = file.graphs[file.main].tensors
+    starts = {tensors[number].sizes[:1] for number in file.inputs.values()}
+    is_batch = starts == {(-1,)}
+    inputs = [_array(file, name, number, "input", is_batch) for name, number in file.inputs.items()]
+    outputs = [_array(file, name, number, "output", is_batch) for name, number in file.outputs.items()]
+    facts = FileFacts(
+        file=path.name,
+        format="tflite",
+        producer=safe_text(file.producer, LONGEST_NAME),
+        operators=operators,
+        weight_bytes=file.weight_bytes,
+    )
+    return described(facts, inputs, outputs)
+
+
+def _array(file: TfliteFile, name: str, number: int, role: Role, is_batch: bool) -> ArrayDescription:
+    tensor = file.graphs[file.main].tensors[number]
+    if not name.isprintable() or not name.strip():
+        raise ModelFileError("an input or output has a name that cannot be printed")
+    if tensor.is_quantised:
+        raise ModelFileError(f"{name} is quantised to {tensor.dtype}; the suite feeds and compares float32")
+    shape: list[Dim] = [None if size < 0 else size for size in tensor.sizes]
+    if is_batch and shape and shape[0] is None:
+        shape[0] = BATCH
+    return ArrayDescription(name, role, tuple(shape), tensor.dtype)

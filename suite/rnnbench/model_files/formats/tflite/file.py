@@ -1,0 +1,270 @@
+"""Reading a TFLite file within limits. The schema is LiteRT's; nothing is copied before its size is known.
+
+Flatbuffers are read in place (flatbuffers.dev/internals): a vector says how many elements it has, and each may point to
+the same table again. So every element that is looked at is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.optional import require
+from rnnbench.outside_text import describe_error, safe_text
+
+T = TypeVar("T")
+EXTRA = "litert"
+IDENTIFIER, IDENTIFIED_AT = b"TFL3", 4
+_DTYPES = {
+    **dict.fromkeys(("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"), ""),
+    **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), ""),
+}
+_MAIN = "serving_default"
+"""The signature that is read where a file has several."""
+_APART = 1
+"""A buffer whose `offset` is larger has its data after the flatbuffer."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value of a graph. Sizes that a caller chooses are −1 in `sizes`, and 1 in `shape`."""
+
+    name: str
+    shape: tuple[int, ...]
+    sizes: tuple[int, ...]
+    dtype: str
+    """NumPy's name, or LiteRT's where NumPy has none."""
+    data: np.ndarray | None
+    """Of a constant: a view of the file's bytes."""
+    is_quantised: bool
+    is_variable: bool
+
+
+@dataclass(frozen=True)
+class Operator:
+    name: str
+    inputs: tuple[int, ...]
+    """Numbers of tensors; −1 is an input that is left out."""
+    outputs: tuple[int, ...]
+    options: Any
+    """The table of the schema, read in place; None where the operator has none."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[Operator, ...]
+
+
+@dataclass(frozen=True)
+class TfliteFile:
+    graphs: tuple[Graph, ...]
+    """The graphs that operators such as WHILE name by number."""
+    main: int
+    inputs: dict[str, int]
+    """The tensor of each input, by the signature's name for it, in the order of the graph's inputs."""
+    outputs: dict[str, int]
+    signature: str
+    """Empty where the file has none."""
+    weight_bytes: int
+    producer: str
+
+
+def tensor_names(path: Path) -> dict[str, str]:
+    """The name of the tensor of each input and output: frontends know these, and not those of a signature."""
+    file = read_tflite(path)
+    tensors = file.graphs[file.main].tensors
+    return {name: tensors[number].name for name, number in (*file.inputs.items(), *file.outputs.items())}
+
+
+def require_schema() -> Any:
+    """LiteRT's schema of TFLite files. Raises MissingExtraError."""
+    return require("ai_edge_litert.schema_py_generated", EXTRA, "reading a TFLite file")
+
+
+@cache
+def _names(kind: str) -> dict[int, str]:
+    """Names of the numbers of an enumeration of the schema."""
+    return {number: name for name, number in vars(getattr(require_schema(), kind)).items() if isinstance(number, int)}
+
+
+def read_tflite(path: Path) -> TfliteFile:
+    """The file. Raises ModelFileError, and MissingExtraError without ai-edge-litert."""
+    data = read_bytes(path)
+    if data[IDENTIFIED_AT : IDENTIFIED_AT + len(IDENTIFIER)] != IDENTIFIER:
+        raise ModelFileError("it is no TFLite file: the letters TFL3 are missing at its beginning")
+    schema = require_schema()
+    try:
+        return _Reader(schema.Model.GetRootAs(data, 0), data).file()
+    except (ModelFileError, MemoryError):
+        raise
+    except Exception as error:  # struct.error, IndexError, UnicodeDecodeError, … of whatever byte is wrong
+        raise ModelFileError(f"it is damaged or cut short: {describe_error(error)[:200]}") from error
+
+
+class _Reader:
+    def __init__(self, model: Any, data: bytes) -> None:
+        self._model, self._data = model, data
+        self._seen = 0
+        self._weights: dict[int, int] = {}
+        self._elements = 0
+
+    def file(self) -> TfliteFile:
+        codes = self._all(self._model.OperatorCodesLength(), self._model.OperatorCodes)
+        self._operators = [self._operator_name(code) for code in codes]
+        count = self._model.SubgraphsLength()
+        graphs = tuple(self._graph(graph) for graph in self._all(count, self._model.Subgraphs))
+        if not graphs or not graphs[0].outputs:
+            raise ModelFileError("it has no graph, or one without outputs")
+        main, signature = self._signature()
+        if main >= len(graphs):
+            raise ModelFileError(f"its signature is of graph {main}, and it has {len(graphs)}")
+        inputs, outputs = self._arrays(graphs[main], signature)
+        return TfliteFile(
+            graphs=graphs,
+            main=main,
+            inputs=inputs,
+            outputs=outputs,
+            signature="" if signature is None else _text(signature.SignatureKey()),
+            weight_bytes=sum(self._weights.values()),
+            producer=_text(self._model.Description()),
+        )
+
+    def _all(self, count: int, get: Callable[[int], T]) -> list[T]:
+        """Elements of a vector, counted before they are read."""
+        self._seen += count
+        if self._seen > limits.FIELDS:
+            raise ModelFileError(f"it has more than {limits.FIELDS:,} fields; files with so many are not read")
+        return [get(index) for index in range(count)]
+
+    def _operator_name(self, code: Any) -> str:
+        if code.CustomCode():
+            return f"custom {_text(code.CustomCode())}"
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        return _names("BuiltinOperator").get(number, f"operator {number}")
+
+    def _graph(self, graph: Any) -> Graph:
+        tensors = tuple(map(self._tensor, self._all(graph.TensorsLength(), graph.Tensors)))
+        operators = self._all(graph.OperatorsLength(), graph.Operators)
+        if len(operators) > limits.NODES:
+            raise ModelFileError(f"it has {len(operators):,} operators; up to {limits.NODES:,} are read")
+        made = tuple(self._operator(operator, len(tensors)) for operator in operators)
+        ends = [self._numbers(count, get, len(tensors)) for count, get in _ends(graph)]
+        return Graph(tensors, ends[0], ends[1], made)
+
+    def _operator(self, operator: Any, tensors: int) -> Operator:
+        index = operator.OpcodeIndex()
+        if index >= len(self._operators):
+            raise ModelFileError(f"it uses operator {index}, and names {len(self._operators)}")
+        inputs, outputs = (self._numbers(count, get, tensors) for count, get in _ends(operator))
+        return Operator(self._operators[index], inputs, outputs, _options(operator))
+
+    def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
+        numbers = tuple(int(number) for number in self._all(count, get))
+        if any(not -1 <= number < tensors for number in numbers):
+            raise ModelFileError("an operator or graph names a tensor that there is not")
+        return numbers
+
+    def _tensor(self, tensor: Any) -> Tensor:
+        name = _text(tensor.Name())
+        kind = _names("TensorType").get(tensor.Type(), str(tensor.Type()))
+        shape = tuple(int(size) for size in self._all(tensor.ShapeLength(), tensor.Shape))
+        signature = tuple(int(size) for size in self._all(tensor.ShapeSignatureLength(), tensor.ShapeSignature))
+        if any(size < -1 for size in (*shape, *signature)):
+            raise ModelFileError(f"tensor '{name}' has a negative size: {list(shape)}")
+        if math.prod(max(size, 1) for size in shape) > limits.ELEMENTS:
+            raise ModelFileError(f"tensor '{name}' has the shape {list(shape)}; that many elements are not read")
+        quantised = tensor.Quantization()
+        return Tensor(
+            name=name,
+            shape=shape,
+            sizes=signature if len(signature) == len(shape) else shape,
+            dtype=kind.lower(),
+            data=self._constant(tensor, name, kind, shape),
+            is_quantised=quantised is not None and quantised.ScaleLength() > 0,
+            is_variable=bool(tensor.IsVariable()),
+        )
+
+    def _constant(self, tensor: Any, name: str, kind: str, shape: Sequence[int]) -> np.ndarray | None:
+        if tensor.Buffer() >= self._model.BuffersLength():
+            raise ModelFileError(f"tensor '{name}' has its data in buffer {tensor.Buffer()}, which there is not")
+        buffer = self._model.Buffers(tensor.Buffer())
+        if buffer.Offset() > _APART:
+            raise ModelFileError("its weights are behind the flatbuffer (a file of more than 2 GB); that is not read")
+        if not buffer.DataLength():
+            return None
+        if tensor.Sparsity() is not None:
+            raise ModelFileError("it has sparse tensors, which are not read; store them as dense ones")
+        values = buffer.DataAsNumpy()
+        self._weights[tensor.Buffer()] = values.size
+        if kind not in _DTYPES:
+            return None
+        dtype = np.dtype(kind.lower())
+        if values.size != math.prod(shape) * dtype.itemsize:
+            raise ModelFileError(
+                f"tensor '{name}' has {values.size:,} bytes of data, where its shape {list(shape)} of {dtype} "
+                f"calls for {math.prod(shape) * dtype.itemsize:,}"
+            )
+        return np.frombuffer(values.tobytes(), dtype).reshape(shape)
+
+    def _signature(self) -> tuple[int, Any]:
+        found = {
+            _text(each.SignatureKey()): each
+            for each in self._all(self._model.SignatureDefsLength(), self._model.SignatureDefs)
+        }
+        if not found:
+            return 0, None
+        if len(found) > 1 and _MAIN not in found:
+            named = ", ".join(found)
+            raise ModelFileError(f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one")
+        signature = found.get(_MAIN) or next(iter(found.values()))
+        return int(signature.SubgraphIndex()), signature
+
+    def _arrays(self, graph: Graph, signature: Any) -> tuple[dict[str, int], dict[str, int]]:
+        if signature is None:
+            named = ({graph.tensors[number].name: number for number in ends} for ends in (graph.inputs, graph.outputs))
+        else:
+            maps = (
+                self._all(signature.InputsLength(), signature.Inputs),
+                self._all(signature.OutputsLength(), signature.Outputs),
+            )
+            named = ({_text(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
+        inputs, outputs = named
+        for ends, arrays in ((graph.inputs, inputs), (graph.outputs, outputs)):
+            if sorted(arrays.values()) != sorted(ends) or not all(arrays):
+                raise ModelFileError("its signature does not name each input and output of its graph once")
+            if len(arrays) > limits.ARRAYS:
+                raise ModelFileError(f"it has {len(arrays):,} inputs; up to {limits.ARRAYS} are read")
+        order = {number: place for place, number in enumerate((*graph.inputs, *graph.outputs))}
+        return tuple(  # type: ignore[return-value]
+            dict(sorted(arrays.items(), key=lambda item: order[item[1]])) for arrays in (inputs, outputs)
+        )
+
+
+def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:
+    return (table.InputsLength(), table.Inputs), (table.OutputsLength(), table.Outputs)
+
+
+def _options(operator: Any) -> Any:
+    kind = _names("BuiltinOptions").get(operator.BuiltinOptionsType(), "NONE")
+    table = operator.BuiltinOptions()
+    if table is None or kind == "NONE":
+        return None
+    options = getattr(require_schema(), kind)()
+    options.Init(table.Bytes, table.Pos)
+    return options
+
+
+def _text(value: bytes | None) -> str:
+    return safe_text((value or b"").decode("utf-8", "replace"), limits.NAME_CHARACTERS)

@@ -1,0 +1,290 @@
+"""LiteRT's operators in NumPy, for the oracle: what each computes from its inputs and options.
+
+Sources: tensorflow/lite/schema/schema.fbs (options), and tensorflow/lite/kernels/internal/reference (what is computed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.file import require_schema
+
+Array = np.ndarray
+Compute = Callable[[Any, Sequence[Any]], Sequence[Array]]
+"""Options and inputs (None for one that is left out) to outputs."""
+
+
+def _one(compute: Callable[..., Array]) -> Compute:
+    return lambda options, inputs: (compute(*inputs),)
+
+
+def _sigmoid(x: Array) -> Array:
+    result: Array = 0.5 * (np.tanh(0.5 * x) + 1)
+    return result
+
+
+def activated(number: int, x: Array) -> Array:
+    """`ActivationFunctionType`, which many operators apply to their result."""
+    kinds = require_schema().ActivationFunctionType
+    functions: dict[int, Callable[[Array], Array]] = {
+        kinds.NONE: lambda x: x,
+        kinds.RELU: lambda x: np.maximum(x, 0),
+        kinds.RELU_N1_TO_1: lambda x: np.clip(x, -1, 1),
+        kinds.RELU6: lambda x: np.clip(x, 0, 6),
+        kinds.TANH: np.tanh,
+    }
+    if number not in functions:
+        raise ModelFileError(f"the activation {number} of LiteRT is not computed here")
+    return functions[number](x)
+
+
+def _with_activation(compute: Callable[[Array, Array], Array]) -> Compute:
+    return lambda options, inputs: (activated(options.FusedActivationFunction(), compute(inputs[0], inputs[1])),)
+
+
+def _fully_connected(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, weights, bias = (*inputs, None)[:3]
+    lead = x.shape[:-1] if options.KeepNumDims() else (x.size // weights.shape[1],)
+    y = x.reshape(-1, weights.shape[1]) @ weights.T
+    y = y.reshape(*lead, weights.shape[0])
+    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
+
+
+def _batch_matmul(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    a, b = inputs
+    a = np.swapaxes(a, -1, -2) if options.AdjX() else a
+    return (a @ (np.swapaxes(b, -1, -2) if options.AdjY() else b),)
+
+
+def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool) -> Array:
+    """x [batch, height, width, channels] with the zeros that padding SAME puts around it."""
+    sides = [(0, 0)]
+    for size, length, stride in zip(x.shape[1:3], window, strides, strict=True):
+        extra = max((-(-size // stride) - 1) * stride + length - size, 0) if same else 0
+        sides.append((extra // 2, extra - extra // 2))
+    return np.pad(x, [*sides, (0, 0)])
+
+
+def _windows(options: Any, x: Array, height: int, width: int) -> Array:
+    """[batch, rows, columns, channels, height, width]: what each element of a convolution reads."""
+    strides, dilations = (options.StrideH(), options.StrideW()), (options.DilationHFactor(), options.DilationWFactor())
+    spans = [(length - 1) * step + 1 for length, step in zip((height, width), dilations, strict=True)]
+    padded = _padded(x, spans, strides, options.Padding() == require_schema().Padding.SAME)
+    views = np.lib.stride_tricks.sliding_window_view(padded, spans, (1, 2))
+    return views[:, :: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
+
+
+def _conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, weights, bias = (*inputs, None)[:3]
+    _, height, width, channels = weights.shape
+    if channels != x.shape[3]:
+        raise ModelFileError("a convolution in groups is not computed here")
+    y = np.einsum("bijchw,ohwc->bijo", _windows(options, x, height, width), weights, optimize=True)
+    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
+
+
+def _depthwise_conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, weights, bias = (*inputs, None)[:3]
+    _, height, width, outputs = weights.shape
+    per_channel = weights[0].reshape(height, width, x.shape[3], outputs // x.shape[3])
+    y = np.einsum("bijchw,hwcm->bijcm", _windows(options, x, height, width), per_channel, optimize=True)
+    y = y.reshape(*y.shape[:3], outputs)
+    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
+
+
+def _softmax(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x = inputs[0] * options.Beta()
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return (powers / powers.sum(axis=-1, keepdims=True),)
+
+
+def _reduced(reduce: Callable[..., Array]) -> Compute:
+    def compute(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+        axes = tuple(int(axis) for axis in np.atleast_1d(inputs[1]))
+        return (np.asarray(reduce(inputs[0], axis=axes, keepdims=bool(options.KeepDims()))),)
+
+    return compute
+
+
+def _split(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    return np.split(inputs[1], options.NumSplits(), int(inputs[0]))
+
+
+def _split_v(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, sizes, axis = inputs[0], [int(size) for size in inputs[1]], int(inputs[2])
+    rest = x.shape[axis] - sum(size for size in sizes if size >= 0)
+    ends = np.cumsum([rest if size < 0 else size for size in sizes])[:-1]
+    return np.split(x, ends, axis)
+
+
+def _strided_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    if options.NewAxisMask() or options.EllipsisMask():
+        raise ModelFileError("STRIDED_SLICE with new axes or an ellipsis is not computed here")
+    x, *bounds = inputs
+    index: list[slice | int] = []
+    for axis, (begin, end, step) in enumerate(zip(*(each.tolist() for each in bounds), strict=True)):
+        bit = 1 << axis
+        if options.ShrinkAxisMask() & bit:
+            index.append(int(begin))
+        else:
+            first = None if options.BeginMask() & bit else begin
+            index.append(slice(first, None if options.EndMask() & bit else end, step))
+    return (x[tuple(index)],)
+
+
+def _slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, begins, sizes = inputs
+    pairs = zip(begins.tolist(), sizes.tolist(), strict=True)
+    return (x[tuple(slice(begin, None if size < 0 else begin + size) for begin, size in pairs)],)
+
+
+def _reshape(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    shape = inputs[1] if len(inputs) > 1 and inputs[1] is not None else options.NewShapeAsNumpy()
+    return (inputs[0].reshape([int(size) for size in np.atleast_1d(shape)]),)
+
+
+def _squeeze(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    axes = tuple(options.SqueezeDims(i) for i in range(min(options.SqueezeDimsLength(), inputs[0].ndim)))
+    return (np.squeeze(inputs[0], axes or None),)
+
+
+def _concatenation(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    return (activated(options.FusedActivationFunction(), np.concatenate(inputs, options.Axis())),)
+
+
+def _unpack(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    axis = options.Axis()
+    return [np.take(inputs[0], index, axis) for index in range(inputs[0].shape[axis])]
+
+
+def _gather(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    if options.BatchDims():
+        raise ModelFileError("GATHER over batches is not computed here")
+    return (np.take(inputs[0], inputs[1], options.Axis()),)
+
+
+def _cast(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    kinds = {number: name for name, number in vars(require_schema().TensorType).items() if isinstance(number, int)}
+    kind = kinds[options.OutDataType()].lower()
+    # A float keeps the arithmetic's type: rounding it is the arithmetic's business.
+    return (inputs[0] if kind.startswith("float") and inputs[0].dtype.kind == "f" else inputs[0].astype(kind),)
+
+
+def _dynamic_update_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, update, starts = inputs
+    result = x.copy()
+    firsts = [min(max(int(s), 0), size - part) for s, size, part in zip(starts, x.shape, update.shape, strict=True)]
+    result[tuple(slice(first, first + size) for first, size in zip(firsts, update.shape, strict=True))] = update
+    return (result,)
+
+
+def _chosen(condition: Array, a: Array, b: Array) -> Array:
+    return np.where(condition, a, b)
+
+
+def _erf(x: Array) -> Array:
+    from scipy.special import erf
+
+    result: Array = erf(x)
+    return result
+
+
+def _gelu(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    (x,) = inputs
+    if options.Approximate():
+        return (0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),)
+    return (0.5 * x * (1 + _erf(x / np.sqrt(2))),)
+
+
+MOVES: dict[str, Compute] = {
+    "RESHAPE": _reshape,
+    "SQUEEZE": _squeeze,
+    "SPLIT": _split,
+    "SPLIT_V": _split_v,
+    "STRIDED_SLICE": _strided_slice,
+    "SLICE": _slice,
+    "CONCATENATION": _concatenation,
+    "PACK": lambda options, inputs: (np.stack(inputs, options.Axis()),),
+    "UNPACK": _unpack,
+    "GATHER": _gather,
+    "CAST": _cast,
+    "DYNAMIC_UPDATE_SLICE": _dynamic_update_slice,
+    "TRANSPOSE": _one(lambda x, order: x.transpose([int(axis) for axis in order])),
+    "EXPAND_DIMS": _one(lambda x, axis: np.expand_dims(x, int(np.ravel(axis)[0]))),
+    "SHAPE": _one(lambda x: np.array(x.shape, np.int32)),
+    "FILL": _one(lambda shape, value: np.full([int(size) for size in shape], value)),
+    "RANGE": _one(lambda first, end, step: np.arange(first, end, step)),
+    "ZEROS_LIKE": _one(np.zeros_like),
+    "BROADCAST_TO": _one(lambda x, shape: np.broadcast_to(x, [int(size) for size in shape])),
+    "TILE": _one(lambda x, times: np.tile(x, [int(count) for count in times])),
+    "REVERSE_V2": _one(lambda x, axes: np.flip(x, tuple(int(axis) for axis in axes))),
+    "PAD": _one(lambda x, sides: np.pad(x, [tuple(map(int, side)) for side in sides])),
+    "PADV2": _one(
+        lambda x, sides, value: np.pad(
+            x, [tuple(map(int, side)) for side in sides], constant_values=float(np.ravel(value)[0])
+        )
+    ),
+    "RELU": _one(lambda x: np.maximum(x, 0)),
+    "RELU6": _one(lambda x: np.clip(x, 0, 6)),
+    "RELU_N1_TO_1": _one(lambda x: np.clip(x, -1, 1)),
+    "NEG": _one(np.negative),
+    "ABS": _one(np.abs),
+    "MAXIMUM": _one(np.maximum),
+    "MINIMUM": _one(np.minimum),
+    "REDUCE_MAX": _reduced(np.max),
+    "REDUCE_MIN": _reduced(np.min),
+    "SELECT": _one(_chosen),
+    "SELECT_V2": _one(_chosen),
+    "LESS": _one(np.less),
+    "LESS_EQUAL": _one(np.less_equal),
+    "GREATER": _one(np.greater),
+    "GREATER_EQUAL": _one(np.greater_equal),
+    "EQUAL": _one(np.equal),
+    "NOT_EQUAL": _one(np.not_equal),
+    "LOGICAL_AND": _one(np.logical_and),
+    "LOGICAL_OR": _one(np.logical_or),
+    "LOGICAL_NOT": _one(np.logical_not),
+    "DEQUANTIZE": _one(lambda x: x),
+}
+"""Operators that give elements of what they get, or are exact."""
+SUMS: dict[str, Compute] = {
+    "FULLY_CONNECTED": _fully_connected,
+    "BATCH_MATMUL": _batch_matmul,
+    "CONV_2D": _conv_2d,
+    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "SUM": _reduced(np.sum),
+    "MEAN": _reduced(np.mean),
+}
+"""Sums of products."""
+ACTIVATIONS: dict[str, Compute] = {
+    "LOGISTIC": _one(_sigmoid),
+    "TANH": _one(np.tanh),
+    "SOFTMAX": _softmax,
+    "LOG_SOFTMAX": _one(
+        lambda x: x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+    ),
+    "EXP": _one(np.exp),
+    "LOG": _one(np.log),
+    "SIN": _one(np.sin),
+    "COS": _one(np.cos),
+    "POW": _one(np.power),
+    "ELU": _one(lambda x: _chosen(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    "GELU": _gelu,
+    "HARD_SWISH": _one(lambda x: x * np.clip(x + 3, 0, 6) / 6),
+}
+OPERATIONS: dict[str, Compute] = {
+    "ADD": _with_activation(np.add),
+    "SUB": _with_activation(np.subtract),
+    "MUL": _with_activation(np.multiply),
+    "DIV": _with_activation(np.divide),
+    "SQUARED_DIFFERENCE": _one(lambda a, b: np.square(a - b)),
+    "SQUARE": _one(np.square),
+    "SQRT": _one(np.sqrt),
+    "RSQRT": _one(lambda x: 1 / np.sqrt(x)),
+    "LEAKY_RELU": lambda options, inputs: (np.where(inputs[0] > 0, inputs[0], options.Alpha() * inputs[0]),),
+}
+"""One operation for each element."""

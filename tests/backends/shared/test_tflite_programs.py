@@ -1,0 +1,53 @@
+"""Programs of a user's TFLite file: LiteRT and OpenVINO give what the oracle gives, from any state, by either path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tflite_files as files
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.litert import LitertBackend
+from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.cases import Precision, Strategy
+from rnnbench.model_files import describe, network_of, section_of
+from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
+
+TARGETS = [(LitertBackend, "tensorflow"), (OpenVinoBackend, "opset")]
+STEPS = 6
+
+
+@pytest.fixture
+def network(tmp_path):
+    path = files.saved(files.elman(), tmp_path / "cell.tflite")
+    description = describe(path)
+    return network_of(path, section_of(description, path.name), description)
+
+
+def request(network, route, state):
+    return Request(route, network, Weights(), Strategy("given", state, 1), 2, Precision.of("float32"))
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("backend", "route"), TARGETS)
+def test_a_stream_is_the_oracles(network, tmp_path, backend, route, state):
+    x, start = draw_inputs(network, STEPS, 2, 0), draw_state(network, 2, 0)
+    expected = run_reference(network, Weights(), x, start)
+    program = backend().build(request(network, route, state), tmp_path / "cache")
+    session = program.open()
+    session.set_state(start)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-6)
+    session.set_state(start)
+    bound = session.bind([{"x": x[:1]}, {"x": x[1:2]}])
+    for step in range(2):
+        bound()
+        np.testing.assert_allclose(bound.output()["y"], expected.y[step : step + 1], atol=1e-6)
+    assert program.artifact.lowered == "given"
+    session.close()
+    program.close()
+
+
+def test_a_route_that_does_not_read_the_format_says_which_does(network, tmp_path):
+    with pytest.raises(BuildError, match="openvino:onnx reads no tflite files; use openvino:opset"):
+        OpenVinoBackend().build(request(network, "onnx", "stitched"), tmp_path)

@@ -1,0 +1,141 @@
+"""TFLite files: what is in them, what they give in float64, and what is refused."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import tflite_files as files
+from ai_edge_litert.interpreter import Interpreter
+
+from rnnbench.model_files import ModelFileError, check_state, describe, oracle_of, section_of
+from rnnbench.rnn import Arithmetic, RandomRounding
+
+
+@pytest.fixture
+def path(tmp_path):
+    return files.saved(files.elman(), tmp_path / "cell.tflite")
+
+
+def test_arrays_and_states_are_those_of_the_signature(path):
+    found = describe(path)
+    assert [(a.name, a.role, a.shape, a.batch) for a in found.arrays] == [
+        ("x", "input", ("batch", 3), 0),
+        ("h", "state_in", ("batch", 4), 0),
+        ("h_out", "state_out", ("batch", 4), 0),
+        ("y", "output", ("batch", 2), 0),
+    ]
+    assert (found.format, found.operators["FULLY_CONNECTED"], found.questions) == ("tflite", 3, ())
+    assert found.weight_bytes == 4 * (4 * 3 + 4 + 4 * 4 + 2 * 4)
+
+
+def test_the_oracle_gives_what_litert_gives(path):
+    interpreter = Interpreter(str(path))
+    draw = np.random.default_rng(1)
+    x, h = (draw.standard_normal((1, size)).astype(np.float32) for size in (3, 4))
+    theirs, ours = interpreter.get_signature_runner()(x=x, h=h), oracle_of(path).run({"x": x, "h": h})
+    for name, array in ours.items():
+        assert array.dtype == np.float64
+        np.testing.assert_allclose(array, theirs[name], atol=1e-6)
+
+
+def test_roundings_are_those_of_the_arithmetic(path):
+    given = {"x": np.ones((2, 3)), "h": np.ones((2, 4))}
+    exact = oracle_of(path)
+    y = exact.run(given)["y"]
+    single = exact.in_arithmetic(Arithmetic("float32")).run(given)["y"]
+    assert single.dtype == np.float32
+    noisy = exact.in_arithmetic(RandomRounding("float32", 0, 0)).run(given)["y"]
+    assert 1e-9 < np.abs(noisy - y).max() < 1e-5
+    assert np.abs(single - y).max() < 1e-5
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_its_state_is_checked(tmp_path, moves):
+    path = files.saved(files.elman(moves=moves), tmp_path / "cell.tflite")
+    found = describe(path)
+    check = check_state(oracle_of(path), found, section_of(found, path.name))
+    assert check.ok == moves
+    assert check.lost == (() if moves else ("h",))
+
+
+def changed(change):
+    writer = files.elman()
+    change(writer)
+    return writer.packed()
+
+
+def giant(writer):
+    writer.graph.tensors[0].shape = [2**31 - 1, 2**31 - 1]
+
+
+def too_little(writer):
+    writer.model.buffers[1].data = writer.model.buffers[1].data[:-1]
+
+
+def unknown_tensor(writer):
+    writer.graph.operators[0].inputs = [99, 1, 2]
+
+
+def variables(writer):
+    writer.operator("VAR_HANDLE", [], 0, "VarHandleOptions")
+
+
+def other_signatures(writer):
+    (signature,) = writer.model.signatureDefs
+    other = files.schema.SignatureDefT()
+    other.signatureKey, other.inputs, other.outputs, other.subgraphIndex = b"b", signature.inputs, [], 0
+    signature.signatureKey = b"a"
+    writer.model.signatureDefs.append(other)
+
+
+def no_graph(writer):
+    writer.model.signatureDefs[0].subgraphIndex = 7
+
+
+REFUSED = {
+    "empty": (lambda: b"", "it is empty"),
+    "another": (lambda: b"PK\x03\x04" * 20, "no TFLite file"),
+    "cut": (lambda: files.elman().packed()[:300], "damaged or cut short"),
+    "giant": (lambda: changed(giant), "that many elements are not read"),
+    "too little": (lambda: changed(too_little), "47 bytes of data, where its shape [4, 3] of float32 calls for 48"),
+    "unknown": (lambda: changed(unknown_tensor), "names a tensor that there is not"),
+    "variables": (lambda: changed(variables), "it keeps values in variables"),
+    "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
+    "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_a_sentence(tmp_path, name):
+    make, told = REFUSED[name]
+    (tmp_path / "cell.tflite").write_bytes(make())
+    with pytest.raises(ModelFileError) as caught:
+        describe(tmp_path / "cell.tflite")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_operator_that_is_not_computed_here_has_no_oracle(tmp_path):
+    writer = files.elman()
+    writer.operator("ROUND", [0], 0)
+    path = files.saved(writer, tmp_path / "cell.tflite")
+    assert describe(path).operators["ROUND"] == 1
+    with pytest.raises(ModelFileError, match="the operator ROUND is not computed here"):
+        oracle_of(path)
+
+
+def test_damaged_bytes_never_raise_anything_else(tmp_path):
+    good, draw, path = files.elman().packed(), random.Random(0), tmp_path / "cell.tflite"
+    refused = 0
+    for _ in range(300):
+        data = bytearray(good[: draw.randrange(8, len(good) + 1)])
+        for _ in range(draw.randrange(1, 9)):
+            data[draw.randrange(8, len(data)) if len(data) > 8 else 0] = draw.randrange(256)
+        path.write_bytes(data)
+        try:
+            describe(path)
+        except ModelFileError:
+            refused += 1
+    assert refused > 100

@@ -1,0 +1,107 @@
+"""TFLite files for tests, written with LiteRT's own schema: no TensorFlow is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+KIND = {np.dtype("float32"): schema.TensorType.FLOAT32, np.dtype("int32"): schema.TensorType.INT32}
+
+
+class Writer:
+    """Adds tensors and operators to a model of one graph."""
+
+    def __init__(self) -> None:
+        self.model = schema.ModelT()
+        self.model.version, self.model.description = 3, b"written by hand"
+        self.model.buffers, self.model.operatorCodes = [schema.BufferT()], []
+        self.graph = schema.SubGraphT()
+        self.graph.tensors, self.graph.operators = [], []
+        self.model.subgraphs, self.model.signatureDefs = [self.graph], []
+
+    def value(self, name: str, sizes: Sequence[int], dtype: str = "float32") -> int:
+        """A tensor without data. −1 is a size that the caller chooses."""
+        tensor = schema.TensorT()
+        tensor.name, tensor.type, tensor.buffer = name.encode(), KIND[np.dtype(dtype)], 0
+        tensor.shape, tensor.shapeSignature = [max(size, 1) for size in sizes], list(sizes)
+        self.graph.tensors.append(tensor)
+        return len(self.graph.tensors) - 1
+
+    def constant(self, name: str, values: np.ndarray) -> int:
+        number = self.value(name, values.shape, str(values.dtype))
+        buffer = schema.BufferT()
+        buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+        self.model.buffers.append(buffer)
+        self.graph.tensors[number].buffer = len(self.model.buffers) - 1
+        return number
+
+    def operator(self, name: str, inputs: Sequence[int], output: int, options: str = "", **fields: Any) -> None:
+        code = schema.OperatorCodeT()
+        number = getattr(schema.BuiltinOperator, name)
+        code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, 127), 1
+        self.model.operatorCodes.append(code)
+        operator = schema.OperatorT()
+        operator.opcodeIndex = len(self.model.operatorCodes) - 1
+        operator.inputs, operator.outputs = list(inputs), [output]
+        if options:
+            operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
+            operator.builtinOptions = getattr(schema, f"{options}T")()
+            for field, value in fields.items():
+                setattr(operator.builtinOptions, field, value)
+        self.graph.operators.append(operator)
+
+    def ends(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
+        self.graph.inputs, self.graph.outputs = list(inputs.values()), list(outputs.values())
+        signature = schema.SignatureDefT()
+        signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
+        signature.inputs, signature.outputs = (
+            [_named(name, number) for name, number in side.items()] for side in (inputs, outputs)
+        )
+        self.model.signatureDefs = [signature]
+
+    def packed(self) -> bytes:
+        builder = flatbuffers.Builder()
+        builder.Finish(self.model.Pack(builder), file_identifier=b"TFL3")
+        return bytes(builder.Output())
+
+
+def _named(name: str, number: int) -> Any:
+    entry = schema.TensorMapT()
+    entry.name, entry.tensorIndex = name.encode(), number
+    return entry
+
+
+def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
+    """One step of an RNN: x [batch, 3] and h [batch, hidden] give y [batch, 2] and h_out. `moves`: h_out is new."""
+    draw, writer = np.random.default_rng(0), Writer()
+
+    def weight(name: str, *shape: int) -> int:
+        return writer.constant(name, (draw.standard_normal(shape) * 0.5).astype(np.float32))
+
+    x, h = writer.value("serving_default_x:0", [batch, 3]), writer.value("serving_default_h:0", [batch, hidden])
+    from_x, from_h, total, new, y = (
+        writer.value(name, [batch, size])
+        for name, size in (("a", hidden), ("b", hidden), ("sum", hidden), ("Call:0", hidden), ("Call:1", 2))
+    )
+    dense = "FULLY_CONNECTED", "FullyConnectedOptions"
+    writer.operator(dense[0], [x, weight("W", hidden, 3), weight("B", hidden)], from_x, dense[1])
+    writer.operator(dense[0], [h, weight("R", hidden, hidden), -1], from_h, dense[1])
+    writer.operator("ADD", [from_x, from_h], total, "AddOptions")
+    writer.operator("TANH", [total], new)
+    writer.operator(dense[0], [new, weight("V", 2, hidden), -1], y, dense[1])
+    kept = new
+    if not moves:
+        kept = writer.value("Call:2", [batch, hidden])
+        writer.operator("RESHAPE", [h, writer.constant("shape", np.array([-1, hidden], np.int32))], kept)
+    writer.ends({"x": x, "h": h}, {"h_out": kept, "y": y})
+    return writer
+
+
+def saved(writer: Writer, path: Path) -> Path:
+    path.write_bytes(writer.packed())
+    return path
