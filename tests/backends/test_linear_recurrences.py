@@ -41,6 +41,7 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
         ("jax", "jit", "mingru", "chunked:3", 6, "chunked {} of 3"),
         ("onnxruntime", "onnx", "mingru", "parallel", 5, "parallel {}"),
         ("onnxruntime", "onnx", "gla", "chunked:3", 6, "chunked {} of 3"),
+        *(("onnxruntime", "onnx", name, "fused", 5, "fused") for name in ("gla", "mamba2", "kws-svdf")),
         ("onnxruntime", "loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
         ("iree", "linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],
@@ -69,6 +70,21 @@ def test_many_steps_at_once_are_the_recurrence(
 def test_a_route_without_a_primitive_refuses_it_by_name(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"relax has not the primitive .*, which mingru.* needs with time parallel"):
         find("tvm").build(request_for("relax", "mingru", "parallel", 4), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("backend", "route", "name", "reason"),
+    [
+        ("onnxruntime", "loop", "gla", "has not the operator linear_attention, which gla"),
+        ("openvino", "onnx", "kws-svdf", "has not the operator causal_convolution, which kws-svdf"),
+        ("onnxruntime", "onnx", "mingru", "No runtime has operators for all states of mingru"),
+    ],
+)
+def test_a_route_without_an_operator_refuses_it_by_name(
+    tmp_path: Path, backend: str, route: str, name: str, reason: str
+) -> None:
+    with pytest.raises(BuildError, match=reason):
+        find(backend).build(request_for(route, name, "fused", 4), tmp_path)
 
 
 def test_an_lstm_has_no_scan(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, cell_body
+    from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, cell_body
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
-    from rnnbench.rnn.times import PARALLEL, TOGETHER, runs_together
+    from rnnbench.rnn.times import FUSED, OPERATORS, PARALLEL, TOGETHER, runs_together
     from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
@@ -44,6 +44,7 @@ _NAMES = {
         "RandomRounding",
     ),
     "cells": (
+        "CausalKernel",
         "LayerBody",
         "MorePrimitives",
         "Primitives",
@@ -68,6 +69,8 @@ _NAMES = {
     ),
     "linear": ("together",),
     "times": (
+        "FUSED",
+        "OPERATORS",
         "PARALLEL",
         "TOGETHER",
         "runs_together",
@@ -116,11 +119,14 @@ _NAMES = {
 }
 __all__ = [
     "DTYPES",
+    "FUSED",
     "GATES",
+    "OPERATORS",
     "PARALLEL",
     "TOGETHER",
     "AnyNetwork",
     "Arithmetic",
+    "CausalKernel",
     "Cell",
     "CompoundNetwork",
     "Cost",

@@ -12,6 +12,7 @@ whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -92,6 +93,37 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """`numpy.einsum` of two values. No letter is there twice in one of them; a letter that the output lacks is in
         both. `Contraction` has the parts of an equation."""
         ...
+
+    # A library's operators: all steps of a layer, for time `fused`.
+
+    def linear_attention(
+        self, terms: tuple[V, V, V, V], state: V, sizes: tuple[int, int, int], steps: int, batch: int
+    ) -> tuple[V, V]:
+        """S' = exp(g)·S + kᵀ·v and y = q·S' of each head, for q, k, v, g in `terms`: y and the state after the call.
+
+        q, k [steps·batch, heads·keys]; v, y [steps·batch, heads·values]; g has the columns of k, or one a head. The
+        state is [batch, heads·keys·values], and `sizes` heads, keys and values.
+        """
+        ...
+
+    def causal_convolution(self, x: V, ring: V, kernel: CausalKernel, steps: int, batch: int) -> tuple[V, V]:
+        """A convolution over time of each channel of x [steps·batch, channels]: y, as x, and the ring after the call.
+
+        The ring is the steps before the call side by side, the oldest first: [batch, (taps − 1)·channels].
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CausalKernel:
+    """Of `MorePrimitives.causal_convolution`."""
+
+    weight: np.ndarray
+    """[channels, taps], the present step last."""
+    bias: np.ndarray
+    """[channels]"""
+    silu: bool
+    """Whether y is SiLU of the sum."""
 
 
 class LayerBody(Protocol[V]):

@@ -118,6 +118,7 @@ class ComposedNetwork(Network):
             step_weights=of_step,
             operations=operations,
             linear=placed.kind.is_linear,
+            has_operator=placed.kind.has_operator,
         )
 
     def _index(self, name: str) -> int:

@@ -15,12 +15,13 @@ segment after a gate near 0 loses no digits, and every exponent is 0 or less.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.times import PARALLEL
+from rnnbench.rnn.times import FUSED, PARALLEL
 
 V = TypeVar("V")
 Steps = tuple[V, tuple[V, ...]]
@@ -41,22 +42,46 @@ class LinearBody(LayerBody[V], Protocol):
         ...
 
 
+class OperatorBody(LinearBody[V], Protocol):
+    """A linear layer for which libraries have an operator."""
+
+    @abstractmethod
+    def fused(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        """All steps of projected [steps·batch, projected] by a library's operator."""
+        ...
+
+
 def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
     """The steps of projected [steps·batch, projected] at once: those of the call, or of one block of `chunked:k`.
 
-    Only for a layer whose spec says that it is linear.
+    Only for a layer whose spec says that it is linear; and for time `fused`, that it has an operator.
     """
+    if time == FUSED:
+        whole: OperatorBody[V] = body  # type: ignore[assignment]  # `LayerSpec.has_operator` says so
+        return whole.fused(projected, state, steps, batch)
     linear: LinearBody[V] = body  # type: ignore[assignment]  # `LayerSpec.linear` says so
     return (linear.scanned if time == PARALLEL else linear.block)(projected, state, steps, batch)
 
 
 def scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
-    """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size]."""
+    """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size].
+
+    A library's own scan takes its place where the primitives have it, as a method `linear_scan(gates, drive)`.
+    """
+    if steps == 1:
+        return drive
+    own: Callable[[V, V], V] | None = getattr(ops, "linear_scan", None)
+    if own is not None:
+        return own(gates, drive)
+    return _pairwise_scan(ops, gates, drive, steps, size)
+
+
+def _pairwise_scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
     if steps == 1:
         return drive
     half, last = divmod(steps, 2)
     (a_even, a_odd), (b_even, b_odd) = (_pairs(ops, value, steps, size) for value in (gates, drive))
-    odd = scan(ops, ops.mul(a_even, a_odd), ops.add(ops.mul(a_odd, b_even), b_odd), half, size)
+    odd = _pairwise_scan(ops, ops.mul(a_even, a_odd), ops.add(ops.mul(a_odd, b_even), b_odd), half, size)
     first = ops.rows(b_even, 0, 1)
     if half + last == 1:
         return ops.stacked([first, odd])

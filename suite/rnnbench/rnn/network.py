@@ -58,6 +58,8 @@ class LayerSpec:
     """Arithmetic operations of one step for a batch of 1: a multiply-add is two, an activation one."""
     linear: bool = False
     """Whether its state is linear in itself, so that its body has many steps at once (`linear.LinearBody`)."""
+    has_operator: bool = False
+    """Whether libraries have an operator for all of its steps (`linear.OperatorBody`)."""
 
 
 class WeightSpec(NamedTuple):
@@ -123,6 +125,11 @@ class Network(BaseModel, ABC):
             f"{time} needs states that are linear in themselves, and the gates of {self.label} read its state: its "
             "steps can only run one after the other; ask for looped or unrolled."
         )
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether libraries have an operator for each of its layers with a state."""
+        return all(layer.has_operator for layer in self.graph if layer.states)
 
     @property
     def reference_work(self) -> int:

@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
-from rnnbench.rnn.cells import MorePrimitives
+from rnnbench.rnn.cells import CausalKernel, MorePrimitives
 from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.einsum import contraction
 from rnnbench.rnn.linear import together
 from rnnbench.rnn.network import Network, run_graph, state_by_layer
-from rnnbench.rnn.times import runs_together
+from rnnbench.rnn.times import FUSED, runs_together
 
 Shape = tuple[int, ...]
 
@@ -116,6 +116,31 @@ class _Shapes(MorePrimitives[Shape]):
             raise ValueError(f"einsum {equation} of {list(a)} and {list(b)}")
         return tuple(sizes[letter] for letter in parts.out)
 
+    def linear_attention(
+        self,
+        terms: tuple[Shape, Shape, Shape, Shape],
+        state: Shape,
+        sizes: tuple[int, int, int],
+        steps: int,
+        batch: int,
+    ) -> tuple[Shape, Shape]:
+        self.called.add("linear_attention")
+        heads, keys, values = sizes
+        rows, (q, k, v, gates) = steps * batch, terms
+        whole = [(rows, heads * keys)] * 2, (rows, heads * values), (batch, heads * keys * values)
+        if ([q, k], v, state) != whole or gates not in (k, (rows, heads)):
+            raise ValueError(f"linear attention of {[*terms]} from {state}")
+        return v, state
+
+    def causal_convolution(
+        self, x: Shape, ring: Shape, kernel: CausalKernel, steps: int, batch: int
+    ) -> tuple[Shape, Shape]:
+        self.called.add("causal_convolution")
+        channels, taps = kernel.weight.shape
+        if (x, ring) != ((steps * batch, channels), (batch, (taps - 1) * channels)):
+            raise ValueError(f"a convolution of {x} and {ring} with {channels} channels and {taps} taps")
+        return x, ring
+
 
 STEPS = 5
 """Steps at once, where steps run together: so many that a scan has pairs, pairs of pairs, and a step without one."""
@@ -133,7 +158,7 @@ def primitives_of(network: Network, time: str = "looped") -> frozenset[str]:
     shapes = _Shapes()
     nothing = np.zeros(())
     weights = network.as_weights({name: np.broadcast_to(nothing, shape) for name, shape, _ in network.weight_specs()})
-    steps = STEPS if runs_together(time) else 1
+    steps = STEPS if runs_together(time) or time == FUSED else 1
     start: Shape = (steps, network.input)
     rows: dict[str, list[Shape]] = {
         name: [(1, size)] * count for name, (count, _, size) in network.state_shapes(1).items()

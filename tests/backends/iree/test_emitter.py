@@ -72,6 +72,15 @@ def test_elementwise_operations_become_one_when_a_value_is_needed() -> None:
     assert counts["math.exp"] == 1
 
 
+def test_parts_that_are_put_side_by_side_are_not_computed_in_one_operation() -> None:
+    resources = Resources()
+    e = Primitives(resources)
+    x = Value((2, 6), "%x")
+    e.concat([e.relu(x), e.tanh(x)])
+    counts = walked(within_a_function(e, resources))
+    assert (counts["linalg.generic"], counts["tensor.concat"]) == (2, 1)
+
+
 def test_an_expression_is_split_before_it_is_computed() -> None:
     resources = Resources()
     e = Primitives(resources)

@@ -7,6 +7,7 @@ import pytest
 from small_networks import COMPOSED, small
 
 from rnnbench.rnn import draw_inputs, draw_state, draw_weights, run_reference
+from rnnbench.rnn.networks.mamba2 import Mamba2Block
 
 PARAMETERS = {
     "dtln-1": 362_369,
@@ -65,3 +66,23 @@ def test_its_y_depends_on_every_array_of_its_weights_and_of_its_state(name: str)
 @pytest.mark.parametrize("name", COMPOSED)
 def test_a_failure_can_be_shown_on_a_network_of_few_units(name: str) -> None:
     assert small(name).weight_count < COMPOSED[name]().weight_count / 10
+
+
+def test_a_head_of_mamba2_keeps_its_state_or_forgets_it_where_its_gate_is_pinned() -> None:
+    network, batch = Mamba2Block(input=6, hidden=8, heads=2, keys=4), 2
+    weights = draw_weights(network, 0, "float64")
+    start, other = (draw_state(network, batch, seed, "float64") for seed in (2, 3))
+
+    def pinned_heads(state: dict[str, np.ndarray]) -> np.ndarray:
+        """Head i of row i."""
+        heads = state["ssd_s"].reshape(batch, network.heads, -1)
+        return np.stack([heads[row, row] for row in range(batch)])
+
+    def after(toward: float, s: np.ndarray) -> np.ndarray:
+        x = np.stack([network.pinning_x(weights, batch, toward)] * 3)
+        return pinned_heads(run_reference(network, weights, x, {**start, "ssd_s": s}).final)
+
+    np.testing.assert_allclose(after(100.0, start["ssd_s"]), pinned_heads(start), rtol=1e-12)
+    forgotten = after(-100.0, start["ssd_s"])
+    np.testing.assert_allclose(forgotten, after(-100.0, other["ssd_s"]), rtol=1e-12)
+    assert np.abs(forgotten).min() > 0

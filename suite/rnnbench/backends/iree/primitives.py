@@ -77,7 +77,9 @@ class Primitives(Emitter):
         return [self.value((rows, size), f"tensor.extract_slice {x.name}{text}") for text in slices]
 
     def concat(self, parts: Sequence[Value]) -> Value:
-        self.compute(*parts)
+        # A kernel for each part: IREE cannot tile one that reads a product and a slice (docs/backends/iree.md).
+        for part in parts:
+            self.compute(part)
         return self.concatenated(parts, (parts[0].shape[0], sum(part.shape[1] for part in parts)), 1)
 
     def columns(self, x: Value, start: int, stop: int) -> Value:

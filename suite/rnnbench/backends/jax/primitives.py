@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+Step = tuple[jax.Array, jax.Array]
+
 
 class JaxPrimitives:
     """Constants have the network's dtype and become part of the executable."""
@@ -80,3 +82,12 @@ class JaxPrimitives:
 
     def einsum(self, equation: str, a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.einsum(equation, a, b)
+
+    def linear_scan(self, gates: jax.Array, drive: jax.Array) -> jax.Array:
+        """h[t] = gates[t]·h[t − 1] + drive[t] from h[−1] = 0, along the first axis."""
+        return jax.lax.associative_scan(_after, (gates, drive))[1]
+
+
+def _after(before: Step, step: Step) -> Step:
+    """Two steps, each a gate and what it adds, as one."""
+    return before[0] * step[0], step[0] * before[1] + step[1]

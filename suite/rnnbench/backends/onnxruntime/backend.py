@@ -17,7 +17,7 @@ from rnnbench.backends.shared import (
     require_support,
 )
 from rnnbench.backends.shared.onnx_graphs import LoopOperator
-from rnnbench.rnn import PARALLEL
+from rnnbench.rnn import FUSED, OPERATORS, PARALLEL
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
@@ -28,7 +28,7 @@ STRAIGHT = ("unrolled", PARALLEL)
 MODEL = "optimised.onnx"
 READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = dict.fromkeys(ROUTES, onnx_graphs.PRIMITIVES)
+AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | OPERATORS, "loop": onnx_graphs.PRIMITIVES}
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
@@ -83,6 +83,6 @@ def _unsupported(request: Request) -> str:
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
     if dtype not in ("float32", "float64"):
         return "ONNX Runtime's CPU kernels compute these graphs in float32 or float64, in one dtype throughout."
-    if dtype == "float64" and strategy.time == "fused":
-        return "ONNX Runtime's CPU kernels of LSTM, GRU and RNN compute in float32 only."
+    if dtype == "float64" and strategy.time == FUSED:
+        return "ONNX Runtime's CPU kernels of these operators compute in float32 only."
     return onnx_graphs.unsupported(request)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
 from rnnbench.model_files import FileNetwork
-from rnnbench.rnn import Model, primitives_of, runs_together
+from rnnbench.rnn import FUSED, OPERATORS, Model, primitives_of, runs_together
 
 DEVICES = tuple(processor())
 """The kinds of devices of a backend that declares no others (`Probe.devices`)."""
@@ -85,16 +85,17 @@ def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Reads)
         return ""
     if isinstance(network, FileNetwork):
         return _not_read(backend, request, network.format, reads)
-    if request.strategy.time == "fused":
-        return f"No runtime has one operator for the whole of {network.label}; ask for looped or unrolled."
+    time = request.strategy.time
+    if time == FUSED and not network.has_operators:
+        return f"No runtime has operators for all states of {network.label}; ask for looped or unrolled."
     if request.ragged:
         return "Rows of their own lengths are for stacks of cells here."
     if request.route not in authors:
         others = ", ".join(f"{backend}:{route}" for route in authors)
         return f"{target} has stacks of cells only." + (f" Other networks: {others}." if others else "")
-    time = request.strategy.time
     if missing := sorted(primitives_of(network, time) - authors[request.route]):
-        return f"{target} has not the primitive {missing[0]}, which {network.label} needs with time {time}."
+        what = "operator" if missing[0] in OPERATORS else "primitive"
+        return f"{target} has not the {what} {missing[0]}, which {network.label} needs with time {time}."
     return ""
 
 

@@ -46,6 +46,11 @@ class LayerKind(ABC):
         return False
 
     @property
+    def has_operator(self) -> bool:
+        """Whether libraries have an operator for all of its steps: its body is an `OperatorBody`."""
+        return False
+
+    @property
     @abstractmethod
     def cost(self) -> tuple[int, int, int]:
         """Weights that the projection reads, weights that each step reads, operations of a step for a batch of 1.

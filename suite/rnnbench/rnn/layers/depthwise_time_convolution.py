@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -23,6 +23,7 @@ from rnnbench.rnn.layers.base import (
     activated_reference,
 )
 from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
+from rnnbench.rnn.linear import OperatorBody, Steps
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -45,6 +46,11 @@ class DepthwiseTimeConvolution(OverTime):
     def cost(self) -> tuple[int, int, int]:
         return 0, self.width * (self.taps + 1), self.width * (2 * self.taps + ACTIVATION_OPERATIONS[self.activation])
 
+    @property
+    def has_operator(self) -> bool:
+        """ONNX's CausalConvWithState, and Mamba's causal_conv1d."""
+        return True
+
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [width, taps] and bias [width], uniform in ±1/√taps as torch initialises them."""
         bound = 1 / math.sqrt(self.taps)
@@ -63,14 +69,19 @@ class DepthwiseTimeConvolution(OverTime):
         return activated_reference(a, self.activation, y), {"ring": rings_reference(windows)}
 
 
-class _Body(OverTimeBody[V]):
+class _Body(OverTimeBody[V], OperatorBody[V]):
     def __init__(self, ops: MorePrimitives[V], kind: DepthwiseTimeConvolution, weights: Arrays) -> None:
         super().__init__(ops, kind)
         self.activation = kind.activation
         self.weight = ops.constant(weights["weight"].T.reshape(-1))
         self.bias = ops.constant(weights["bias"])
+        self.kernel = CausalKernel(weights["weight"], weights["bias"], silu=kind.activation == "silu")
 
     def of_window(self, window: V) -> V:
         ops = self.ops
         of_taps = ops.split(ops.mul(window, self.weight), self.taps)
         return activated(ops, self.activation, ops.add(reduce(ops.add, of_taps), self.bias))
+
+    def fused(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        y, ring = self.ops.causal_convolution(projected, state[0], self.kernel, steps, batch)
+        return y if self.kernel.silu else activated(self.ops, self.activation, y), (ring,)

@@ -15,7 +15,7 @@ import numpy as np
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import MorePrimitives
 from rnnbench.rnn.layers.base import Arrays, LayerKind
-from rnnbench.rnn.linear import LinearBody, Steps, decays, scan, started
+from rnnbench.rnn.linear import OperatorBody, Steps, decays, scan, started
 
 V = TypeVar("V")
 
@@ -42,6 +42,11 @@ class OuterState(LayerKind):
 
     @property
     def is_linear(self) -> bool:
+        return True
+
+    @property
+    def has_operator(self) -> bool:
+        """ONNX's LinearAttention, with the update rule `gated`."""
         return True
 
     @property
@@ -96,7 +101,7 @@ class Terms(Generic[V]):
     log_gates: V
 
 
-class OuterStateBody(LinearBody[V]):
+class OuterStateBody(OperatorBody[V]):
     """A step, all steps by a scan, and a block of steps by products of matrices."""
 
     def __init__(self, ops: MorePrimitives[V], kind: OuterState, dtype: np.dtype[np.generic]) -> None:
@@ -161,6 +166,14 @@ class OuterStateBody(LinearBody[V]):
         s = ops.add(kept, ops.einsum("sbhn,sbhp->bhnp", k_at_end, v))
         y = self.finished(ops.reshape(y, steps * batch, kind.width), projected)
         return y, (ops.reshape(s, batch, kind.size("hnp")),)
+
+    def fused(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
+        """The operator has q and k for each head, so shared ones are repeated."""
+        ops, kind, terms = self.ops, self.kind, self.terms(projected)
+        q, k = (value if "h" in kind.key_letters else ops.concat([value] * kind.heads) for value in (terms.q, terms.k))
+        sizes = (kind.heads, kind.keys, kind.values)
+        y, s = ops.linear_attention((q, k, terms.v, terms.log_gates), state[0], sizes, steps, batch)
+        return self.finished(y, projected), (s,)
 
     @abstractmethod
     def scores(self, q: V, k: V, within: V) -> V:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from rnnbench.rnn.composed import ComposedNetwork, Placed
@@ -21,7 +22,8 @@ from rnnbench.rnn.layers import (
     Silu,
     StateSpaceDual,
 )
-from rnnbench.rnn.network import Size
+from rnnbench.rnn.network import Size, x_towards
+from rnnbench.rnn.weights import Weights
 
 TAPS = 4
 
@@ -54,6 +56,14 @@ class Mamba2Block(ComposedNetwork):
             Placed("norm", RootMeanSquareNorm(width), ("gated",)),
             Placed("out", Dense(width, self.input, bias=False), ("norm",)),
         ]
+
+    def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray:
+        """Of one head in each row: its gate exp(−Δ·exp(A_log)) is 1 where dt is far below 0, and 0 far above it.
+
+        dt is the last columns of the first projection, which has no bias.
+        """
+        of_dt = weights.arrays["in_weight"][-self.heads :]
+        return x_towards(-of_dt[np.arange(batch) % self.heads], preactivation)
 
     @property
     def reference_work(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.support import copies
-from rnnbench.rnn import LayerBody, runs_together, together
+from rnnbench.rnn import FUSED, LayerBody, runs_together, together
 
 LoopOperator = Literal["Scan", "Loop"]
 State = Sequence[str]
@@ -41,6 +41,8 @@ class AuthoredLayer:
         projected = body.project(x)
         if not layer.states:
             return projected, ()
+        if self._request.strategy.time == FUSED:
+            return together(body, FUSED, projected, tuple(state), self._request.strategy.chunk, batch)
         if self._request.strategy.copies is None or (self._passes == 1 and runs_together(self._request.strategy.time)):
             return self._steps(e, body, projected, state)
         passes = e.reshape(projected, self._passes, self._copies * batch, layer.projected)

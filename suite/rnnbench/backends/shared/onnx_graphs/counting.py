@@ -10,7 +10,7 @@ from typing import Any
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.onnx_graphs.support import COPY
 
-FUSED = ("LSTM", "GRU", "RNN")
+FUSED = ("LSTM", "GRU", "RNN", "LinearAttention", "CausalConvWithState")
 LOOPS = ("Scan", "Loop")
 _COPY = re.compile(rf"\b{COPY}\d+(?=/)")
 

@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.shared.onnx_graphs.support import copy_name
-from rnnbench.rnn import aligned, contraction, permutation
+from rnnbench.rnn import CausalKernel, aligned, contraction, permutation
+
+CONTRIB = "com.microsoft"
+"""The domain of ONNX Runtime's own operators. It has those of ONNX 27 too, for models of any version."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ class Emitter:
         self._prefix = copy_name(next(self._numbers.copy))
         yield
         self._prefix = ""
+
+    @property
+    def domains(self) -> list[str]:
+        """Of the nodes that are not ONNX's own."""
+        return sorted({node.domain for node in self._nodes if node.domain})
 
     def node(self, operator: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> list[str]:
         """The names of the outputs of a new node. An input with an empty name is an optional one that is left out."""
@@ -198,6 +206,32 @@ class Emitter:
             return product
         axes = self.integers(*range(len(parts.out), len(parts.every)))
         return self.one("ReduceSum", product, axes, keepdims=0)
+
+    def linear_attention(
+        self, terms: tuple[str, str, str, str], state: str, sizes: tuple[int, int, int], steps: int, batch: int
+    ) -> tuple[str, str]:
+        """LinearAttention has the rows of the batch outside the steps, and a scale that is 1 only where it is given."""
+        q, k, v, log_gates = (self.one("Transpose", self.reshape(x, steps, batch, -1), perm=[1, 0, 2]) for x in terms)
+        heads = {"q_num_heads": sizes[0], "kv_num_heads": sizes[0]}
+        inputs = [q, k, v, self.reshape(state, batch, *sizes), log_gates]
+        attributes = {"update_rule": "gated", "scale": 1.0, "domain": CONTRIB, **heads}
+        y, after = self.node("LinearAttention", inputs, 2, **attributes)
+        y = self.reshape(self.one("Transpose", y, perm=[1, 0, 2]), steps * batch, -1)
+        return y, self.reshape(after, batch, -1)
+
+    def causal_convolution(self, x: str, ring: str, kernel: CausalKernel, steps: int, batch: int) -> tuple[str, str]:
+        """CausalConvWithState has the steps innermost."""
+        channels, taps = kernel.weight.shape
+        inputs = [
+            self.one("Transpose", self.reshape(x, steps, batch, channels), perm=[1, 2, 0]),
+            self.constant(kernel.weight[:, None]),
+            self.constant(kernel.bias),
+            self.one("Transpose", self.reshape(ring, batch, taps - 1, channels), perm=[0, 2, 1]),
+        ]
+        activation = "silu" if kernel.silu else "none"
+        y, after = self.node("CausalConvWithState", inputs, 2, activation=activation, domain=CONTRIB)
+        y = self.reshape(self.one("Transpose", y, perm=[2, 0, 1]), steps * batch, channels)
+        return y, self.reshape(self.one("Transpose", after, perm=[0, 2, 1]), batch, -1)
 
     def _transposed(self, x: str, letters: str, order: str) -> str:
         return x if letters == order else self.one("Transpose", x, perm=permutation(letters, order))

@@ -16,7 +16,7 @@ from rnnbench.backends.shared.onnx_graphs.authored import AuthoredLayer, LoopOpe
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.fused import fused_layer
 from rnnbench.backends.shared.onnx_graphs.support import NEXT, unsupported
-from rnnbench.rnn import run_graph, state_by_array, state_by_layer
+from rnnbench.rnn import FUSED, Model, run_graph, state_by_array, state_by_layer
 
 OPSET = 17
 IR_VERSION = 8
@@ -41,11 +41,14 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     if reason := unsupported(request):
         raise BuildError(reason)
     e = Emitter(np.dtype(request.precision.compute))
-    emit = _fused if request.strategy.time == "fused" else _authored
+    emit = _fused if request.strategy.time == FUSED and isinstance(request.model, Model) else _authored
     inputs, outputs = emit(e, request, operator)
     graph = e.graph(request.model.label, inputs, outputs)
     return helper.make_model(
-        graph, producer_name="rnnbench", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+        graph,
+        producer_name="rnnbench",
+        opset_imports=[helper.make_opsetid("", OPSET), *(helper.make_opsetid(domain, 1) for domain in e.domains)],
+        ir_version=IR_VERSION,
     )
 
 

@@ -24,7 +24,11 @@ def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
     if request.file is not None:
         return ""
-    if request.strategy.time == "fused" and (reason := _no_operator(request.stack)):
+    if (
+        request.strategy.time == "fused"
+        and isinstance(request.model, Model)
+        and (reason := _no_operator(request.model))
+    ):
         return reason
     if LARGEST_ELEMENT * request.model.weight_count > MAX_BYTES:
         return "The weights are larger than the 2 GiB that one protocol buffer holds."
