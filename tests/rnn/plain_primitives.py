@@ -31,7 +31,8 @@ class Plain:
         return a * b
 
     def sigmoid(self, x: np.ndarray) -> np.ndarray:
-        return 1 / (1 + np.exp(-x))
+        with np.errstate(over="ignore"):  # far below zero the exponential is infinite, and the result 0
+            return 1 / (1 + np.exp(-x))
 
     def tanh(self, x: np.ndarray) -> np.ndarray:
         return np.tanh(x)
