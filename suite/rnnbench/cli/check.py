@@ -212,12 +212,14 @@ def _begun(
 
 def _cost(run: Run) -> str:
     """Wall time, where the workers' time went, and the memory of this process."""
+    from rnnbench.reports import count
+
     seconds, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}
     total = sum(of_workers.values())
     listed = ", ".join(f"{what} {value:.0f} s" for what, value in of_workers.items())
     reference = f"; {seconds.get('reference', 0.0) / total:.1%} of it for the reference" if total else ""
     return (
-        f"{len(run.records):,} trials in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
+        f"{count(len(run.records), 'trial')} in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
         f"Peak memory of this process: {resident >> 10} MiB."
     )
