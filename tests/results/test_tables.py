@@ -1,0 +1,39 @@
+"""Rows as tables of DuckDB: every row arrives, whatever its text and numbers are."""
+
+import math
+
+import pytest
+
+from rnnbench.results.tables import make_table, open_database
+
+TYPES = {"median": "DOUBLE", "reason": "VARCHAR"}
+
+
+def table_of(rows):
+    database = open_database("a test")
+    make_table(database, "t", TYPES, rows)
+    return database.execute("SELECT * FROM t").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("plain", "plain"), ("a \ud800 half", "a ? half"), ("nul \x00", "nul \x00"), ("two\nlines", "two\nlines")],
+)
+def test_any_text_arrives_with_its_row(text, kept):
+    assert table_of([{"median": 1.0, "reason": text}, {"median": 2.0, "reason": "after it"}]) == [
+        (1.0, kept),
+        (2.0, "after it"),
+    ]
+
+
+def test_numbers_that_are_none_arrive():
+    ((not_a_number, _), (infinite, _), (none, _)) = table_of(
+        [{"median": value, "reason": ""} for value in (math.nan, math.inf, None)]
+    )
+    assert math.isnan(not_a_number)
+    assert (infinite, none) == (math.inf, None)
+
+
+def test_a_row_that_does_not_fit_is_an_error_and_not_left_out():
+    with pytest.raises(Exception, match="Failed to cast"):
+        table_of([{"median": "text", "reason": ""}])
