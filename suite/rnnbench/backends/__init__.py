@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, find, names, nearest, tool_for
-    from rnnbench.backends.sources import sources_digest
+    from rnnbench.backends.sources import digest_of, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -70,7 +70,7 @@ _NAMES = {
         "tool_for",
     ),
     "program_store": ("Look", "ProgramStore"),
-    "sources": ("sources_digest",),
+    "sources": ("digest_of", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -94,6 +94,7 @@ __all__ = [
     "check_probe",
     "check_program",
     "check_support",
+    "digest_of",
     "entry_of",
     "find",
     "names",

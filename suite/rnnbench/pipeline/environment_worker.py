@@ -5,13 +5,13 @@ No framework is imported: versions come from package metadata, and support from 
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
 import rnnbench
+from rnnbench.backends import digest_of
 from rnnbench.cases import Trial
 from rnnbench.plan import close_adapters, examine_all
 from rnnbench.stages import Examined
@@ -41,10 +41,7 @@ class Describe(Command[EnvironmentFacts]):
 def source_digest() -> str:
     """SHA-256 of the suite's Python files."""
     root = Path(rnnbench.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return digest_of((str(path.relative_to(root)), path) for path in sorted(root.rglob("*.py")))
 
 
 def describe(command: Describe) -> EnvironmentFacts:
