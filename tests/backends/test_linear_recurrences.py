@@ -51,7 +51,7 @@ def test_many_steps_at_once_are_the_recurrence(
 ) -> None:
     request = request_for(route, name, time, chunk)
     if lack := find(backend).probe().lack(route):
-        pytest.skip(lack.reason)
+        pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
     program = find(backend).build(request, tmp_path)
     network, session = request.model, program.open()
     assert program.artifact.lowered == lowered.format(sum(bool(layer.states) for layer in network.graph))

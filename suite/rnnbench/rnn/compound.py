@@ -87,8 +87,11 @@ class CompoundNetwork(Network):
         return False
 
     def advance_in_program(self, loop: LoopPrimitives, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """As `advance`, for a loop in the program: y, and every array of the state by the compound's names."""
-        raise NotImplementedError(f"{self.network}: its loop is in the host")
+        """As `advance`, for a loop in the program: y, and every array of the state by the compound's names.
+
+        Only a family whose `in_program` may be true has it. No adapter is asked for the compound of another one.
+        """
+        raise TypeError(f"{self.network}: its loop is in the host")
 
     def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
         of_parts = {
