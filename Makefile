@@ -21,8 +21,8 @@ test: lint
 	printf '%s\n' $(BACKENDS) | xargs -P 2 -I{} env RNNBENCH_TEST_BACKEND={} $(TEST)/bin/python -m pytest -q tests/backends
 
 lint: $(TEST)/.ready
-	$(TEST)/bin/ruff check suite tests
-	$(TEST)/bin/ruff format --check suite tests
+	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
+	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
