@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.conformance_matrix import conformance_table
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.doctor import print_fitness
-    from rnnbench.reports.escape import line
+    from rnnbench.reports.escape import grid, line, show
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.model_file import print_description, print_state_check
@@ -43,7 +43,7 @@ _NAMES = {
     "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
-    "escape": ("line",),
+    "escape": ("grid", "line", "show"),
     "expected_failures": ("expected_failures_table",),
     "findings": (
         "findings_table",
@@ -120,6 +120,7 @@ __all__ = [
     "draw_latency",
     "expected_failures_table",
     "findings_table",
+    "grid",
     "legend",
     "line",
     "machine_table",
@@ -144,6 +145,7 @@ __all__ = [
     "reliability_sentences",
     "run_table",
     "seconds",
+    "show",
     "strategy",
     "triage_page",
     "version_table",
