@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, seconds
+    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, relative_change, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -94,6 +94,7 @@ _NAMES = {
         "number",
         "percent",
         "ratio",
+        "relative_change",
         "seconds",
     ),
     "write": (
@@ -142,6 +143,7 @@ __all__ = [
     "print_table",
     "program",
     "ratio",
+    "relative_change",
     "reliability_sentences",
     "run_table",
     "seconds",
