@@ -17,6 +17,7 @@ from typing import IO, NoReturn
 
 import pytest
 
+from rnnbench.explain import worker as explain_worker
 from rnnbench.sampling import roof_worker
 from rnnbench.worker import launcher, trial_worker
 from rnnbench.worker.adapter_process import _Forked
@@ -25,6 +26,7 @@ from rnnbench.worker.adapter_worker import _leave_the_suite
 MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.worker": trial_worker.main,
     "rnnbench.sampling.roof_worker": roof_worker.main,
+    "rnnbench.explain.worker": explain_worker.main,
 }
 """What a process of each module runs. Processes of other modules are started."""
 

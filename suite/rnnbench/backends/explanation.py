@@ -1,8 +1,8 @@
 """What a program offers to its caller, and the stages that it went through as text. `rnnbench explain` shows both.
 
-A backend that can say so has a module `explanation` beside its adapter, here or in another distribution, with a function
-`explain(program, request, folder) -> Explanation`. It may compile the program once more, and write what it likes into
-`folder`, which is removed afterwards.
+A backend that can say so has a module `explanation` beside its adapter, here or in another distribution, with a
+function `explain(program, request, folder) -> Explanation`. It may compile the program once more, and write what it
+likes into `folder`, which is removed afterwards.
 """
 
 from __future__ import annotations

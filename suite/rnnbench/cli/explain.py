@@ -36,7 +36,13 @@ NAMED = 8
     show_default=True,
     help="Lines of each stage to print; 0 prints none.",
 )
-def explain(selection: Selection, output: Path, lines: int) -> None:
+@click.option(
+    "--picture",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the operations of each stage into a .png or .svg file.",
+)
+def explain(selection: Selection, output: Path, lines: int, picture: Path | None) -> None:
     """Build one trial of CASE… on each target, and show the stages that its program goes through.
 
     For each stage: the text of its IR, its operations and its loops. Then what the program offers to its caller, and
@@ -48,26 +54,33 @@ def explain(selection: Selection, output: Path, lines: int) -> None:
     Exit status: 0 if every trial was explained; 3 if one could not be.
     """
     from rnnbench.cli.exit_status import FAILED, OK
-    from rnnbench.explain import ExplainError, explain_trial, print_explained
+    from rnnbench.explain import ExplainError, explain_trial, print_explained, title_of
     from rnnbench.plan import close_adapters, examine_all, require_devices
+    from rnnbench.reports import draw_operations
     from rnnbench.results import file_name
 
+    if picture is not None and picture.suffix not in (".png", ".svg"):
+        raise click.UsageError(f"--picture {picture}: expected a file that ends in .png or .svg")
     cases = selection.load_cases()
     trials = selection.select(cases, selection.targets(cases))
     require_devices(trials)
     _require_one_each(trials)
     examined = examine_all(trials)
     close_adapters()
-    terminal, status = console(), OK
+    terminal, status, stages = console(), OK, dict[str, list[tuple[str, dict[str, int]]]]()
     for index, one in enumerate(examined):
         folder = output / file_name(f"{one.trial.target.backend}-{one.trial.target.route}-{one.trial.digest}")
         if index:
             tell("")
         try:
-            print_explained(one, explain_trial(one, folder, lines), folder, terminal)
+            found = explain_trial(one, folder, lines)
+            print_explained(one, found, folder, terminal)
+            stages[title_of(one.trial)] = found.operations_by_stage
         except ExplainError as error:
             tell(f"{one.trial.id}\n{error.outcome}: {error}", is_error=True)
             status = FAILED
+    if picture is not None and stages:
+        tell(f"\npicture  {draw_operations(stages, picture)}")
     sys.exit(status)
 
 

@@ -16,7 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.explain.explain import ExplainError, explain_trial
     from rnnbench.explain.found import Explained
-    from rnnbench.explain.show import print_explained
+    from rnnbench.explain.show import print_explained, title_of
 
 _NAMES = {
     "explain": (
@@ -24,12 +24,16 @@ _NAMES = {
         "explain_trial",
     ),
     "found": ("Explained",),
-    "show": ("print_explained",),
+    "show": (
+        "print_explained",
+        "title_of",
+    ),
 }
 __all__ = [
     "ExplainError",
     "Explained",
     "explain_trial",
     "print_explained",
+    "title_of",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

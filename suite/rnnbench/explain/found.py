@@ -66,3 +66,8 @@ class Explained:
     state: OutsideText
     stages: tuple[StageFacts, ...]
     calls: CallFacts
+
+    @property
+    def operations_by_stage(self) -> list[tuple[str, dict[str, int]]]:
+        """The operations of each stage that has any."""
+        return [(stage.name, dict(stage.operations)) for stage in self.stages if stage.operations]

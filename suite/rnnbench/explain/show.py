@@ -8,11 +8,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from rnnbench.cases import Trial
 from rnnbench.explain.found import ArrayFacts, Explained, StageFacts
 from rnnbench.reports import count, grid, line, nbytes, show
 from rnnbench.stages import Examined
 
-MOST_FREQUENT = 5
+MOST_FREQUENT = 3
 """Kinds of operations of a stage in the table."""
 _LABEL = 10
 _CARRIED = {
@@ -38,12 +39,18 @@ def print_explained(examined: Examined, found: Explained, folder: Path, console:
         if stage.unreadable:
             show(console, (f"{stage.name}: ", "yellow"), f"nothing to read. {stage.unreadable}")
     show(console, f"texts of the stages: {folder}")
+    width = console.width - 2
     for stage in found.stages:
         if stage.head:
             show(console, "")
             show(console, (f"{stage.file}  ", "cyan"), stage.meaning)
             for text in stage.head:
-                show(console, f"  {text}")
+                show(console, f"  {text if len(text) <= width else text[: width - 1] + '…'}")
+
+
+def title_of(trial: Trial) -> str:
+    """A trial in a few words, for a picture."""
+    return f"{trial.case} on {trial.target}, {trial.strategy}, {count(trial.strategy.chunk, 'step')} a call"
 
 
 def _facts(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
@@ -74,7 +81,7 @@ def _calls(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
 def _plan(steps: int, chunk: int, *, streams: bool) -> str:
     """How many calls a workload of so many steps is."""
     whole, rest = divmod(steps, chunk)
-    plan = f"{steps} steps are {count(whole, 'call')} of {count(chunk, 'step')}"
+    plan = f"{count(steps, 'step')} in {count(whole, 'call')} of {count(chunk, 'step')}"
     if rest and streams:
         plan += f" and {count(rest, 'call')} of a program of one step, which is built when it is first needed"
     return plan

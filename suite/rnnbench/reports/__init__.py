@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.model_file import print_description, print_state_check
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
+    from rnnbench.reports.operations_by_stage import draw_operations
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
@@ -65,6 +66,7 @@ _NAMES = {
         "night_json",
         "night_page",
     ),
+    "operations_by_stage": ("draw_operations",),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -119,6 +121,7 @@ __all__ = [
     "count",
     "digits",
     "draw_latency",
+    "draw_operations",
     "expected_failures_table",
     "findings_table",
     "grid",

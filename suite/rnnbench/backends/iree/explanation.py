@@ -32,8 +32,13 @@ DUMPS = (
     "--mlir-elide-elementsattrs-if-larger=16",
     "--mlir-elide-resource-strings-if-larger=64",
 )
+STARTS = ("func private @_step(", "func public @step$async(", "func private @step$async(", "func public @step(", "@step(")
+"""Where to begin to read a phase. The public function may be a wrapper around the one that computes."""
+KERNELS = ("@_step_dispatch", "@step_dispatch", "@step$async_dispatch", "step$async_dispatch")
+"""Where to begin to read kernels: others pack weights."""
 _KERNEL = re.compile(r"^// -----// IR Dump Before ConvertToLLVMPass.*$", re.MULTILINE)
-_LLVM = re.compile(r"^\s*(?:%[\w.]+ = )?(?:tail |musttail )?([a-z]+)\b", re.MULTILINE)
+_LLVM = re.compile(r"^  (?:%[\w.]+ = )?(?:tail |musttail )?([a-z]+)\b", re.MULTILINE)
+_FUNCTION = re.compile(r'^define [^\n]*?@"?(.*?)"?\(.*?^\}\n', re.MULTILINE | re.DOTALL)
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -63,11 +68,7 @@ def _stages(program: Program, given: str, folder: Path) -> Iterator[IrStage | Un
     said = run_compiler(folder, program.artifact.flags, DUMPS)
     yield from _phases(folder, PHASES, program.artifact.lowered)
     yield _kernels(said)
-    machine_code = sorted((folder / "kernels").glob("*.optimized.ll"))
-    if machine_code:
-        yield _llvm("\n".join(path.read_text(errors="replace") for path in machine_code))
-    else:
-        yield Unreadable("llvm", "iree-compile writes LLVM IR for the processor only.")
+    yield _llvm("".join(path.read_text(errors="replace") for path in (folder / "kernels").glob("*.optimized.ll")), said)
     yield from _phases(folder, LAST_PHASES, program.artifact.lowered)
 
 
@@ -77,7 +78,12 @@ def _phases(folder: Path, phases: dict[str, str], lowered: str) -> Iterator[IrSt
         text = shortened(path.read_text(errors="replace"))
         # From the stream phase on, a loop of the host is a branch to an earlier block.
         branches = 0 if "scf.for" in text or "cf.cond_br" not in text else loops_in(lowered)
-        yield _mlir(name, meaning, text, "public @step", branches)
+        yield _mlir(name, meaning, text, _first_of(text, STARTS), branches)
+
+
+def _first_of(text: str, starts: tuple[str, ...]) -> str:
+    """The first of these that is in the text."""
+    return next((start for start in starts if start in text), "")
 
 
 def _kernels(said: str) -> IrStage | Unreadable:
@@ -86,14 +92,20 @@ def _kernels(said: str) -> IrStage | Unreadable:
     if not kernels:
         return Unreadable("kernels", "Kernels are lowered to LLVM IR, where this is printed, for the processor only.")
     text = "\n".join(shortened(kernel).strip() for kernel in kernels) + "\n"
-    return _mlir("kernels", "Each kernel in loops over memory, just before it becomes LLVM IR.", text, "func.func")
+    meaning = "Each kernel in loops over memory, just before it becomes LLVM IR."
+    return _mlir("kernels", meaning, text, _first_of(text, KERNELS))
 
 
 def _mlir(name: str, meaning: str, text: str, begins_at: str, branches: int = 0) -> IrStage:
     return IrStage(name, meaning, text, operations(text), "mlir", begins_at, branches)
 
 
-def _llvm(text: str) -> IrStage:
-    bodies = re.findall(r"^define .*?\{$(.*?)^\}", text, re.MULTILINE | re.DOTALL)
-    names = counted(name for body in bodies for name in _LLVM.findall(body))
-    return IrStage("llvm", "The same kernels as LLVM IR, optimised for this processor.", text, names, "ll", "define ")
+def _llvm(text: str, said: str) -> IrStage | Unreadable:
+    """The kernels' own functions. What IREE links to each, such as its own math functions, is left out."""
+    kernels = {found.group(1): found.group(0) for found in _FUNCTION.finditer(text) if f"@{found.group(1)}(" in said}
+    if not kernels:
+        return Unreadable("llvm", "iree-compile writes LLVM IR for the processor only.")
+    names = counted(f"llvm.{name}" for kernel in kernels.values() for name in _LLVM.findall(kernel))
+    meaning = "The same kernels as LLVM IR, optimised for this processor, without the library that is linked to them."
+    shown = "\n".join(kernels.values())
+    return IrStage("llvm", meaning, shown, names, "ll", _first_of(shown, KERNELS))

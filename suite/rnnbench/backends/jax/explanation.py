@@ -19,8 +19,8 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
     given = shortened(traced(request, program.dtype).as_text())
     functions = tuple(re.findall(r"func\.func public @(.*?) \{$", given, re.MULTILINE))
     carried = (
-        "One flat array of all layers, which each call consumes (it is donated) and returns anew: the session keeps the "
-        "last one. A reset makes a new array of zeros."
+        "One flat array of all layers. Each call consumes it (it is donated) and returns a new one, which the session "
+        "keeps. A reset makes a new array of zeros."
     )
     return Explanation(functions, "" if request.strategy.state == "none" else carried, _stages(program, given))
 

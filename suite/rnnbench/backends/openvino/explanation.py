@@ -44,8 +44,7 @@ def _stages(model: Any, request: Request) -> Iterator[IrStage | Unreadable]:
     executed = [_executed(node) for node in nodes]
     yield IrStage(
         "executed",
-        "The nodes that the plugin runs, each with its kernel and the operations that it was made from. It does not show "
-        "the bodies of loops.",
+        "The nodes that the plugin runs, each with its kernel and what it was made from. It shows no bodies of loops.",
         "".join(f"{line}\n" for line, _ in executed),
         counted(kind for _, kind in executed),
     )

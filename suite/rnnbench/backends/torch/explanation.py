@@ -67,7 +67,7 @@ def _dispatched(program: TorchProgram, request: Request) -> IrStage:
     kernels = dispatched(partial(program.stream().step, x, lengths))
     return IrStage(
         "calls",
-        "The kernels that torch runs in one call of the program, one after the other, with the shapes of their tensors.",
+        "The kernels that torch runs in one call of the program, in turn, with the shapes of their tensors.",
         "".join(f"{kernel.name} {[list(shape) for shape in kernel.shapes]}\n" for kernel in kernels),
         counted(kernel.name for kernel in kernels),
         other_loops=loops_in(program.artifact.lowered),

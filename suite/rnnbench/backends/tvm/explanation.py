@@ -1,4 +1,4 @@
-"""TVM's module before and after its pipeline, the bytecode of Relax's virtual machine, and LLVM IR: compiled once more."""
+"""TVM's module before and after its pipeline, Relax's bytecode, and LLVM IR. The module is compiled once more."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _of_module(program: Program, module: Any, text: str) -> Iterator[IrStage | U
     executable, final = compiled_module(module)
     yield IrStage(
         "compiled",
-        "After TVM's pipeline and this suite's schedule: calls of kernels, and each kernel in loops over buffers (TIR).",
+        "After TVM's pipeline and this suite's schedule: calls of kernels, and each kernel as loops (TIR).",
         final.script(),
         operations(final),
         "py",
