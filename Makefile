@@ -4,13 +4,15 @@ PYTHON ?= python3
 RUN := .venv
 NIGHT := .venv-night
 TEST := .venv-test
-# The jobs of `make test`. Two run side by side: the longest come first, so that neither of the two is idle at the end.
+# The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
+# two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
 LONG_BACKENDS := tensorflow torch iree tvm
 BACKENDS := litert jax openvino iree-importers onnxruntime iree-torch numpy
 ROOMS := pipeline worker cli conformance model_files rnn site reports sampling
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG_BACKENDS:%=backend-%) $(ROOMS:%=room-%) others $(BACKENDS:%=backend-%)
+AT_ONCE ?= 3
 LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -26,7 +28,7 @@ run: $(RUN)/.ready
 # further job begins.
 test: $(TEST)/.ready
 	@rm -f $(LOGS)
-	@printf '%s\n' $(JOBS) | xargs -P 2 --process-slot-var=RNNBENCH_TEST_SLOT -I{} sh -c '\
+	@printf '%s\n' $(JOBS) | xargs -P $(AT_ONCE) --process-slot-var=RNNBENCH_TEST_SLOT -I{} sh -c '\
 	  echo "== {}" > $(TEST)/{}.log; $(MAKE) --no-print-directory {} >> $(TEST)/{}.log 2>&1; status=$$?; \
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
 	status=$$?; tail -n 1 $(LOGS) 2> /dev/null; exit $$status
