@@ -11,7 +11,7 @@ LONG_BACKENDS := tensorflow torch iree tvm
 BACKENDS := litert jax openvino iree-importers onnxruntime iree-torch numpy
 ROOMS := pipeline worker cli conformance model_files rnn site reports sampling
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
-JOBS := lint $(LONG_BACKENDS:%=backend-%) $(ROOMS:%=room-%) others $(BACKENDS:%=backend-%)
+JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
 AT_ONCE ?= 3
 LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -33,8 +33,9 @@ test: $(TEST)/.ready
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
 	status=$$?; tail -n 1 $(LOGS) 2> /dev/null; exit $$status
 
+# With as many threads as a worker has: those of idle pools spin on the cores of other jobs.
 backend-%: $(TEST)/.ready
-	RNNBENCH_TEST_BACKEND=$* $(TEST)/bin/python -m pytest -q tests/backends
+	RNNBENCH_TEST_BACKEND=$* OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(TEST)/bin/python -m pytest -q tests/backends
 
 room-%: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest -q tests/$*
