@@ -1,7 +1,8 @@
 """Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
-An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. The importer
-decides what the framework's RNN operator becomes: a loop in that of ONNX, a copy of the cell for each step in torch's.
+An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. TensorFlow's
+may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in those of
+ONNX and TensorFlow, a copy of the cell for each step in torch's.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ PACKAGES = {
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
 
 KERAS_LOOP = (
-    "IREE's compiler crashes on the loop of Keras' layer where its state is in globals "
-    "(docs/upstream/iree-while-of-global.md)."
+    "iree-compile crashes on the loop of Keras' LSTM where h and c are in globals "
+    "(docs/upstream/iree-while-two-globals.md). The times looped and unrolled work."
 )
 
 Shape = tuple[int, ...]
@@ -87,7 +88,8 @@ def unsupported(request: Request) -> str:
 
 
 def _has_keras_loop(request: Request) -> bool:
-    return request.strategy.time == "fused" and encloses(request)
+    """Whether a loop of Keras carries two variables. With one (GRU, RNN) it compiles."""
+    return request.strategy.time == "fused" and encloses(request) and request.stack.cell == "lstm"
 
 
 def _onnx_operator(model: Model) -> str:

@@ -20,7 +20,7 @@ __all__ = ["AUTHORS", "COPY", "MlProgram", "environment", "ml_program", "unsuppo
 
 AUTHORS = support.AUTHORS["graph"]
 COPY = TAG
-"""A location in the text that names a copy of a layer's body has this word with the copy's number: `cell_copy_3/mul`."""
+"""A location in the text that names a copy of a layer's body has this word with its number: `cell_copy_3/mul`."""
 FUNCTIONAL = (
     "func.func(tf-executor-graph-pruning,tf-executor-island-coarsening,tf-executor-to-functional-conversion),"
     "tf-shape-inference"
