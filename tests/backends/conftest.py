@@ -125,7 +125,8 @@ IMPORTED = [
 programs that another route of the same framework runs uncompiled, or that another runtime reads from the same file."""
 
 IMPORTERS = {
-    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")),
+    *(Target("iree", route) for route in ("onnx", "stablehlo", "tensorflow", "torch")),
+    Target("tvm", "torch"),
     *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla"), Target("openvino", "onnx")),
 }
 
