@@ -14,16 +14,26 @@ from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
+from rnnbench.reports.payoff import library_payoff_table, payoff_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.real_time import real_time_table
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
-from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
+from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 
 CALL_COSTS = (call_cost_table, stateful_cost_table)
-COSTS = (build_table, preparation_table, size_table, scaling_table, payoff_table, memory_table, metrics_table)
+COSTS = (
+    build_table,
+    preparation_table,
+    size_table,
+    scaling_table,
+    payoff_table,
+    library_payoff_table,
+    memory_table,
+    metrics_table,
+)
 HOW_TO_READ = (
     "A **program** is written backend:route. Its **origin** says who wrote what was compiled. "
     + " ".join(f"*{origin}*: {meaning}." for origin, meaning in ORIGIN_MEANS.items())

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +162,7 @@ def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, path: str
     axis.vlines(x, y, ends, color=colour, linewidth=0.8, alpha=0.55, zorder=2)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-    for point_x, point_y, (entry, _) in zip(x, y, measured, strict=True):
-        canvas.mark(axis, point_x, point_y, line, entry)
+    canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)))
 
 
 def _builds(canvas: Canvas) -> None:
@@ -175,8 +174,9 @@ def _builds(canvas: Canvas) -> None:
             x = [seconds for _, seconds, _ in points]
             y = [latency.median / e.chunk * 1e6 for e, _, latency in points]
             axis.plot(x, y, **canvas.look(line), linewidth=1.0, alpha=0.45, zorder=2)
-            for point_x, point_y, (entry, _, _) in zip(x, y, points, strict=True):
-                canvas.mark(axis, point_x, point_y, line, entry, widths[entry.chunk])
+            marks = list(zip(x, y, (entry for entry, _, _ in points), strict=True))
+            for chunk, group in groupby(marks, key=lambda mark: mark[2].chunk):
+                canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
         canvas.ticks(axis.xaxis, (1, 3))
     canvas.label("cold build, s", "µs per step")
@@ -197,8 +197,7 @@ def _growth(canvas: Canvas) -> None:
         for line in canvas.panels.get(key, ()):
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
             axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-            for entry, seconds, _ in built(line):
-                canvas.mark(axis, entry.chunk, seconds, line, entry)
+            canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _by_chunk(axis, chunks)
         axis.set_ylim(least / 1.5, most * 1.5)
     canvas.label("chunk: time steps per call", "cold build, s")

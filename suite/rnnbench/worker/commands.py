@@ -50,6 +50,8 @@ class Start(Command[ImportFigures]):
     references: Path
     """Folder of reference trajectories."""
     affinity: tuple[int, ...]
+    sources: str = ""
+    """Digest of the backend's sources, where the worker has the suite's own interpreter. Otherwise it reads its own."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ class TrialWorker:
 
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
-        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources_digest(start.backend))
+        sources = start.sources or sources_digest(start.backend)
+        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources)
         self._reference_files = start.references
         self._references: dict[str, ReferenceTrajectories] = {}
         self._prepared: dict[str, PreparedProgram] = {}
