@@ -41,19 +41,18 @@ ROUNDS, TURN_S = 9, 0.2
 
 @dataclass(frozen=True)
 class Host:
-    """A target whose artifact a host loads, and how that artifact is called."""
+    """A target whose artifact a host loads, and how the artifact's name ends."""
 
     target: str
-    time: str
     suffix: str
 
 
 HOSTS = {
-    "onnxruntime": Host("onnxruntime:onnx", "fused", ".onnx"),
-    "litert": Host("litert:tensorflow", "looped", ".tflite"),
-    "openvino": Host("openvino:onnx", "fused", ".blob"),
-    "tvm": Host("tvm:relax", "looped", ".so"),
-    "aotinductor": Host("torch:aoti", "fused", ".pt2"),
+    "onnxruntime": Host("onnxruntime:onnx", ".onnx"),
+    "litert": Host("litert:tensorflow", ".tflite"),
+    "openvino": Host("openvino:onnx", ".blob"),
+    "tvm": Host("tvm:relax", ".so"),
+    "aotinductor": Host("torch:aoti", ".pt2"),
 }
 
 
@@ -106,8 +105,8 @@ def compare(trial: Trial, frames: np.ndarray, y: np.ndarray, references: Path) -
 
 def trial_of(host: Host, *settings: str) -> Trial:
     """The trial of the case whose artifact a host loads."""
-    trials = load_case(CASE, settings).trials(targets_of([host.target]))
-    return next(trial for trial in trials if trial.strategy.time == host.time)
+    (trial,) = load_case(CASE, settings).trials(targets_of([host.target]))
+    return trial
 
 
 def artifact_of(run: Path, trial: Trial, suffix: str) -> Path:
