@@ -19,7 +19,7 @@ from rnnbench.reports.plots import Picture
 from rnnbench.reports.real_time import real_time_table
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
-from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
+from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
