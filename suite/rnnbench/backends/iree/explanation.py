@@ -10,6 +10,7 @@ from rnnbench.backends.base import Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted, loops_in, shortened
 from rnnbench.backends.iree import program as authored
 from rnnbench.backends.iree.compile import operations, run_compiler
+from rnnbench.backends.iree.imported import encloses
 from rnnbench.backends.iree.imported_program import ImportedProgram
 
 PHASES = {
@@ -66,6 +67,8 @@ def _state(request: Request) -> str:
         return (
             "A mutable global of the module, one flat tensor; a reset calls the function `reset`, which stores zeros."
         )
+    if encloses(request):
+        return "Mutable globals of the module, one for each variable of TensorFlow; `reset` stores zeros in them."
     return "In the buffers that the last call returned; a reset puts zeros into new ones."
 
 

@@ -71,7 +71,7 @@ def _is_keras(request: Request) -> bool:
 
 
 def _of_keras(request: Request) -> Request:
-    """Keras' layers as copies of their cells: compilers crash on its loop (docs/upstream/iree-while-two-globals.md)."""
+    """Keras' layers as copies of their cells: compilers crash on its loop (docs/upstream/iree-while-conditions.md)."""
     return replace(request, route="keras", strategy=replace(request.strategy, time="unrolled"))
 
 
