@@ -179,7 +179,7 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         (
             "",
             "measure: {server: 0}",
-            "case.yaml:6:19: measure.server: expected a number from 0.01 to 1,000,000 or null",
+            "case.yaml:6:19: measure.server: expected a number from 0.01 to 1,000,000, got 0",
         ),
         ("", "measure: {budget: 6min}", "case.yaml:6:19: measure.budget: 360 s of sampling do not fit in the 300 s of"),
         (

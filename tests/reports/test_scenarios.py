@@ -9,13 +9,15 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
+from rnnbench.reports.panels import stream_tests
+from rnnbench.reports.plots import draw
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.damage import without_impossible
 from rnnbench.results.record import Record
 from rnnbench.results.scenarios import Server, Streams, StreamTest
 from rnnbench.results.store import Run
-from rnnbench.results.views import Entry
+from rnnbench.results.views import Entry, view_runs
 
 
 def holding(held: int, failed: int | None, state: str = "stitched", backend: str = "fakelib") -> Record:
@@ -104,3 +106,19 @@ def test_figures_that_cannot_be_are_left_out(part: str, changes: dict[str, objec
     cleaned, names = without_impossible(damaged)
     assert names == (f"timing.{part}",)
     assert getattr(cleaned.timing, part) is None
+
+
+def test_a_picture_has_the_frames_of_every_number_of_streams(tmp_path: Path) -> None:
+    run = Run(Path("run"), fake.info(), (holding(40, 43), holding(30, 31, "stateful")))
+    stems = [picture.stem for picture in draw(view_runs([run]), tmp_path)]
+    (stem,) = [stem for stem in stems if stem.startswith("streams-")]
+    assert {path.suffix for path in tmp_path.glob(f"{stem}.*")} == {".png", ".svg"}
+
+
+def test_a_test_that_its_misses_ended_is_not_drawn() -> None:
+    record = holding(40, 43)
+    assert record.timing.streams is not None
+    failed = StreamTest(process=0, streams=64, frames=4, missed=4, median=2e-2)
+    streams = record.timing.streams.model_copy(update={"tests": (*record.timing.streams.tests, failed)})
+    (entry,) = entries(with_timing(record, streams=streams))
+    assert [test.streams for test in stream_tests(entry)] == [40]
