@@ -125,8 +125,7 @@ IMPORTED = [
 programs that another route of the same framework runs uncompiled, or that another runtime reads from the same file."""
 
 IMPORTERS = {
-    *(Target("iree", route) for route in ("onnx", "stablehlo", "tensorflow", "torch")),
-    Target("tvm", "torch"),
+    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")),
     *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla"), Target("openvino", "onnx")),
 }
 
@@ -140,6 +139,13 @@ AHEAD_OF_TIME = [
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
+
+FROM_TENSORFLOW = [
+    Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("fused", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_BOTH_WAYS, Strategy("unrolled", "none", 4), batch=1),
+]
+"""For programs that TensorFlow makes of a SavedModel. `NETWORKS` adds one with states of several sizes."""
 
 RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
@@ -162,6 +168,7 @@ ON_VULKAN = [
 
 PLANS = {
     Target("iree", "linalg-direct"): ON_VULKAN,
+    Target("iree", "tensorflow"): FROM_TENSORFLOW,
     Target("torch", "compile"): INDUCTOR,
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }

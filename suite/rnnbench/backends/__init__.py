@@ -14,8 +14,8 @@ What other packages may use:
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
 `litert` and `jax`. They are reached through the registry only, and only in processes of
 their own: what is asked of them goes through `rnnbench.plan`. An adapter imports another one through that one's
-public face alone: `torch.export`, `jax.stablehlo` and `tensorflow.traced_function`. `README.md` in this folder says how
-to add a backend.
+public face alone: `torch.export`, `jax.stablehlo`, `tensorflow.traced_function` and `tensorflow.ml_program`.
+`README.md` in this folder says how to add a backend.
 """
 
 from typing import TYPE_CHECKING

@@ -12,7 +12,7 @@ import pytest
 from mixed_network import Mixed, built_and_right, request_for
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree import IreeBackend, imported
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
@@ -47,7 +47,7 @@ def needs(route: str) -> None:
         ("stablehlo", "looped", "looped 1"),
         ("stablehlo", "unrolled", "unrolled 3"),
         ("torch", "fused", "unrolled 3"),
-        ("tensorflow", "fused", "looped 1"),
+        ("tensorflow", "fused", "unrolled 3"),
         ("tensorflow", "unrolled:3", "unrolled 3"),
     ],
 )
@@ -116,9 +116,8 @@ def test_what_stands_in_is_said() -> None:
         (ask("torch", GRU.model_copy(update={"reset_after": False})), "reset gate"),
         (ask("onnx", LSTM.model_copy(update={"projection": 3})), "no projection"),
         (ask("tensorflow", LSTM.model_copy(update={"projection": 3})), "no projection"),
-        (ask("tensorflow", state="stateful"), "crashes on the loop of Keras' LSTM"),
     ],
-    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection", "keras-projection", "keras-loop"],
+    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection", "keras-projection"],
 )
 def test_what_no_importer_makes_is_refused(request_: Request, reason: str) -> None:
     support = IreeBackend().support(request_)
@@ -131,7 +130,8 @@ def test_the_variables_of_tensorflow_are_in_the_module(tmp_path: Path) -> None:
     request = ask("tensorflow", time="looped", state="stateful")
     assert IreeBackend().support(request).level == "native"
     program = IreeBackend().build(request, tmp_path)
-    assert program.artifact.operations["input"]["ml_program.global"] == 2, "h and c"
+    assert program.artifact.lowered == "looped 1"
+    assert program.artifact.operations[OperationStage.INPUT]["ml_program.global"] == 2, "h and c"
     x = draw_inputs(LSTM, 6, 1, seed=1)
     expected = run_reference(LSTM, request.weights, x).y
     session = program.open()
@@ -148,12 +148,6 @@ def test_equal_requests_have_equal_modules_from_tensorflow() -> None:
 
     request = ask("tensorflow", RNN, time="looped", state="stateful")
     assert imported_tensorflow.import_module(request) == imported_tensorflow.import_module(request)
-
-
-def test_the_loop_of_a_stateful_keras_lstm_still_crashes_the_compiler(tmp_path: Path) -> None:
-    needs("tensorflow")
-    with pytest.raises(BuildError, match="iree-compile was killed by SIGSEGV"):
-        build_imported(ask("tensorflow", state="stateful", chunk=1), tmp_path)
 
 
 LEFT_OUT = [

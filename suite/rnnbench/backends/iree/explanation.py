@@ -48,7 +48,8 @@ KERNELS = ("@_step_dispatch", "@step_dispatch", "@step$async_dispatch", "step$as
 _KERNEL = re.compile(r"^// -----// IR Dump Before ConvertToLLVMPass.*$", re.MULTILINE)
 _LLVM = re.compile(r"^  (?:%[\w.]+ = )?(?:tail |musttail )?([a-z]+)\b", re.MULTILINE)
 _RESULTS = re.compile(
-    r'^( *)(?:%[^=\n]+ = )?(?:tf_executor\.island wraps )?"?((?:tf|stablehlo|ml_program|arith|func)\.\w+)"?', re.MULTILINE
+    r'^( *)(?:%[^=\n]+ = )?(?:tf_executor\.island wraps )?"?((?:tf|stablehlo|ml_program|arith|func)\.\w+)"?',
+    re.MULTILINE,
 )
 """What stands around the name of an operation of TensorFlow's texts: results, an island of one operation, quotes."""
 _MLIR_FUNCTION = re.compile(r"^  func\.func @([^(]+)\(.*?^  \}$", re.MULTILINE | re.DOTALL)
@@ -70,12 +71,12 @@ def _functions(text: str) -> tuple[str, ...]:
 def _state(request: Request) -> str:
     if request.strategy.state == "none":
         return ""
-    if encloses(request):
-        return "In globals of the module, one for each variable of TensorFlow; a reset calls the function `reset`."
     if request.strategy.state == "stateful" and request.route.startswith("linalg"):
         return (
             "A mutable global of the module, one flat tensor; a reset calls the function `reset`, which stores zeros."
         )
+    if encloses(request):
+        return "Mutable globals of the module, one for each variable of TensorFlow; `reset` stores zeros in them."
     return "In the buffers that the last call returned; a reset puts zeros into new ones."
 
 

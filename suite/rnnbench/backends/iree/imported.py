@@ -1,8 +1,8 @@
 """Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
 An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. TensorFlow's
-may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in those of
-ONNX and TensorFlow, a copy of the cell for each step in torch's.
+may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in that of
+ONNX, a copy of the cell for each step in those of torch and Keras.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ PACKAGES = {
     "tensorflow": ("tensorflow", "keras"),
 }
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
-
-KERAS_LOOP = (
-    "iree-compile crashes on the loop of Keras' LSTM where h and c are in globals "
-    "(docs/upstream/iree-while-two-globals.md). The times looped and unrolled work."
-)
 
 Shape = tuple[int, ...]
 
@@ -81,15 +76,10 @@ def unsupported(request: Request) -> str:
             else ""
         )
     if request.route == "tensorflow":
-        return ml_program.unsupported(request) or (KERAS_LOOP if _has_keras_loop(request) else "")
+        return ml_program.unsupported(request)
     if request.route == "onnx":
         return onnx_graphs.unsupported(request) or (_onnx_operator(request.stack) if time == "fused" else "")
     return torch_export.unsupported(request)
-
-
-def _has_keras_loop(request: Request) -> bool:
-    """Whether a loop of Keras carries two variables. With one (GRU, RNN) it compiles."""
-    return request.strategy.time == "fused" and encloses(request) and request.stack.cell == "lstm"
 
 
 def _onnx_operator(model: Model) -> str:
@@ -110,7 +100,7 @@ def stand_ins(request: Request) -> str:
     """What stands in for what the importers do not have; empty where nothing has to."""
     sentences = []
     if request.strategy.time == "fused":
-        made = "a copy of the cell for each step" if request.route == "torch" else "a loop over the cell"
+        made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
         sentences.append(f"IREE has no RNN operator: the importer makes {made} of it.")
     if request.strategy.state == "stateful" and not encloses(request):
         sentences.append("Imported functions are pure: the session holds the state's buffers.")

@@ -51,11 +51,11 @@ class MlProgram:
 
 def unsupported(request: Request) -> str:
     """Why there is no module of a request; empty where there is one."""
-    return support.unsupported(replace(request, route="keras" if _is_keras(request) else "graph"))
+    return support.unsupported(_of_keras(request) if _is_keras(request) else replace(request, route="graph"))
 
 
 def ml_program(request: Request) -> MlProgram:
-    """The layers of Keras for `fused`, else the bodies of the network's layers. Raises BuildError."""
+    """The layers of Keras for `fused`, unrolled, else the bodies of the network's layers. Raises BuildError."""
     from rnnbench.backends.tensorflow.traced_function import state_specs, x_spec
 
     text = lowering(request)["stablehlo"]
@@ -78,13 +78,18 @@ def _is_keras(request: Request) -> bool:
     return request.strategy.time == "fused"
 
 
+def _of_keras(request: Request) -> Request:
+    """Keras' layers as copies of their cells: compilers crash on its loop (docs/upstream/iree-while-conditions.md)."""
+    return replace(request, route="keras", strategy=replace(request.strategy, time="unrolled"))
+
+
 def _module(request: Request) -> Any:
     from rnnbench.backends.tensorflow.traced_function import add_state_functions, authored
 
     if _is_keras(request):
         from rnnbench.backends.tensorflow.keras_layers import library
 
-        module = library(request, jit=False)
+        module = library(_of_keras(request), jit=False)
     else:
         module = authored(request, request.strategy.copies, jit=False)
     if module.state:

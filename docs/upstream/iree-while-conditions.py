@@ -1,10 +1,10 @@
 # /// script
 # dependencies = ["iree-base-compiler==3.13.0"]
 # ///
-"""iree-compile crashes on a loop that carries two globals and ends at the first of two conditions.
+"""iree-compile crashes on loops that end at the first of two conditions.
 
-Prints what the compiler did with the loop, and with the same loop without its second condition. Exits with 1 where
-the compiler ended by a signal (3.13: SIGSEGV).
+One carries two globals, the other a value and a reshape of it. Prints what the compiler did with each loop, and with the
+same loop without its second condition. Exits with 1 where the compiler ended by a signal (3.13: SIGSEGV).
 """
 
 import subprocess
@@ -13,7 +13,7 @@ import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-LOOP = """
+TWO_GLOBALS = """
 module {
   ml_program.global private mutable @h(dense<0.0> : tensor<4xf32>) : tensor<4xf32>
   ml_program.global private mutable @c(dense<0.0> : tensor<4xf32>) : tensor<4xf32>
@@ -41,6 +41,28 @@ module {
   }
 }
 """
+RESHAPED = """
+module {
+  func.func @step(%h: tensor<4xf32>, %n: tensor<i32>) -> (tensor<1x4xf32>, tensor<4xf32>) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %y = stablehlo.constant dense<0.0> : tensor<1x4xf32>
+    %r:3 = stablehlo.while(%i = %zero, %row = %y, %a = %h) : tensor<i32>, tensor<1x4xf32>, tensor<4xf32>
+    cond {
+      %first = stablehlo.compare LT, %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %second = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %both = stablehlo.and %first, %second : tensor<i1>
+      stablehlo.return %both : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %e = stablehlo.tanh %a : tensor<4xf32>
+      %f = stablehlo.reshape %e : (tensor<4xf32>) -> tensor<1x4xf32>
+      stablehlo.return %j, %f, %e : tensor<i32>, tensor<1x4xf32>, tensor<4xf32>
+    }
+    return %r#1, %r#2 : tensor<1x4xf32>, tensor<4xf32>
+  }
+}
+"""
 FLAGS = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
 COMPILER = distribution("iree-base-compiler").locate_file("iree/compiler/_mlir_libs/iree-compile")
 
@@ -52,6 +74,9 @@ def status(text):
         return subprocess.run([COMPILER, source, "-o", target, *FLAGS], capture_output=True, check=False).returncode
 
 
-two, one = status(LOOP), status(LOOP.replace("stablehlo.return %both", "stablehlo.return %first"))
-print(f"exit status with two conditions {two}, with one {one} (-11 is SIGSEGV)")
-sys.exit(two < 0)
+crashed = False
+for name, loop in (("two globals", TWO_GLOBALS), ("a reshape", RESHAPED)):
+    two, one = status(loop), status(loop.replace("stablehlo.return %both", "stablehlo.return %first"))
+    print(f"{name}: exit status with two conditions {two}, with one {one} (-11 is SIGSEGV)")
+    crashed |= two < 0
+sys.exit(crashed)
