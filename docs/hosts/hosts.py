@@ -4,7 +4,8 @@
 
 RUN is the folder of a run of `cases/questions/init-and-step-in-my-own-host.yaml` with `--keep-artifacts`. Each host
 loads the artifact of that run, must write what the float64 reference says for two streams, and is then timed in turn
-with `bound` calls of the same artifact, on one core. The table is printed, and written into RUN as `hosts.json`.
+with `bound` calls of the same artifact, on one core. The table is printed, and written into RUN as `hosts.json`. What
+was built stays in `RUN/hosts`.
 """
 
 from __future__ import annotations
@@ -41,19 +42,18 @@ ROUNDS, TURN_S = 9, 0.2
 
 @dataclass(frozen=True)
 class Host:
-    """A target whose artifact a host loads, and how that artifact is called."""
+    """A target whose artifact a host loads, and how the artifact's name ends."""
 
     target: str
-    time: str
     suffix: str
 
 
 HOSTS = {
-    "onnxruntime": Host("onnxruntime:onnx", "fused", ".onnx"),
-    "litert": Host("litert:tensorflow", "looped", ".tflite"),
-    "openvino": Host("openvino:onnx", "fused", ".blob"),
-    "tvm": Host("tvm:relax", "looped", ".so"),
-    "aotinductor": Host("torch:aoti", "fused", ".pt2"),
+    "onnxruntime": Host("onnxruntime:onnx", ".onnx"),
+    "litert": Host("litert:tensorflow", ".tflite"),
+    "openvino": Host("openvino:onnx", ".blob"),
+    "tvm": Host("tvm:relax", ".so"),
+    "aotinductor": Host("torch:aoti", ".pt2"),
 }
 
 
@@ -106,8 +106,8 @@ def compare(trial: Trial, frames: np.ndarray, y: np.ndarray, references: Path) -
 
 def trial_of(host: Host, *settings: str) -> Trial:
     """The trial of the case whose artifact a host loads."""
-    trials = load_case(CASE, settings).trials(targets_of([host.target]))
-    return next(trial for trial in trials if trial.strategy.time == host.time)
+    (trial,) = load_case(CASE, settings).trials(targets_of([host.target]))
+    return trial
 
 
 def artifact_of(run: Path, trial: Trial, suffix: str) -> Path:
@@ -142,18 +142,20 @@ def measure(name: str, run: Path) -> Figures:
     """Build a host, check it, and time it. Raises SystemExit where it writes something else than the reference."""
     trial = trial_of(HOSTS[name])
     frames = draw_frames(trial)
-    with TemporaryDirectory() as folder:
-        program = build_host(name, Path(folder))
-        y, _ = run_host(program, artifact_of(run, trial, HOSTS[name].suffix), frames, trial.model.width)
-        result = compare(trial, frames, y, Path(folder))
-        if result.verdict != "pass":
-            raise SystemExit(f"{name}: {result.detail}")
-        return time_in_turn(name, run, program)
+    program = build_host(name, run / "hosts")
+    y, _ = run_host(program, artifact_of(run, trial, HOSTS[name].suffix), frames, trial.model.width)
+    with TemporaryDirectory() as references:
+        result = compare(trial, frames, y, Path(references))
+    if result.verdict != "pass":
+        raise SystemExit(f"{name}: {result.detail}")
+    return time_in_turn(name, run, program)
 
 
 def main(run: Path, names: list[str]) -> None:
     recorded = {record.trial for record in read_run(run).records if record.outcome == "ok"}
     chosen = [name for name in names or HOSTS if trial_of(HOSTS[name]).id in recorded]
+    for name in set(names or HOSTS) - set(chosen):
+        print(f"{name}: {run} has no program of {HOSTS[name].target} that conforms", file=sys.stderr)
     os.environ["OMP_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
         figures = list(processes.map(measure, chosen, [run] * len(chosen)))
@@ -166,6 +168,6 @@ def main(run: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(HOSTS):
+        raise SystemExit(f"{__doc__}\nNAME is one of {', '.join(HOSTS)}.")
     main(Path(sys.argv[1]), sys.argv[2:])

@@ -40,13 +40,13 @@ void *load(const char *artifact, int input, int hidden) {
   return program;
 }
 
-/* 1 × 1 × … × size zeros, where the graph's input or output has so many dimensions. */
-static OrtValue *zeros(struct program *program, int dimensions, int size, float **data) {
-  const int64_t shape[] = {1, 1, 1, size};
+/* [1, size] zeros. */
+static OrtValue *zeros(struct program *program, int size, float **data) {
+  const int64_t shape[] = {1, size};
   OrtValue *value;
   *data = calloc(size, sizeof **data);
-  check(ort->CreateTensorWithDataAsOrtValue(program->memory, *data, size * sizeof **data, shape + 4 - dimensions,
-                                            dimensions, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &value));
+  check(ort->CreateTensorWithDataAsOrtValue(program->memory, *data, size * sizeof **data, shape, 2,
+                                            ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &value));
   return value;
 }
 
@@ -55,9 +55,9 @@ void *init(void *loaded) {
   struct stream *stream = calloc(1, sizeof *stream);
   stream->program = program;
   float *unused;
-  OrtValue *x = zeros(program, 3, program->input, &stream->x), *y = zeros(program, 4, program->hidden, &stream->y);
+  OrtValue *x = zeros(program, program->input, &stream->x), *y = zeros(program, program->hidden, &stream->y);
   OrtValue *state[2][2]; /* of each turn: h and c */
-  for (int part = 0; part < 4; part++) state[part / 2][part % 2] = zeros(program, 3, program->hidden, &unused);
+  for (int part = 0; part < 4; part++) state[part / 2][part % 2] = zeros(program, program->hidden, &unused);
   for (int turn = 0; turn < 2; turn++) {
     OrtValue **now = state[turn], **next = state[1 - turn];
     OrtValue *inputs[] = {x, now[0], now[1]}, *outputs[] = {y, next[0], next[1]};

@@ -45,12 +45,12 @@ void *load(const char *artifact, int input, int hidden) {
   return program;
 }
 
-/* Memory of 1 × 1 × … × size numbers that the request reads or writes under a name. */
-static float *bound(ov_infer_request_t *request, const char *name, int rank, int size) {
-  int64_t dimensions[] = {1, 1, 1, size};
+/* [1, size] zeros that the request reads or writes under a name. */
+static float *zeros(ov_infer_request_t *request, const char *name, int size) {
+  int64_t shape[] = {1, size};
   float *data = calloc(size, sizeof *data);
   ov_tensor_t *tensor;
-  check(ov_tensor_create_from_host_ptr(F32, (ov_shape_t){rank, dimensions + 4 - rank}, data, &tensor));
+  check(ov_tensor_create_from_host_ptr(F32, (ov_shape_t){2, shape}, data, &tensor));
   check(ov_infer_request_set_tensor(request, name, tensor));
   return data;
 }
@@ -59,8 +59,8 @@ void *init(void *loaded) {
   struct stream *stream = malloc(sizeof *stream);
   stream->program = loaded;
   check(ov_compiled_model_create_infer_request(stream->program->model, &stream->request));
-  stream->x = bound(stream->request, "x", 3, stream->program->input);
-  stream->y = bound(stream->request, "y", 4, stream->program->hidden);
+  stream->x = zeros(stream->request, "x", stream->program->input);
+  stream->y = zeros(stream->request, "y", stream->program->hidden);
   return stream;
 }
 

@@ -1,4 +1,4 @@
-"""`rnnbench explain`: what a trial's program is made of, from real backends, and from a fake one without anything to show."""
+"""`rnnbench explain`: what a trial's program is made of, on real backends, and on a fake that shows nothing."""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ class IrStage:
     """Of the file that gets the text."""
     begins_at: str = ""
     """Where to begin to read: a text of the first interesting line. Empty: at the beginning."""
+    sources: Mapping[str, int] = field(default_factory=dict)
+    """How many of the operations came from where: a kernel, a cell, a loop. Empty where this cannot be told."""
     other_loops: int = 0
     """Loops that are none of the operations: in Python, or as branches to earlier blocks."""
 

@@ -51,7 +51,7 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
 
     Example: rnnbench explain cases/smoke.yaml --backend=iree --filter time=looped,state=stateful,chunk=4
 
-    Exit status: 0 if every trial was explained; 3 if one could not be.
+    Exit status: 0 if every supported trial was explained; 3 if one could not be, or if none is supported.
     """
     from rnnbench.cli.exit_status import FAILED, OK
     from rnnbench.explain import ExplainError, explain_trial, print_explained, title_of
@@ -67,7 +67,7 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
     _require_one_each(trials)
     examined = examine_all(trials)
     close_adapters()
-    terminal, status, stages = console(), OK, dict[str, list[tuple[str, dict[str, int]]]]()
+    terminal, failed, stages = console(), False, dict[str, list[tuple[str, dict[str, int]]]]()
     for index, one in enumerate(examined):
         folder = output / file_name(f"{one.trial.target.backend}-{one.trial.target.route}-{one.trial.digest}")
         if index:
@@ -78,10 +78,10 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
             stages[title_of(one.trial)] = found.operations_by_stage
         except ExplainError as error:
             tell(f"{one.trial.id}\n{error.outcome}: {error}", is_error=True)
-            status = FAILED
+            failed = failed or error.outcome != "unsupported"
     if picture is not None and stages:
         tell(f"\npicture  {draw_operations(stages, picture)}")
-    sys.exit(status)
+    sys.exit(FAILED if failed or not stages else OK)
 
 
 def _require_one_each(trials: list[Trial]) -> None:

@@ -19,6 +19,8 @@ class StageFacts:
     lines: int = 0
     operations: tuple[tuple[OutsideText, int], ...] = ()
     """Operations by name, the most frequent first."""
+    sources: tuple[tuple[OutsideText, int], ...] = ()
+    """Where operations came from, most of them first."""
     loops: int = 0
     """Operations that are a loop."""
     head: tuple[OutsideText, ...] = ()

@@ -15,6 +15,8 @@ from rnnbench.stages import Examined
 
 MOST_FREQUENT = 3
 """Kinds of operations of a stage in the table."""
+MOST_SOURCES = 8
+"""Sources of a stage that are named."""
 _LABEL = 10
 _CARRIED = {
     "none": "nothing is carried: each call starts from zeros, so a call is a whole sequence",
@@ -35,6 +37,9 @@ def print_explained(examined: Examined, found: Explained, folder: Path, console:
     console.print()
     console.print(_table(found.stages))
     show(console, _LEGEND, style="dim")
+    for stage in found.stages:
+        if stage.sources:
+            show(console, (f"{stage.name} by source: ", "cyan"), _listed(stage.sources, MOST_SOURCES))
     for stage in found.stages:
         if stage.unreadable:
             show(console, (f"{stage.name}: ", "yellow"), f"nothing to read. {stage.unreadable}")
@@ -108,7 +113,12 @@ def _table(stages: tuple[StageFacts, ...]) -> Table:
         table.add_column(name, justify="right" if name in ("operations", "loops", "lines") else "left")
     for stage in stages:
         if not stage.unreadable:
-            kinds = ", ".join(f"{name} {number}" for name, number in stage.operations[:MOST_FREQUENT])
             numbers = (f"{stage.total:,}", f"{stage.loops:,}", f"{stage.lines:,}") if stage.operations else ("", "", "")
-            table.add_row(*map(line, (stage.name, *numbers, kinds, stage.file)))
+            table.add_row(*map(line, (stage.name, *numbers, _listed(stage.operations, MOST_FREQUENT), stage.file)))
     return table
+
+
+def _listed(counts: tuple[tuple[str, int], ...], most: int) -> str:
+    """The largest counts, each behind its name, and how many more there are."""
+    listed = ", ".join(f"{name} {number:,}" for name, number in counts[:most])
+    return listed if len(counts) <= most else f"{listed}, …"

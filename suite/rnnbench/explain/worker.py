@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +69,9 @@ def _explain(command: ExplainTrial) -> Explained:
         )
 
 
-def _told(stages: object, folder: Path, lines: int) -> Iterator[StageFacts]:
+def _told(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageFacts]:
     """Each stage, written to its file."""
-    for number, stage in enumerate(stages, 1):  # type: ignore[call-overload]
+    for number, stage in enumerate(stages, 1):
         if isinstance(stage, Unreadable):
             yield StageFacts(stage.name, "", unreadable=stage.reason)
             continue
@@ -85,7 +85,8 @@ def _told(stages: object, folder: Path, lines: int) -> Iterator[StageFacts]:
             stage.meaning,
             name,
             text.count("\n") + (not text.endswith("\n")),
-            _bounded(stage),
+            _bounded(stage.operations),
+            _bounded(stage.sources),
             stage.loops,
             tuple(_head(text, stage.begins_at, lines)),
         )
@@ -99,9 +100,9 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_TEXT]}\n… {len(text) - LONGEST_TEXT} more characters were not written\n"
 
 
-def _bounded(stage: IrStage) -> tuple[tuple[str, int], ...]:
-    """Operations by name, the most frequent first, and what is beyond MOST_KINDS as one."""
-    kinds = sorted(stage.operations.items(), key=lambda item: (-item[1], item[0]))
+def _bounded(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """The largest counts first, and what is beyond MOST_KINDS as one."""
+    kinds = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     rest = sum(count for _, count in kinds[MOST_KINDS:])
     return (*kinds[:MOST_KINDS], *([("others", rest)] if rest else []))
 

@@ -24,8 +24,8 @@ LINE_INCHES, PANEL_INCHES, REST_INCHES = 0.27, 8.0, 1.0
 def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
     """Draw the operations of each program, by stage, into a PNG or SVG file. Returns the file.
 
-    `programs` are by title, one below the other. An operation of a dialect (`arith.addf`) counts for the dialect. Raises
-    MissingExtraError without Matplotlib.
+    `programs` are by title, one below the other. An operation of a dialect (`arith.addf`) counts for the dialect.
+    Raises MissingExtraError without Matplotlib.
     """
     matplotlib = require("matplotlib", "report", "drawing the operations by stage")
     require("matplotlib.figure", "report", "drawing the operations by stage")

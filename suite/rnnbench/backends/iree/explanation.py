@@ -33,12 +33,19 @@ DUMPS = (
     "--mlir-elide-elementsattrs-if-larger=16",
     "--mlir-elide-resource-strings-if-larger=64",
 )
-STARTS = ("func private @_step(", "func public @step$async(", "func private @step$async(", "func public @step(", "@step(")
+STARTS = (
+    "func private @_step(",
+    "func public @step$async(",
+    "func private @step$async(",
+    "func public @step(",
+    "@step(",
+)
 """Where to begin to read a phase. The public function may be a wrapper around the one that computes."""
 KERNELS = ("@_step_dispatch", "@step_dispatch", "@step$async_dispatch", "step$async_dispatch")
 """Where to begin to read kernels: others pack weights."""
 _KERNEL = re.compile(r"^// -----// IR Dump Before ConvertToLLVMPass.*$", re.MULTILINE)
 _LLVM = re.compile(r"^  (?:%[\w.]+ = )?(?:tail |musttail )?([a-z]+)\b", re.MULTILINE)
+_MLIR_FUNCTION = re.compile(r"^  func\.func @([^(]+)\(.*?^  \}$", re.MULTILINE | re.DOTALL)
 _FUNCTION = re.compile(r'^define [^\n]*?@"?(.*?)"?\(.*?^\}\n', re.MULTILINE | re.DOTALL)
 
 
@@ -95,20 +102,23 @@ def _kernels(said: str) -> IrStage | Unreadable:
     if not kernels:
         return Unreadable("kernels", "Kernels are lowered to LLVM IR, where this is printed, for the processor only.")
     text = "\n".join(shortened(kernel).strip() for kernel in kernels) + "\n"
+    sources = {found.group(1): sum(operations(found.group(0)).values()) for found in _MLIR_FUNCTION.finditer(text)}
     meaning = "Each kernel in loops over memory, just before it becomes LLVM IR."
-    return _mlir("kernels", meaning, text, _first_of(text, KERNELS))
+    return IrStage("kernels", meaning, text, operations(text), "mlir", _first_of(text, KERNELS), sources)
 
 
 def _mlir(name: str, meaning: str, text: str, begins_at: str, branches: int = 0) -> IrStage:
-    return IrStage(name, meaning, text, operations(text), "mlir", begins_at, branches)
+    return IrStage(name, meaning, text, operations(text), "mlir", begins_at, other_loops=branches)
 
 
 def _llvm(text: str, said: str) -> IrStage | Unreadable:
     """The kernels' own functions. What IREE links to each, such as its own math functions, is left out."""
-    kernels = {found.group(1): found.group(0) for found in _FUNCTION.finditer(text) if f"@{found.group(1)}(" in said}
+    kernels = {one.group(1): one.group(0) for one in _FUNCTION.finditer(text) if f"@{one.group(1)}(" in said}
     if not kernels:
         return Unreadable("llvm", "iree-compile writes LLVM IR for the processor only.")
-    names = counted(f"llvm.{name}" for kernel in kernels.values() for name in _LLVM.findall(kernel))
+    found = {name: _LLVM.findall(kernel) for name, kernel in kernels.items()}
+    names = counted(f"llvm.{operation}" for operations in found.values() for operation in operations)
+    sources = {name: len(operations) for name, operations in found.items()}
     meaning = "The same kernels as LLVM IR, optimised for this processor, without the library that is linked to them."
     shown = "\n".join(kernels.values())
-    return IrStage("llvm", meaning, shown, names, "ll", _first_of(shown, KERNELS))
+    return IrStage("llvm", meaning, shown, names, "ll", _first_of(shown, KERNELS), sources)

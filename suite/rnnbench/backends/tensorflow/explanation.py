@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import OperationStage, Program, Request
-from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
+from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted
 from rnnbench.backends.tensorflow import canonical, lowered, saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import is_compiled
+
+_OF_LOOPS = ("Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
+"""Operations that a While becomes in an executed graph."""
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -30,6 +34,7 @@ def _stages(program: TensorflowProgram, request: Request) -> Iterator[IrStage | 
         "The functions that were traced, before any optimisation: a While calls two of them.",
         "\n".join(_function(each) for each in library.functions),
         canonical.operations(library.functions),
+        sources=_sources(node for each in library.functions for node in each.node_def),
     )
     if is_compiled(request.route):
         counts = program.artifact.operations[OperationStage.COMPILED]
@@ -44,8 +49,23 @@ def _stages(program: TensorflowProgram, request: Request) -> Iterator[IrStage | 
             "The graph that the executor runs: optimised by Grappler, loops lowered to Enter, NextIteration and Exit.",
             _nodes(node for node in executed.node if node.op not in ("_Arg", "_Retval")),
             lowered.operations(executed),
+            sources=_sources(node for node in executed.node if node.op not in ("_Arg", "_Retval")),
         )
     yield Unreadable("kernels", "TensorFlow's kernels and oneDNN are compiled libraries.")
+
+
+def _sources(nodes: Iterable[Any]) -> dict[str, int]:
+    """Where nodes came from, by the scopes in their names: a cell, the loop around it, or the layer around that."""
+    return counted(_source(node) for node in nodes)
+
+
+def _source(node: Any) -> str:
+    in_loop = re.search(r"(?:^|/)while(?:_\d+)?/", node.name) is not None
+    if lowered.TAG in node.name:
+        return "cells in a loop" if in_loop else "cells outside of loops"
+    if in_loop or node.op in ("While", "StatelessWhile", *_OF_LOOPS) or node.op.startswith("TensorList"):
+        return "the loop: its counter, condition and lists"
+    return "around the cells: constants, slices, transposes"
 
 
 def _function(function: Any) -> str:

@@ -44,7 +44,7 @@ def _of_kernel(program: TirProgram, text: str, ir: str) -> Iterator[IrStage]:
 def _of_module(program: Program, module: Any, text: str) -> Iterator[IrStage | Unreadable]:
     loops = loops_in(program.artifact.lowered)
     meaning = "The module that TVM is given: calls of operators. A loop is a function that calls itself."
-    yield IrStage("relax", meaning, text, operations(module), "py", "def main", loops)
+    yield IrStage("relax", meaning, text, operations(module), "py", "def main", other_loops=loops)
     executable, final = compiled_module(module)
     yield IrStage(
         "compiled",
@@ -53,7 +53,7 @@ def _of_module(program: Program, module: Any, text: str) -> Iterator[IrStage | U
         operations(final),
         "py",
         "def main",
-        loops,
+        other_loops=loops,
     )
     bytecode = executable.as_text()
     names = re.findall(r"^\s*(call|ret|goto|if)\b", bytecode, re.MULTILINE)
@@ -63,4 +63,6 @@ def _of_module(program: Program, module: Any, text: str) -> Iterator[IrStage | U
 
 
 def _llvm(ir: str, loops: int) -> IrStage:
-    return IrStage("llvm", "The kernel as LLVM IR, optimised.", ir, llvm_ir.operations(ir), "ll", "define ", loops)
+    return IrStage(
+        "llvm", "The kernel as LLVM IR, optimised.", ir, llvm_ir.operations(ir), "ll", "define ", other_loops=loops
+    )
