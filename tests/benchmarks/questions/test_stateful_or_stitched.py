@@ -1,4 +1,4 @@
-"""The page `stateful-or-stitched`: who carries the state changes little, and streams are held as the calls are short."""
+"""The page `stateful-or-stitched`: who carries the state changes little, and short calls leave room for streams."""
 
 from __future__ import annotations
 
