@@ -44,8 +44,8 @@ others: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest -q $(OTHER_ROOMS:%=tests/%) tests/test_*.py
 
 lint: $(TEST)/.ready
-	$(TEST)/bin/ruff check suite tests
-	$(TEST)/bin/ruff format --check suite tests
+	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
+	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

@@ -140,6 +140,13 @@ AHEAD_OF_TIME = [
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
 
+FROM_TENSORFLOW = [
+    Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("fused", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_BOTH_WAYS, Strategy("unrolled", "none", 4), batch=1),
+]
+"""For programs that TensorFlow makes of a SavedModel. `NETWORKS` adds one with states of several sizes."""
+
 RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
     Plan(GRU_BACKWARDS, Strategy("fused", "none", 4), batch=3, ragged=True),
@@ -164,6 +171,7 @@ INDUCTOR_TARGETS = {Target("torch", "compile"), Target("torch", "aoti")}
 
 PLANS = {
     Target("iree", "linalg-direct"): ON_VULKAN,
+    Target("iree", "tensorflow"): FROM_TENSORFLOW,
     Target("torch", "compile"): INDUCTOR,
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }

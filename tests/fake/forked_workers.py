@@ -22,6 +22,7 @@ from typing import IO, NoReturn
 
 import pytest
 
+from rnnbench.explain import worker as explain_worker
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
@@ -45,6 +46,7 @@ MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.worker": trial_worker.main,
     "rnnbench.sampling.roof_worker": roof_worker.main,
     "rnnbench.pipeline.environment_worker": _describe_environment,
+    "rnnbench.explain.worker": explain_worker.main,
 }
 """What a process of each module runs. Processes of other modules are started."""
 

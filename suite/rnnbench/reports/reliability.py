@@ -7,6 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
+from rnnbench.reports.units import percent
 from rnnbench.results import LAYOUT, Entry, Latency, View
 
 MANY_DISTURBED = 0.1
@@ -101,8 +102,8 @@ def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> It
             else ""
         )
         yield (
-            f"Half of the {len(latencies)} latencies have an interval of ±{median(half_widths):.1%} or less, nine in "
-            f"ten ±{most:.1%} or less (95 %, between processes){stopped}."
+            f"Half of the {len(latencies)} latencies have an interval of {percent(median(half_widths))} or less, nine "
+            f"in ten {percent(most)} or less (95 %, between processes){stopped}."
         )
     elif any(latency.sampling.blocks for latency in latencies):
         yield "Each latency comes from one process. Its layout in memory alone can change it by 1 to 2 %."
