@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness_command import run_command
 
-from rnnbench.results import Row, read_run, row
+from rnnbench.results import Row, read_run
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "questions"
@@ -48,4 +48,4 @@ def run_page(name: str, folder: Path, *options: str, status: int = 0) -> list[Ro
     arguments = [str(ROOT / word) if (ROOT / word).exists() and "/" in word else word for word in command]
     run_command(folder, *arguments, *options, status=status)
     (run,) = (folder / "results").iterdir()
-    return [row(record) for record in read_run(run).records]
+    return read_run(run).rows()

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from rnnbench.cases import case_files, json_schema
 from rnnbench.cases.schema import LEAVES, SECTIONS, CaseFile
 from rnnbench.rnn import families
+from rnnbench.yaml_files.schema_errors import expected
 
 FAMILIES = [family for family in families().values() if family.keys_in_case]
 SHIPPED = Path(__file__).parents[2] / "cases"
@@ -32,6 +33,28 @@ def test_the_model_section_has_the_keys_of_all_families_and_describes_each():
     keys = {key: field for family in FAMILIES for key, field in family.model_fields.items()}
     assert list(SECTIONS["model"].model_fields) == ["network", *keys]
     assert all(field.description for field in keys.values())
+
+
+def test_what_each_key_expects_can_be_said():
+    """Of the keys of every network too: their limits are their own."""
+    schema = json_schema()
+    said = {key: expected((section, key), schema) for section, model in SECTIONS.items() for key in model.model_fields}
+    assert all(said.values())
+    assert said["blank_bias"] == "a number from -1,000.0 to 1,000.0, or a list of such"
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ({}, "a number, and finite"),
+        ({"minimum": 2}, "a number of at least 2"),
+        ({"maximum": 5}, "a number of at most 5"),
+        ({"minimum": 2, "maximum": 5}, "a number from 2 to 5"),
+        ({"exclusiveMinimum": 0, "maximum": 1000}, "a number above 0, at most 1,000"),
+    ],
+)
+def test_a_number_is_said_with_the_limits_that_it_has(node, words):
+    assert expected(("gain",), {"properties": {"gain": {"type": "number", **node}}}) == words
 
 
 @pytest.mark.parametrize(

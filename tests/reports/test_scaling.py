@@ -1,4 +1,4 @@
-"""Growth, pay-off and the largest chunk, and the anatomy of a call, from planted records."""
+"""Growth and the largest chunk, and the anatomy of a call, from planted records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import fake_records as fake
 
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
-from rnnbench.reports.scaling import growth_answer, payoff_table, scaling_table
+from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.results.record import Record
 from rnnbench.results.timing import DispatchFloor, SideLatency
 from rnnbench.results.views import Entry
@@ -60,14 +60,6 @@ def test_the_answer_has_a_line_for_each_word_the_steepest_first() -> None:
 def test_a_fixed_part_is_told_in_the_unit_of_its_cost() -> None:
     (row,) = scaling_table([entry(chunk, 2 + (chunk / 32) ** 2, time="unrolled") for chunk in (*CHUNKS, 128)]).rows
     assert row[2] == "2.00 ± 0.00, quadratic, above 2.00 s"
-
-
-def test_calls_until_a_compile_pays_off() -> None:
-    quick = entry(16, 0.1, bound=200e-6, spread=0.0)
-    slow = entry(16, 1.1, bound=100e-6, spread=0.0, time="unrolled")
-    dear = entry(16, 2.0, bound=300e-6, spread=0.0, time="fused")
-    rows = {row[1]: row[2] for row in payoff_table([quick, slow, dear]).rows}
-    assert rows == {"looped-stitched": "builds fastest", "unrolled-stitched": "10,000", "fused-stitched": "never"}
 
 
 def test_the_anatomy_is_a_call_and_a_step() -> None:

@@ -87,5 +87,5 @@ def test_words_go_no_further_than_the_interval(value: float, half: float, word: 
 
 
 def test_a_compile_pays_off_after_as_many_calls_as_make_up_for_it() -> None:
-    assert calls_until_paid(build=11.0, call=1e-3, cheap_build=1.0, cheap_call=2e-3) == pytest.approx(10_000)
-    assert calls_until_paid(build=11.0, call=2e-3, cheap_build=1.0, cheap_call=2e-3) is None
+    assert calls_until_paid(start=11.0, call=1e-3, other_start=1.0, other_call=2e-3) == pytest.approx(10_000)
+    assert calls_until_paid(start=11.0, call=2e-3, other_start=1.0, other_call=2e-3) is None

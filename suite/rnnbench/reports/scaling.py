@@ -1,4 +1,4 @@
-"""How the cost of a build grows with the chunk, after how many calls a build pays off, and what still builds."""
+"""How the cost of a build grows with the chunk, and what still builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rnnbench.results import (
     OperationStage,
     Record,
     by_chunk,
-    calls_until_paid,
     fit_growth,
     growth_word,
 )
@@ -44,25 +43,6 @@ def scaling_table(entries: Sequence[Entry]) -> Table:
         "A word follows where the interval allows only one. 'above': a fixed part below the growing part, where five "
         "chunks or more show it. Artifact: bytes without the weights. Operations: of the compiled program, all kinds "
         "together. Build memory: the peak minus the memory after the import.",
-    )
-
-
-def payoff_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: calls after which a faster program has saved its extra build time."""
-    built = [e for e in entries if e.ranked and not e.shares and e.record.timing.build_s is not None]
-    chunks = sorted({entry.chunk for entry in built})
-    cheapest = {chunk: min((e for e in built if e.chunk == chunk), key=_seconds_to_build) for chunk in chunks}
-    rows = []
-    for key, group in by_program(built).items():
-        calls = {entry.chunk: _calls(entry, cheapest[entry.chunk]) for entry in group}
-        rows.append((*key, *(calls.get(chunk, units.MISSING) for chunk in chunks)))
-    return Table(
-        "Calls until a compile pays off",
-        ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks)),
-        tuple(rows),
-        text=2,
-        note="Compared with the program that builds fastest at that chunk ('builds fastest'): the extra build time "
-        "divided by the time that each bound call saves. 'never': its calls are not faster.",
     )
 
 
@@ -139,19 +119,3 @@ def _beyond(group: Sequence[Entry]) -> str:
         return ""
     record = failed.record
     return f"{failed.chunk} {record.outcome}{f' at {record.stage}' if record.stage else ''}"
-
-
-def _seconds_to_build(entry: Entry) -> float:
-    assert entry.record.timing.build_s is not None, "only built entries are compared"
-    return entry.record.timing.build_s
-
-
-def _calls(entry: Entry, cheapest: Entry) -> str:
-    if entry is cheapest:
-        return "builds fastest"
-    assert entry.bound is not None, "ranked entries have a bound latency"
-    assert cheapest.bound is not None, "ranked entries have a bound latency"
-    calls = calls_until_paid(
-        _seconds_to_build(entry), entry.bound.median, _seconds_to_build(cheapest), cheapest.bound.median
-    )
-    return "never" if calls is None else units.number(calls)

@@ -145,11 +145,11 @@ def growth_word(exponent: Estimate) -> str:
     return f"between {WORDS[below]} and {WORDS[below + 1]}" if below + 1 < len(WORDS) else f"beyond {WORDS[-1]}"
 
 
-def calls_until_paid(build: float, call: float, cheap_build: float, cheap_call: float) -> float | None:
-    """Calls after which the longer build has saved what it took beyond the cheap one; None where it never does."""
-    if call >= cheap_call:
+def calls_until_paid(start: float, call: float, other_start: float, other_call: float) -> float | None:
+    """Calls after which a later start has saved the time that it took beyond the other; None where it never does."""
+    if call >= other_call:
         return None
-    return max(0.0, build - cheap_build) / (cheap_call - call)
+    return max(0.0, start - other_start) / (other_call - call)
 
 
 def by_chunk(pairs: Sequence[tuple[int, float | None]]) -> dict[int, float]:

@@ -175,8 +175,12 @@ def _either(kinds: list[dict[str, Any]]) -> str:
 
 
 def _number(node: dict[str, Any]) -> str:
+    """A number and its limits, of which a schema may have any."""
     noun = "a whole number" if node["type"] == "integer" else "a number"
+    most = node.get("maximum", node["exclusiveMaximum"] - 1 if "exclusiveMaximum" in node else None)
     if "exclusiveMinimum" in node:
-        return f"{noun} above {node['exclusiveMinimum']:,}"
-    most = node["maximum"] if "maximum" in node else node["exclusiveMaximum"] - 1
-    return f"{noun} from {node['minimum']:,} to {most:,}"
+        return f"{noun} above {node['exclusiveMinimum']:,}" + ("" if most is None else f", at most {most:,}")
+    least = node.get("minimum")
+    if least is None:
+        return f"{noun}, and finite" if most is None else f"{noun} of at most {most:,}"
+    return f"{noun} of at least {least:,}" if most is None else f"{noun} from {least:,} to {most:,}"

@@ -54,6 +54,8 @@ class Rnnt(CompoundNetwork):
     max_symbols: Annotated[int, Field(ge=1, le=100)] = Field(default=30, description="Most symbols of a step.")
     blank_bias: float = Field(
         default=14.0,
+        ge=-1000.0,
+        le=1000.0,
         description="Added to the blank's score in the search: drawn weights have no reason to prefer it.",
     )
 
