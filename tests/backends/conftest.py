@@ -143,7 +143,7 @@ AHEAD_OF_TIME = [
 FROM_TENSORFLOW = [
     Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
     Plan(LSTM_STACK, Strategy("fused", "stitched", 4), batch=3, tails=False),
-    Plan(LSTM_BOTH_WAYS, Strategy("unrolled", "none", 4), batch=1),
+    Plan(RNN, Strategy("unrolled", "none", 4), batch=1),
 ]
 """For programs that TensorFlow makes of a SavedModel. `NETWORKS` adds one with states of several sizes."""
 
