@@ -13,7 +13,7 @@ STAGES = [("given", {"linalg.matmul": 1, "arith.addf": 3}), ("kernels", {"memref
 
 
 def test_operations_of_a_dialect_are_one_kind_and_rare_kinds_share_a_colour() -> None:
-    many = [("llvm", {f"kind{number}": 20 - number for number in range(20)})]
+    many = [("llvm", {f"kind{number}": 30 - number for number in range(30)})]
     colours = _colours({"one": many})
     assert list(colours)[:2] == ["kind0", "kind1"]
     assert list(colours)[-1] == REST

@@ -69,7 +69,7 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
     close_adapters()
     terminal, failed, stages = console(), False, dict[str, list[tuple[str, dict[str, int]]]]()
     for index, one in enumerate(examined):
-        folder = output / file_name(f"{one.trial.target.backend}-{one.trial.target.route}-{one.trial.digest}")
+        folder = output / file_name("-".join([one.trial.case, *str(one.trial.target).split(":"), one.trial.digest]))
         if index:
             tell("")
         try:

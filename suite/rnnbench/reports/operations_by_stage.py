@@ -14,7 +14,7 @@ from rnnbench.reports.escape import in_picture
 
 Stages = Sequence[tuple[str, Mapping[str, int]]]
 """Each stage's name, with how often each operation stands in it."""
-MOST_KINDS = 11
+MOST_KINDS = 17
 """Kinds of a picture that have a colour of their own."""
 REST = "others"
 GREY = "#c8c8c8"

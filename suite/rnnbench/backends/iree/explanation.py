@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from rnnbench.backends.base import Program, Request
@@ -12,6 +13,7 @@ from rnnbench.backends.iree import program as authored
 from rnnbench.backends.iree.compile import operations, run_compiler
 from rnnbench.backends.iree.imported import encloses
 from rnnbench.backends.iree.imported_program import ImportedProgram
+from rnnbench.backends.tensorflow.ml_program import lowering, source_of
 
 PHASES = {
     "input": "After the input conversions: one dialect for tensors (linalg), whatever came in.",
@@ -45,13 +47,19 @@ KERNELS = ("@_step_dispatch", "@step_dispatch", "@step$async_dispatch", "step$as
 """Where to begin to read kernels: others pack weights."""
 _KERNEL = re.compile(r"^// -----// IR Dump Before ConvertToLLVMPass.*$", re.MULTILINE)
 _LLVM = re.compile(r"^  (?:%[\w.]+ = )?(?:tail |musttail )?([a-z]+)\b", re.MULTILINE)
+_RESULTS = re.compile(
+    r'^( *)(?:%[^=\n]+ = )?(?:tf_executor\.island wraps )?"?((?:tf|stablehlo|ml_program|arith|func)\.\w+)"?',
+    re.MULTILINE,
+)
+"""What stands around the name of an operation of TensorFlow's texts: results, an island of one operation, quotes."""
 _MLIR_FUNCTION = re.compile(r"^  func\.func @([^(]+)\(.*?^  \}$", re.MULTILINE | re.DOTALL)
 _FUNCTION = re.compile(r'^define [^\n]*?@"?(.*?)"?\(.*?^\}\n', re.MULTILINE | re.DOTALL)
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
+    before = _of_tensorflow(request) if request.route == "tensorflow" else ()
     given = program.imported.text if isinstance(program, ImportedProgram) else authored.module(request)
-    return Explanation(_functions(given), _state(request), _stages(program, given, folder))
+    return Explanation(_functions(given), _state(request), chain(before, _stages(program, given, folder)))
 
 
 def _functions(text: str) -> tuple[str, ...]:
@@ -70,6 +78,34 @@ def _state(request: Request) -> str:
     if encloses(request):
         return "Mutable globals of the module, one for each variable of TensorFlow; `reset` stores zeros in them."
     return "In the buffers that the last call returned; a reset puts zeros into new ones."
+
+
+def _of_tensorflow(request: Request) -> Iterator[IrStage]:
+    """What TensorFlow's own passes make of the SavedModel, before IREE has it."""
+    meanings = {
+        "tf-executor": "The graph of the SavedModel as MLIR: a node is an operation of the dialect tf.",
+        "tf": "As functions of operations, with shapes, and with tensors for the lists of a loop.",
+        "stablehlo": "As StableHLO. Variables are globals of ml_program.",
+    }
+    for name, text in lowering(request).items():
+        shown = shortened(text)
+        bare = _RESULTS.sub(r"\1\2", shown)
+        names = counted(re.findall(r"^ *([a-z_]+\.\w+)", bare, re.MULTILINE))
+        yield IrStage(f"tensorflow-{name}", meanings[name], shown, names, "mlir", "@step", _sources(bare))
+
+
+def _sources(text: str) -> dict[str, int]:
+    """Where operations came from, by the names of TensorFlow's nodes in their locations."""
+    aliases = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
+    located = re.findall(r"^ *[a-z_]+\.(\w+)\b.* loc\((.*)\)$", text, re.MULTILINE)
+    return counted(source_of(_resolved(location, aliases), operation) for operation, location in located)
+
+
+def _resolved(location: str, aliases: dict[str, str], depth: int = 8) -> str:
+    """A location without its aliases."""
+    if not depth or "#loc" not in location:
+        return location
+    return _resolved(re.sub(r"#loc\d*", lambda alias: aliases.get(alias[0], ""), location), aliases, depth - 1)
 
 
 def _stages(program: Program, given: str, folder: Path) -> Iterator[IrStage | Unreadable]:

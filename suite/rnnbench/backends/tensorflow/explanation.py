@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 from rnnbench.backends.base import OperationStage, Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted
 from rnnbench.backends.tensorflow import canonical, lowered, saved
+from rnnbench.backends.tensorflow.ml_program import source_of
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import is_compiled
-
-_OF_LOOPS = ("Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
-"""Operations that a While becomes in an executed graph."""
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -55,17 +52,7 @@ def _stages(program: TensorflowProgram, request: Request) -> Iterator[IrStage | 
 
 
 def _sources(nodes: Iterable[Any]) -> dict[str, int]:
-    """Where nodes came from, by the scopes in their names: a cell, the loop around it, or the layer around that."""
-    return counted(_source(node) for node in nodes)
-
-
-def _source(node: Any) -> str:
-    in_loop = re.search(r"(?:^|/)while(?:_\d+)?/", node.name) is not None
-    if lowered.TAG in node.name:
-        return "cells in a loop" if in_loop else "cells outside of loops"
-    if in_loop or node.op in ("While", "StatelessWhile", *_OF_LOOPS) or node.op.startswith("TensorList"):
-        return "the loop: its counter, condition and lists"
-    return "around the cells: constants, slices, transposes"
+    return counted(source_of(node.name, node.op) for node in nodes)
 
 
 def _function(function: Any) -> str:

@@ -16,7 +16,7 @@ from rnnbench.backends.tensorflow import support
 from rnnbench.backends.tensorflow.lowered import TAG
 from rnnbench.backends.tensorflow.support import environment
 
-__all__ = ["AUTHORS", "COPY", "MlProgram", "environment", "ml_program", "unsupported"]
+__all__ = ["AUTHORS", "COPY", "MlProgram", "environment", "lowering", "ml_program", "source_of", "unsupported"]
 
 AUTHORS = support.AUTHORS["graph"]
 COPY = TAG
@@ -29,6 +29,9 @@ FUNCTIONAL = (
 TENSOR_LISTS = "tf-tensor-list-ops-decomposition"
 """From a loop's TensorArrays to tensors. The pass looks at a function named `main` and at those that it calls."""
 LOWER = "tf-lower-to-mlprogram-and-hlo"
+
+_OF_LOOPS = ("While", "StatelessWhile", "Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
+"""A While, and the operations that it becomes in an executed graph."""
 
 Shape = tuple[int, ...]
 
@@ -53,17 +56,22 @@ def unsupported(request: Request) -> str:
 
 def ml_program(request: Request) -> MlProgram:
     """The layers of Keras for `fused`, unrolled, else the bodies of the network's layers. Raises BuildError."""
-    import tensorflow as tf
-
     from rnnbench.backends.tensorflow.traced_function import state_specs, x_spec
+
+    text = lowering(request)["stablehlo"]
+    state = [tuple(spec.shape) for spec in state_specs(request)] if request.strategy.state != "none" else []
+    return MlProgram(text, tuple(x_spec(request).shape), tuple(state))
+
+
+def lowering(request: Request) -> dict[str, str]:
+    """The module at each stage of TensorFlow's passes, by its dialect. Raises BuildError."""
+    import tensorflow as tf
 
     module = _module(request)
     names = [name for name in ("step", "reset", "get_state", "set_state") if hasattr(module, name)]
     with tempfile.TemporaryDirectory(prefix="rnnbench-saved-model-") as folder:
         tf.saved_model.save(module, folder)
-        text = _lowered(tf.mlir.experimental, folder, names)
-    state = [tuple(spec.shape) for spec in state_specs(request)] if request.strategy.state != "none" else []
-    return MlProgram(text, tuple(x_spec(request).shape), tuple(state))
+        return _lowered(tf.mlir.experimental, folder, names)
 
 
 def _is_keras(request: Request) -> bool:
@@ -101,14 +109,25 @@ def _add_reset(module: Any) -> None:
     module.reset.get_concrete_function()
 
 
-def _lowered(mlir: Any, folder: str, names: list[str]) -> str:
-    """The functions of a SavedModel in StableHLO, with the names of TensorFlow's nodes as locations."""
+def _lowered(mlir: Any, folder: str, names: list[str]) -> dict[str, str]:
+    """The functions of a SavedModel on their way to StableHLO, with the names of TensorFlow's nodes as locations."""
     try:
-        text = mlir.convert_saved_model(folder, ",".join(names), True)
-        text = mlir.run_pass_pipeline(text, FUNCTIONAL, True)
+        graph = mlir.convert_saved_model(folder, ",".join(names), True)
+        text = mlir.run_pass_pipeline(graph, FUNCTIONAL, True)
         (step,) = re.findall(r'^ *func\.func @(\w+)\(.*exported_names = \["step"\]', text, re.MULTILINE)
         text = mlir.run_pass_pipeline(text.replace(f"@{step}(", "@main("), TENSOR_LISTS, True)
-        lowered: str = mlir.run_pass_pipeline(text.replace("@main(", f"@{step}("), LOWER, True)
+        functional = text.replace("@main(", f"@{step}(")
+        lowered = mlir.run_pass_pipeline(functional, LOWER, True)
     except Exception as error:  # the passes' errors have no narrower base class
         raise BuildError(f"TensorFlow's passes failed: {str(error)[:2000]}") from error
-    return lowered
+    return {"tf-executor": graph, "tf": functional, "stablehlo": lowered}
+
+
+def source_of(name: str, operation: str = "") -> str:
+    """Where a node or an operation came from, by the scopes in its name: a cell, the loop, or what is around."""
+    in_loop = re.search(r"(?:^|/)while(?:_\d+)?(?:/|$)", name) is not None
+    if TAG in name:
+        return "cells in a loop" if in_loop else "cells outside of loops"
+    if in_loop or operation in _OF_LOOPS or operation.startswith("TensorList") or "TensorArray" in name:
+        return "the loop itself"
+    return "around the cells"
