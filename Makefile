@@ -33,9 +33,10 @@ test: $(TEST)/.ready
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
 	status=$$?; tail -n 1 $(LOGS) 2> /dev/null; exit $$status
 
-# With as many threads as a worker has: those of idle pools spin on the cores of other jobs.
+# With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
+WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1
 backend-%: $(TEST)/.ready
-	RNNBENCH_TEST_BACKEND=$* OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(TEST)/bin/python -m pytest -q tests/backends
+	RNNBENCH_TEST_BACKEND=$* $(WORKER) $(TEST)/bin/python -m pytest -q tests/backends
 
 room-%: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest -q tests/$*

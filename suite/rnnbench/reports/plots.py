@@ -198,8 +198,7 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
     axis.axhline(streams.period * 1e3, **PERIOD, zorder=1)
     axis.vlines(x, y, [(test.p99 or test.median) * 1e3 for test in tests], color=canvas.look(line)["color"], alpha=0.55)
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-    for point_x, point_y in zip(x, y, strict=True):
-        canvas.mark(axis, point_x, point_y, line, entry)
+    canvas.mark(axis, line, [(count, latency, entry) for count, latency in zip(x, y, strict=True)])
 
 
 def _builds(canvas: Canvas) -> None:

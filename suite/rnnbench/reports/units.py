@@ -39,7 +39,7 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """`±1.2 %` from 0.012; `above ±1000 %` of what two processes that disagree give."""
+    """`±1.2 %` from 0.012; `above ±1000 %` is what two processes that disagree give."""
     if value is None:
         return MISSING
     return f"±{100 * value:.1f} %" if value <= WIDEST_PERCENT else f"above ±{100 * WIDEST_PERCENT:.0f} %"
