@@ -4,25 +4,49 @@ PYTHON ?= python3
 RUN := .venv
 NIGHT := .venv-night
 TEST := .venv-test
-# Each in a process of its own, as in a run: some frameworks abort where another one is loaded. The slowest come first.
-BACKENDS := tensorflow torch iree tvm litert jax openvino iree-importers onnxruntime iree-torch numpy
+# The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
+# two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
+# Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
+LONG_BACKENDS := tensorflow torch iree tvm
+BACKENDS := litert jax openvino iree-importers onnxruntime iree-torch numpy
+ROOMS := pipeline worker cli conformance model_files rnn site reports sampling
+OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
+JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
+AT_ONCE ?= 3
+LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint bench site night clean
+.PHONY: run test lint others bench site night clean
 
 run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
 
-test: lint
-	$(TEST)/bin/python -m pytest --ignore=tests/backends -n 2 --dist loadfile
-	printf '%s\n' $(BACKENDS) | xargs -P 2 -I{} env RNNBENCH_TEST_BACKEND={} $(TEST)/bin/python -m pytest -q tests/backends
+# What a job prints is shown when it has ended, and the last line of each once more at the end. Where lint fails, no
+# further job begins.
+test: $(TEST)/.ready
+	@rm -f $(LOGS)
+	@printf '%s\n' $(JOBS) | xargs -P $(AT_ONCE) --process-slot-var=RNNBENCH_TEST_SLOT -I{} sh -c '\
+	  echo "== {}" > $(TEST)/{}.log; $(MAKE) --no-print-directory {} >> $(TEST)/{}.log 2>&1; status=$$?; \
+	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
+	status=$$?; tail -n 1 $(LOGS) 2> /dev/null; exit $$status
+
+# With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
+WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1
+backend-%: $(TEST)/.ready
+	RNNBENCH_TEST_BACKEND=$* $(WORKER) $(TEST)/bin/python -m pytest -q tests/backends
+
+room-%: $(TEST)/.ready
+	$(TEST)/bin/python -m pytest -q tests/$*
+
+others: $(TEST)/.ready
+	$(TEST)/bin/python -m pytest -q $(OTHER_ROOMS:%=tests/%) tests/test_*.py
 
 lint: $(TEST)/.ready
-	$(TEST)/bin/ruff check suite tests
-	$(TEST)/bin/ruff format --check suite tests
+	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
+	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

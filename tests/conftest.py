@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 FAKE = str(Path(__file__).parent / "fake")
 
 sys.path.insert(0, FAKE)
+from cores_in_turn import take_cores_in_turn  # noqa: E402 it lies in FAKE
+
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FAKE, os.environ.get("PYTHONPATH")]))
 
 STRANGERS = (
@@ -33,6 +35,8 @@ HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
 settings.register_profile("suite", settings.get_profile("explore"), max_examples=15, derandomize=True, database=None)
 settings.load_profile("suite")
+
+take_cores_in_turn()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Literal
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure import Block, GrowthStep, Roof
+from rnnbench.measure import Block, GrowthStep, Roof, Served
 from rnnbench.results import Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
 
 StoppedBy = Literal["precision", "budget"]
@@ -204,6 +204,49 @@ class DispatchFloorSamples:
 
 
 @dataclass(frozen=True)
+class TestedStreams:
+    """One test of a number of streams."""
+
+    streams: int
+    served: Served
+
+
+@dataclass(frozen=True)
+class StreamProcess:
+    """What one process holds."""
+
+    held: int
+    """The largest number of streams that a full test has held; 0 for none."""
+    failed: int | None
+    """The smallest number that was not held; None where no more could be opened."""
+    tested: Sequence[TestedStreams]
+
+    @property
+    def deciding(self) -> TestedStreams | None:
+        """The test that held most; the last one where none did."""
+        counted = [one for one in self.tested if one.streams == max(1, self.held)]
+        return counted[-1] if counted else None
+
+
+@dataclass(frozen=True)
+class StreamSamples:
+    """How many real-time streams a trial holds, by process."""
+
+    period: float
+    """Seconds between two frames."""
+    processes: Sequence[StreamProcess]
+
+
+@dataclass(frozen=True)
+class ServerSamples:
+    """Requests that arrived at random, by process."""
+
+    rate: float
+    """Requests per second."""
+    processes: Sequence[Served]
+
+
+@dataclass(frozen=True)
 class RoofReadings:
     """What the machine was seen to do beside the trial's processes."""
 
@@ -226,6 +269,8 @@ class Sampled:
     state_copies: Sequence[Block] = ()
     """The state's round trip through NumPy, a block of each process."""
     dispatch_floor: DispatchFloorSamples | None = None
+    streams: StreamSamples | None = None
+    server: ServerSamples | None = None
     roof: RoofReadings = RoofReadings()
     anchor: Anchor | None = None
     findings: tuple[Finding, ...] = ()

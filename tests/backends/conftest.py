@@ -140,6 +140,13 @@ AHEAD_OF_TIME = [
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
 
+FROM_TENSORFLOW = [
+    Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
+    Plan(LSTM_STACK, Strategy("fused", "stitched", 4), batch=3, tails=False),
+    Plan(RNN, Strategy("unrolled", "none", 4), batch=1),
+]
+"""For programs that TensorFlow makes of a SavedModel. `NETWORKS` adds one with states of several sizes."""
+
 RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
     Plan(GRU_BACKWARDS, Strategy("fused", "none", 4), batch=3, ragged=True),
@@ -159,8 +166,12 @@ ON_VULKAN = [
 ]
 """For a software device: a call takes 10 ms of the processor's time."""
 
+INDUCTOR_TARGETS = {Target("torch", "compile"), Target("torch", "aoti")}
+"""Whose programs have one folder for each target, as in a run: Inductor compiles C++ headers once for a folder."""
+
 PLANS = {
     Target("iree", "linalg-direct"): ON_VULKAN,
+    Target("iree", "tensorflow"): FROM_TENSORFLOW,
     Target("torch", "compile"): INDUCTOR,
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }
@@ -225,9 +236,14 @@ class Workshop:
             if plan.device != "cpu":
                 os.environ.update(backend.support(request).environment)
             backend.load()
-            store = ProgramStore(self.folder / str(len(self.built)))
+            store = self.store(target)
             self.built[key] = Subject(backend, plan, request, backend.build(request, store.programs), store)
         return self.built[key]
+
+    def store(self, target: Target) -> ProgramStore:
+        """Where the next program of a target is built."""
+        place = f"{target.backend}-{target.route}" if target in INDUCTOR_TARGETS else str(len(self.built))
+        return ProgramStore(self.folder / place)
 
     def close(self) -> None:
         for subject in self.built.values():

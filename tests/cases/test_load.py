@@ -171,6 +171,21 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
             "measure: {precision: 0}",
             "case.yaml:6:22: measure.precision: expected a share from 0.1% to 50%, such as 1%",
         ),
+        (
+            "",
+            "measure: {streams: 1s}",
+            "case.yaml:6:20: measure.streams: one test has 300 frames of",
+        ),
+        (
+            "",
+            "measure: {server: 1}",
+            "case.yaml:6:19: measure.server: 400 requests may take 1200 s, which do not fit in",
+        ),
+        (
+            "",
+            "measure: {server: 0}",
+            "case.yaml:6:19: measure.server: expected a number from 0.01 to 1,000,000, got 0",
+        ),
         ("", "measure: {budget: 6min}", "case.yaml:6:19: measure.budget: 360 s of sampling do not fit in the 300 s of"),
         (
             "",

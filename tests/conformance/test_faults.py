@@ -36,13 +36,13 @@ def trial_for(fault: Fault):
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
+def test_a_planted_fault_is_found(fault, references, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)
     first, *others = CHECKS
     monkeypatch.setattr(suite, "CHECKS", [first, *(check for check in others if check.name == fault.found_by)])
     set_turns(monkeypatch, fault.found_by)
-    found = failures(trial_for(fault), fault.session, tmp_path)
+    found = failures(trial_for(fault), fault.session, references)
     assert fault.found_by in found, f"{fault.name} was missed; found by {sorted(found) or 'nothing'}"
     assert all(found.values()), "a failure says what is wrong"
 

@@ -48,5 +48,5 @@ def test_honest_adapters_are_not_accused(
 
 @pytest.mark.parametrize("state", ["none", "stitched"])
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)
-def test_what_only_looks_like_a_fault_is_not_accused(variant, state, tmp_path) -> None:
-    assert failures(replace(make_trial(state=state), batch=3), variant, tmp_path) == {}
+def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references) -> None:
+    assert failures(replace(make_trial(state=state), batch=3), variant, references) == {}

@@ -14,12 +14,12 @@ from rnnbench.results.record import CheckResult
 
 
 @pytest.fixture
-def verdicts(tmp_path):
+def verdicts(tmp_path, references):
     """The verdicts of all checks on a trial of the fake backend, its session doctored by the test."""
 
     def check(state="stitched", chunk=4):
         trial = make_trial(state=state, chunk=chunk)
-        reference = ReferenceTrajectories(trial, tmp_path)
+        reference = ReferenceTrajectories(trial, references)
         program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
         return dict(run_checks(program, reference))
 

@@ -54,14 +54,14 @@ class OutputIsStaleOnceTimed(WrongOnceTimed):
 
 
 @pytest.fixture
-def path_of(tmp_path):
+def path_of(references):
     def prepared(path, session, state="stitched"):
         class Program(HonestProgram):
             def open(self):
                 return session(self)
 
         trial = make_trial(state=state, chunk=1)
-        reference = ReferenceTrajectories(trial, tmp_path)
+        reference = ReferenceTrajectories(trial, references)
         request = request_of(trial, reference.weights)
         program = Program(request, "digest", True, lambda: Program(of_one_step(request), "digest", True, program.tail))
         return path(program.open(), reference)

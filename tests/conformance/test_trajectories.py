@@ -59,6 +59,19 @@ def test_a_counter_never_settles_and_is_said_not_to(tmp_path):
     assert not reference.rounding.over(100).any(), "whole numbers have no rounding"
 
 
+@pytest.mark.parametrize("chunk", [1, 5, 64])
+def test_passes_of_an_exact_network_that_are_run_at_once_are_the_same(tmp_path, monkeypatch, chunk):
+    trial = dataclasses.replace(make_trial(chunk=chunk), model=Model(cell="counter", input=3, hidden=3))
+    arrays = []
+    for together in (module.TOGETHER, 1):
+        monkeypatch.setattr(module, "TOGETHER", together)
+        arrays.append(ReferenceTrajectories(trial, tmp_path / str(together))._compute_ring())
+    at_once, one_by_one = arrays
+    assert at_once.keys() == one_by_one.keys()
+    for name, array in one_by_one.items():
+        np.testing.assert_array_equal(at_once[name], array)
+
+
 def test_chunks_of_a_ring_are_distinct(reference):
     assert len({chunk["x"].tobytes() for chunk in reference.ring}) == RING
 

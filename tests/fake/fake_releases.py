@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pytest
+from forked_workers import write_python
 
 from rnnbench.cases import Trial
 from rnnbench.history import VERDICTS
@@ -41,9 +41,8 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
             raise SideError(f"'{requirements}': the environment could not be made: ERROR: No matching distribution")
         variables = "" if content[version] == YANKED else content[version]
         python = cache / version / "bin" / "python"
-        python.parent.mkdir(parents=True, exist_ok=True)
-        python.write_text(f'#!/bin/sh\nRNNBENCH_FAKE_VERSION={version} {variables} exec {quote(sys.executable)} "$@"\n')
-        python.chmod(0o755)
+        added = dict(variable.split("=", 1) for variable in variables.split())
+        write_python(python, {"RNNBENCH_FAKE_VERSION": version, **added})
         made.append(version)
         return MadeEnvironment(str(python), "it was wrong" if content[version] == YANKED else "")
 

@@ -2,6 +2,9 @@
 
 A fresh interpreter takes half a second of the processor to import the suite, and a run of one trial starts three. What
 only a fresh one shows (its memory, its imports, its environment as the kernel keeps it) is for tests with real workers.
+
+An environment that differs from this one by variables alone (`write_python`) is forked too. Its Python is a script that
+runs: tests that do not fork workers start it.
 """
 
 from __future__ import annotations
@@ -12,32 +15,70 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 from types import SimpleNamespace
 from typing import IO, NoReturn
 
 import pytest
 
+from rnnbench.explain import worker as explain_worker
+from rnnbench.pipeline import environment_worker
+from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
 from rnnbench.worker import launcher, trial_worker
 from rnnbench.worker.adapter_process import _Forked
 from rnnbench.worker.adapter_worker import _leave_the_suite
+from rnnbench.worker.protocol import Command, _adapter, _reply_type
+
+_of_the_suite: list[object] = []
+"""What a forked process never collects: it owns descriptors whose numbers are other files' by now."""
+
+
+def _describe_environment() -> None:
+    """The adapters' processes are those of the process that this one was forked from."""
+    _of_the_suite.append(adapters._adapters)
+    adapters._adapters = {}
+    environment_worker.main()
+
 
 MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.worker": trial_worker.main,
     "rnnbench.sampling.roof_worker": roof_worker.main,
+    "rnnbench.pipeline.environment_worker": _describe_environment,
+    "rnnbench.explain.worker": explain_worker.main,
 }
 """What a process of each module runs. Processes of other modules are started."""
 
+_variables: dict[str, Mapping[str, str]] = {sys.executable: {}}
+"""What an interpreter adds to its environment, by its path. Other interpreters are started."""
+
+
+def write_python(python: Path, variables: Mapping[str, str]) -> None:
+    """Write a Python that is this one with further variables in its environment."""
+    python.parent.mkdir(parents=True, exist_ok=True)
+    added = " ".join(f"{name}={quote(text)}" for name, text in variables.items())
+    python.write_text(f'#!/bin/sh\n{added} exec {quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    _variables[str(python)] = variables
+
 
 def fork_workers(patch: pytest.MonkeyPatch) -> None:
-    """From now on the launcher forks the workers that would have the interpreter of this process."""
+    """From now on the launcher forks the workers that would have the interpreter of this process, or one written here.
+
+    What each would make of the types of its messages is made here, once.
+    """
+    for command in Command.__subclasses__():
+        for message in (command, _reply_type(command)):
+            _adapter(message)
     patch.setattr(launcher, "subprocess", SimpleNamespace(Popen=_started, DEVNULL=subprocess.DEVNULL))
 
 
 def _started(command: Sequence[str], **how: object) -> object:
     interpreter, _, module, channel = command
-    if interpreter != sys.executable or module not in MAINS:
+    if interpreter not in _variables or module not in MAINS:
         return subprocess.Popen(command, **how)
+    how["env"] = {**how["env"], **_variables[interpreter]}
     return _forked(module, int(channel), **how)
 
 

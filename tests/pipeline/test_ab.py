@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
-from shlex import quote
 
 import pytest
+from forked_workers import write_python
 from harness_command import run_command
 
 from rnnbench.results import read_run
@@ -26,24 +25,22 @@ strategy: {time: looped, state: stitched}
 
 
 @pytest.fixture
-def ab(tmp_path):
+def ab(tmp_path, monkeypatch):
     """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
     (tmp_path / "tiny.yaml").write_text(CASE)
-    python = tmp_path / "new" / "bin" / "python"
-    python.parent.mkdir(parents=True)
+    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pairs, "WARMUP_S", 0.01)
 
-    def run(*arguments, status, variable="UNUSED=1"):
-        python.write_text(f'#!/bin/sh\n{variable} exec {quote(sys.executable)} "$@"\n')
-        python.chmod(0o755)
+    def run(*arguments, status, **variables):
+        write_python(tmp_path / "new" / "bin" / "python", variables)
         return run_command(tmp_path, "ab", "tiny.yaml", "--backend=fake:honest", *arguments, status=status)
 
     return run
 
 
-def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path, monkeypatch):
+def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
     """Ten times as slow, so that no noise of a machine that does other things hides it, however long that takes."""
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.01)
-    done = ab("--b", "./new", "--budget=1h", status=1, variable="RNNBENCH_FAKE_SLOWDOWN=9.0")
+    done = ab("--b", "./new", "--budget=1h", status=1, RNNBENCH_FAKE_SLOWDOWN="9.0")
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout
     assert "A verdict took" in done.stdout
@@ -70,7 +67,7 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
 
 
 def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
-    done = ab("--b", "./new", status=1, variable="RNNBENCH_FAKE_WRONG=1")
+    done = ab("--b", "./new", status=1, RNNBENCH_FAKE_WRONG="1")
     assert "no longer conforms" in " ".join(done.stdout.split())
     assert "0 latency verdicts" in done.stdout
 

@@ -45,7 +45,7 @@ def shown(tmp_path, *records, steal=0.03):
 
 def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
     first, second = reliability_sentences(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
-    assert "have an interval of ±1.0% or less" in first
+    assert "have an interval of ±1.0 % or less" in first
     assert "2 reached the requested precision, 0 spent their budget first" in first
     assert "during 5% of the blocks" in second
     assert "drifted by up to 4.0%" in second

@@ -60,3 +60,19 @@ def test_an_end_of_an_interval_may_lie_beyond_all_numbers() -> None:
 
 def test_counts_agree_with_their_noun() -> None:
     assert (units.count(1, "trial"), units.count(2, "trial")) == ("1 trial", "2 trials")
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (units.percent(0.012), "±1.2 %"),
+        (units.percent(176.7), "above ±1000 %"),
+        (units.end_of_ratio(1.0341), "1.034"),
+        (units.end_of_ratio(1e53), ">100"),
+        (units.end_of_ratio(1e-30), "<0.01"),
+        (units.relative_change(0.97), "-3.0%"),
+        (units.relative_change(1e53), ">+1000%"),
+    ],
+)
+def test_an_interval_of_two_processes_that_disagree_is_told_up_to_a_bound(shown: str, text: str) -> None:
+    assert shown == text

@@ -153,6 +153,15 @@ def test_unknown_fields_are_ignored_with_one_warning_that_names_them(run: Path) 
     assert re.search(rf"{RECORDS}: fields .* ignored: environment\.tide, moon; a", about_records)
 
 
+def test_half_a_surrogate_pair_is_a_question_mark_wherever_it_stands(run: Path) -> None:
+    content = json.loads(fake.record().model_dump_json())
+    content["environment"]["ti\ud800de"] = 2
+    (run / RECORDS).write_text(json.dumps({**content, "route": "a\udfffb", "reason": "\U0001f600"}) + "\n")
+    read = read_run(run)
+    assert (read.records[0].route, read.records[0].reason) == ("a?b", "\U0001f600")
+    assert "environment.ti?de" in read.warnings[0]
+
+
 def test_a_field_that_does_not_fit_is_named_beside_unknown_ones(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
+from cores_in_turn import cores_of_slot, last_cores
 from harness_trials import make_trial
 
 from rnnbench.plan import examine
-from rnnbench.worker import by_worker, cores_for, log_name, variables, worker_key
+from rnnbench.worker import by_worker, log_name, variables, worker_key
 
 
 def test_trials_share_a_worker_where_backend_threads_and_environment_are_the_same():
@@ -30,8 +32,15 @@ def test_the_reference_s_products_run_on_one_thread_and_a_backend_may_set_other_
     assert variables(own)["OMP_NUM_THREADS"] == "7"
 
 
+def test_workers_of_test_processes_side_by_side_have_different_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2})
+    assert [cores_of_slot(1, slot) for slot in range(4)] == [[2], [1], [0], [2]]
+    assert cores_of_slot(2, 1) == [0, 1]
+    assert cores_of_slot(2, 0) == last_cores(2) == [1, 2]
+
+
 def test_a_worker_has_the_last_cores_and_a_log_of_its_trial():
-    (core,) = cores_for(1)
-    assert core == max(cores_for(64))
+    (core,) = last_cores(1)
+    assert core == max(last_cores(64))
     trial = make_trial()
     assert log_name(trial) == f"{trial.digest}.log"

@@ -28,6 +28,8 @@ from rnnbench.worker.launcher import WorkerError
 from rnnbench.worker.trial_process import log_name, start_trial_worker
 from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 TRIAL = make_trial()
 REQUEST = request_of(TRIAL, draw_weights(TRIAL.model, TRIAL.seed))
 STEP = {"x": np.zeros((1, TRIAL.batch, TRIAL.model.input), np.float32)}

@@ -7,14 +7,15 @@ What other packages may use:
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
+- `explanation`: what a program offers, and the stages that it went through; an adapter may have a module of that name.
 - `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
 
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
 `litert` and `jax`. They are reached through the registry only, and only in processes of
 their own: what is asked of them goes through `rnnbench.plan`. An adapter imports another one through that one's
-public face alone: `torch.export`, `jax.stablehlo` and `tensorflow.traced_function`. `README.md` in this folder says how
-to add a backend.
+public face alone: `torch.export`, `jax.stablehlo`, `tensorflow.traced_function` and `tensorflow.ml_program`.
+`README.md` in this folder says how to add a backend.
 """
 
 from typing import TYPE_CHECKING
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
         Support,
         request_of,
     )
+    from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
     from rnnbench.backends.program_store import Look, ProgramStore
-    from rnnbench.backends.registry import entry_of, find, names, nearest, tool_for
+    from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
     from rnnbench.backends.sources import digest_of, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
@@ -64,11 +66,13 @@ _NAMES = {
     ),
     "registry": (
         "entry_of",
+        "explanation_for",
         "find",
         "names",
         "nearest",
         "tool_for",
     ),
+    "explanation": ("Explanation", "IrStage", "Unreadable"),
     "program_store": ("Look", "ProgramStore"),
     "sources": ("digest_of", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
@@ -81,6 +85,8 @@ __all__ = [
     "BackendError",
     "Bound",
     "BuildError",
+    "Explanation",
+    "IrStage",
     "Look",
     "NoToolError",
     "Probe",
@@ -91,11 +97,13 @@ __all__ = [
     "Statistic",
     "Support",
     "Tool",
+    "Unreadable",
     "check_probe",
     "check_program",
     "check_support",
     "digest_of",
     "entry_of",
+    "explanation_for",
     "find",
     "names",
     "nearest",

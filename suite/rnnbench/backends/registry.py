@@ -16,12 +16,13 @@ from typing import Any, cast
 
 from rnnbench.backends.answers import AdapterError, BackendError, CheckedBackend
 from rnnbench.backends.base import Backend, Program, Request
-from rnnbench.backends.shared import JoiningBackend
+from rnnbench.backends.explanation import Explanation, Unreadable
+from rnnbench.backends.shared import CompoundProgram, JoiningBackend, joined_explanation
 from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.outside_text import describe_error
 from rnnbench.rnn import CompoundNetwork
 
-__all__ = ["BackendError", "entry_of", "find", "names", "nearest", "tool_for"]
+__all__ = ["BackendError", "entry_of", "explanation_for", "find", "names", "nearest", "tool_for"]
 
 GROUP = "rnnbench.backends"
 
@@ -52,15 +53,37 @@ def tool_for(backend: str, program: Program, request: Request, cache: Path) -> T
     """The runtime's own tool to time a program that the backend built into `cache`. Raises NoToolError."""
     if isinstance(request.model, CompoundNetwork):
         raise NoToolError(f"{request.model.label} is several programs, with a loop in the host between them")
-    adapter = entry_of(backend).module
-    try:
-        has_tool = find_spec(f"{adapter}.timing_tool") is not None
-    except ModuleNotFoundError:
-        has_tool = False  # The adapter is a single module.
-    if not has_tool:
+    module = _beside(backend, "timing_tool")
+    if module is None:
         raise NoToolError(f"no tool of the runtime of '{backend}' is known")
-    module: Any = import_module(f"{adapter}.timing_tool")
     return cast("Callable[[Program, Request, Path], Tool]", module.own_tool)(program, request, cache)
+
+
+def explanation_for(backend: str, program: Program, request: Request, folder: Path) -> Explanation:
+    """What the adapter says of a program that it built: what it offers, and its stages. `folder` is for its files."""
+    if isinstance(program, CompoundProgram):
+        return joined_explanation(
+            {
+                name: explanation_for(backend, part, program.requests[name], folder / name)
+                for name, part in program.programs.items()
+            }
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    module = _beside(backend, "explanation")
+    if module is None:
+        return Explanation((), "", (Unreadable("program", f"the adapter of '{backend}' has no module `explanation`."),))
+    return cast("Callable[[Program, Request, Path], Explanation]", module.explain)(program, request, folder)
+
+
+def _beside(backend: str, name: str) -> Any:
+    """The module of that name beside the backend's adapter; None where there is none."""
+    module = f"{entry_of(backend).module}.{name}"
+    try:
+        if find_spec(module) is None:
+            return None
+    except ModuleNotFoundError:
+        return None  # The adapter is a single module.
+    return import_module(module)
 
 
 def names() -> list[str]:

@@ -17,7 +17,7 @@ from rnnbench.cases.model_file import ReadModel, describe_here, model_file_of
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
-from rnnbench.measure import requested
+from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
 from rnnbench.rnn import Network
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
 
@@ -77,7 +77,8 @@ def _case(
         )
     points, point_problems = _points(expansion, source, network)
     measure = _measure(file)
-    problems += [*_limit_problems(file, measure, source), *point_problems]
+    problems += [*_limit_problems(file, measure, source), *_scenario_problems(measure, points, file, source)]
+    problems += point_problems
     if problems:
         raise CaseError(problems)
     return Case(
@@ -166,6 +167,25 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
                 f"measure.{key}: {measure.processes} processes of at least {process_s:g} s take "
                 f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget",
             )
+
+
+def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile, source: Source) -> Iterator[Problem]:
+    """Scenarios that no trial could end within its limit."""
+    rate = SERVER.value(measure.settings)
+    if rate and longest_serving(rate) >= file.limits.trial:
+        yield Problem(
+            source.place(("measure", SERVER.setting.key)),
+            f"measure.{SERVER.setting.key}: {REQUESTS} requests may take {longest_serving(rate):g} s, which do not fit "
+            f"in the {file.limits.trial:g} s of the whole trial",
+        )
+    chunk = max((point.strategy.chunk for point in points), default=1)
+    test_s = FRAMES * chunk * STREAMS.value(measure.settings)
+    if test_s >= file.limits.trial:
+        yield Problem(
+            source.place(("measure", STREAMS.setting.key)),
+            f"measure.{STREAMS.setting.key}: one test has {FRAMES} frames of {chunk} steps and takes {test_s:g} s, "
+            f"which do not fit in the {file.limits.trial:g} s of the whole trial",
+        )
 
 
 def _points(expansion: Expansion, source: Source, network: Network | None) -> tuple[list[Point], list[Problem]]:

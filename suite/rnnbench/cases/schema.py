@@ -26,7 +26,7 @@ from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
 from rnnbench.devices import KINDS
-from rnnbench.measure import PATHS, Setting
+from rnnbench.measure import PATHS, SCENARIOS, Setting
 from rnnbench.results import THRESHOLDS
 from rnnbench.rnn import DTYPES, Model, Size, families
 from rnnbench.yaml_files import TitleGenerator
@@ -178,14 +178,29 @@ class _SamplingSection(Section):
     )
 
 
-SETTINGS: dict[str, Setting] = {path.setting.key: path.setting for path in PATHS.values() if path.setting}
-"""The keys of `measure:` that ask for a latency path."""
+SETTINGS: dict[str, Setting] = {
+    setting.key: setting
+    for setting in (
+        *(path.setting for path in PATHS.values() if path.setting),
+        *(scenario.setting for scenario in SCENARIOS.values()),
+    )
+}
+"""The keys of `measure:` that ask for a latency path or a scenario."""
+
+
+Rate = Annotated[float, Field(ge=0.01, le=1_000_000)]
+SETTING_KINDS: dict[str, tuple[Any, object]] = {
+    "flag": (bool, False),
+    "duration": (Duration | None, None),
+    "rate": (Rate | None, None),
+}
+"""The type and the default of a key, by the kind of its setting."""
 
 
 def _measure_section() -> type[Section]:
     fields: dict[str, Any] = {}
     for key, setting in SETTINGS.items():
-        kind, default = (bool, False) if setting.kind == "flag" else (Duration | None, None)
+        kind, default = SETTING_KINDS[setting.kind]
         fields[key] = (kind, Field(default=default, description=setting.description))
     return create_model("MeasureSection", __base__=_SamplingSection, **fields)
 

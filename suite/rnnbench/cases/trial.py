@@ -89,8 +89,8 @@ class Measure:
     precision: float = 0.02
     """Half the confidence interval of a median, relative to it, at which sampling stops before its budget is spent."""
     settings: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """What the case file says under the keys of latency paths (`measure.paths`), only where it asks for the path:
-    `{"cold": 1.0, "period": 0.01}`, a flag as 1, a duration in seconds."""
+    """What the case file says under the keys of latency paths and scenarios (`measure.paths`, `measure.scenarios`),
+    only where it asks for them: `{"cold": 1.0, "period": 0.01}`, a flag as 1, a duration in seconds."""
 
 
 @dataclass(frozen=True)

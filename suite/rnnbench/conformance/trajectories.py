@@ -40,6 +40,9 @@ PASSES = 2
 """Passes over the ring that are kept call by call. The second one shows whether the ring starts again."""
 LONG_RING = 64
 """Steps over which rounding is measured where the stream is shorter than the ring: at most so many of the ring's."""
+TOGETHER = 256
+"""Steps that the reference of an exact network runs at once, as far as whole passes fit: its sums are the same however
+they are grouped, and it never settles."""
 SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
 """Largest change of the state between two passes at which the trajectory repeats itself: far below float32's rounding.
 For a trial in float64, as small as the reference's own rounding allows."""
@@ -248,13 +251,15 @@ class ReferenceTrajectories:
         if not self.is_stream:
             return self._compute_separate_calls()
         x = np.concatenate([chunk["x"] for chunk in self.ring])
-        passes = [self._pass(x, self.start)]
+        passes = self._passes(x, self.start, 1)
+        together = max(1, TOGETHER // len(x)) if self.trial.model.is_exact else 1
         limit = max(PASSES, self.trial.model.longest_reference // len(x))
         change = np.inf
         while len(passes) < PASSES or (change > self._settled and len(passes) < limit):
-            before = passes[-1]
-            passes.append(self._pass(x, {n: before[f"state_{n}"][-1] for n in self.start}))
-            change = max(float(np.abs(passes[-1][f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
+            end = {n: passes[-1][f"state_{n}"][-1] for n in self.start}
+            passes += self._passes(x, end, min(together, max(1, limit - len(passes))))
+            before, last = passes[-2:]
+            change = max(float(np.abs(last[f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
         settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
         first_passes = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
         orbit = {name.replace("state_", "orbit_"): a for name, a in passes[-1].items() if name != "y"}
@@ -269,13 +274,15 @@ class ReferenceTrajectories:
             distance = np.maximum(distance, difference.reshape(len(distance), -1).max(axis=1))
         return int(np.flatnonzero(distance > self._settled).max(initial=-1)) + 2
 
-    def _pass(self, x: np.ndarray, state: Arrays) -> dict[str, np.ndarray]:
-        """Outputs and states after each call of one pass over the ring."""
+    def _passes(self, x: np.ndarray, state: Arrays, count: int) -> list[dict[str, np.ndarray]]:
+        """Outputs and states after each call of each of so many passes over the ring."""
         chunk = self.trial.strategy.chunk
-        run = run_reference(self.trial.model, self.weights, x, state)
+        run = run_reference(self.trial.model, self.weights, np.concatenate([x] * count), state)
         assert run.states is not None, "a stream runs forward"
         arrays = {f"state_{n}": a[chunk - 1 :: chunk] for n, a in run.states.items()}
-        return {"y": run.y.reshape(RING, chunk, *run.y.shape[1:]), **arrays}
+        arrays["y"] = run.y.reshape(count * RING, chunk, *run.y.shape[1:])
+        calls = [slice(first, first + RING) for first in range(0, count * RING, RING)]
+        return [{name: array[of_pass] for name, array in arrays.items()} for of_pass in calls]
 
     def _compute_separate_calls(self) -> dict[str, np.ndarray]:
         """State `none`: every chunk from zeros."""

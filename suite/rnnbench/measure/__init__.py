@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.disturbance import Disturbance
     from rnnbench.measure.fitness import Fitness, examine_machine
     from rnnbench.measure.imports import ImportClock
-    from rnnbench.measure.impossible import exceeds_wait, impossible_block, outside_wall_clock
+    from rnnbench.measure.impossible import exceeds_wait, impossible_block, impossible_served, outside_wall_clock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
     from rnnbench.measure.memory import resident_in_use
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import family_cpu_seconds
     from rnnbench.measure.roof import Roof, RoofProbe
+    from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
+    from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve
+    from rnnbench.measure.stream_search import FRAMES, Attempt, StreamSearch, most_missed
     from rnnbench.measure.threads import ThreadTimes
     from rnnbench.measure.wall_time import WallTime, describe_seconds
     from rnnbench.measure.warmup import WARMUP_SHARE, WarmUp
@@ -79,6 +82,7 @@ _NAMES = {
     "impossible": (
         "exceeds_wait",
         "impossible_block",
+        "impossible_served",
         "outside_wall_clock",
     ),
     "imports": ("ImportClock",),
@@ -119,6 +123,26 @@ _NAMES = {
         "Roof",
         "RoofProbe",
     ),
+    "scenarios": (
+        "SCENARIOS",
+        "SERVER",
+        "STREAMS",
+        "Scenario",
+    ),
+    "serving": (
+        "REQUESTS",
+        "Served",
+        "arrival_times",
+        "frame_times",
+        "longest_serving",
+        "serve",
+    ),
+    "stream_search": (
+        "Attempt",
+        "FRAMES",
+        "StreamSearch",
+        "most_missed",
+    ),
     "threads": ("ThreadTimes",),
     "wall_time": (
         "WallTime",
@@ -131,9 +155,15 @@ _NAMES = {
 }
 __all__ = [
     "CONFIDENCE",
+    "FRAMES",
     "METRICS",
     "PATHS",
+    "REQUESTS",
+    "SCENARIOS",
+    "SERVER",
+    "STREAMS",
     "WARMUP_SHARE",
+    "Attempt",
     "Block",
     "BlockPlan",
     "BlockSurroundings",
@@ -150,12 +180,16 @@ __all__ = [
     "PathFigure",
     "Roof",
     "RoofProbe",
+    "Scenario",
+    "Served",
     "Setting",
     "SharedSegments",
+    "StreamSearch",
     "ThreadTimes",
     "TimedCall",
     "WallTime",
     "WarmUp",
+    "arrival_times",
     "bound_beforehand",
     "cache_sizes",
     "children_of_this_process",
@@ -167,12 +201,16 @@ __all__ = [
     "examine_machine",
     "exceeds_wait",
     "family_cpu_seconds",
+    "frame_times",
     "growth_of",
     "half_width",
     "impossible_block",
+    "impossible_served",
     "in_most_blocks",
     "interval_of",
     "lazy_result",
+    "longest_serving",
+    "most_missed",
     "outside_wall_clock",
     "overall_median",
     "process_medians",
@@ -185,6 +223,7 @@ __all__ = [
     "resident_in_use",
     "sample_block",
     "sample_cold",
+    "serve",
     "surrounded",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

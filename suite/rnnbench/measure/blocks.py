@@ -85,7 +85,7 @@ def sample_block(
     Unless `rewarm` is false the first calls are not counted, until calls get no faster: other programs ran before. The
     counted calls then take no less time than these, so that a block that was long to warm is worth it.
     """
-    with _undisturbed() as before:
+    with undisturbed() as before:
         begun = time.perf_counter_ns()
         end = begun + int(seconds * 1e9)
         warm_calls = 0
@@ -160,7 +160,7 @@ def sample_cold(
     """Time calls that each come after `evict`, for about `seconds` with the evictions; at least one."""
     clock = time.perf_counter_ns
     times: list[int] = []
-    with _undisturbed() as before:
+    with undisturbed() as before:
         begun, start = clock(), time.time()
         end = begun + int(seconds * 1e9)
         after = 0
@@ -185,7 +185,7 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
     clock = time.perf_counter_ns
     times: list[int] = []
     missed = 0
-    with _undisturbed() as before:
+    with undisturbed() as before:
         begun = clock()
         call()
         sync()
@@ -212,7 +212,7 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[CoreCounters]:
+def undisturbed() -> Iterator[CoreCounters]:
     """Python's collector rests; gives the accounts of the core as they stand before."""
     collecting = gc.isenabled()
     gc.disable()

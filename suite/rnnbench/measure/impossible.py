@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rnnbench.measure.blocks import Block
+from rnnbench.measure.serving import Served
 
 ROUNDING_S = 1e-6
 """Seconds by which sums and differences of readings may be off: the clock has nanoseconds, and floats round."""
@@ -36,6 +37,21 @@ def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
     inside = float(seconds.sum()) * calls_per_sample
     if inside > block.elapsed + ROUNDING_S * (1 + len(seconds)):
         return f"its samples take {inside:.6g} s together, and the whole block {block.elapsed:.6g} s"
+    return ""
+
+
+def impossible_served(served: Served) -> str:
+    """Why the times of work that was due cannot be, in a sentence; empty where they can."""
+    seconds = served.latencies
+    if not 0 < len(seconds) <= served.due or not 0 <= served.missed <= len(seconds):
+        return f"{len(seconds)} of {served.due} pieces of work with {served.missed} deadlines missed are no counts"
+    if not np.isfinite(seconds).all() or (seconds <= 0).any():
+        return "a latency is not a number of seconds above 0"
+    if problem := impossible_seconds({"start": served.start, "busy": served.busy, "elapsed": served.elapsed}):
+        return problem
+    longest = max(float(seconds.max()), served.busy)
+    if longest > served.elapsed + ROUNDING_S * (1 + len(seconds)):
+        return f"its calls take {longest:.6g} s, and all of it {served.elapsed:.6g} s"
     return ""
 
 

@@ -42,8 +42,8 @@ class Setting:
     """The key of `measure:` in a case file that asks for a path."""
 
     key: str
-    kind: Literal["flag", "duration"]
-    """`flag` is true or false. `duration` is a time in seconds, or null for none."""
+    kind: Literal["flag", "duration", "rate"]
+    """`flag` is true or false. `duration` is a time in seconds, or null for none; `rate` a number a second, or null."""
     description: str
 
 

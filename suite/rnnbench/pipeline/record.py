@@ -16,6 +16,7 @@ from rnnbench.disk import error_of_disk
 from rnnbench.measure import PATHS, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import below_floor, latency_floor
+from rnnbench.pipeline.scenarios import server_figures, streams_figures
 from rnnbench.plan import RunPlan
 from rnnbench.results import (
     FAILURES,
@@ -153,6 +154,8 @@ def _timing(sampled: Sampled, measured: Sampled) -> Timing:
         latency=latency,
         state_copy=side_latency([[block] for block in measured.state_copies]) if measured.state_copies else None,
         dispatch_floor=None if floor is None else _dispatch_floor(floor),
+        server=server_figures(measured.server) if measured.server and measured.is_measured else None,
+        streams=streams_figures(measured.streams) if measured.streams and measured.is_measured else None,
     )
 
 

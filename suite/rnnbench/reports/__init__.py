@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from rnnbench.reports.conformance_matrix import conformance_table
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.doctor import print_fitness
-    from rnnbench.reports.escape import line
+    from rnnbench.reports.escape import grid, line, show
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.model_file import print_description, print_state_check
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
+    from rnnbench.reports.operations_by_stage import draw_operations
     from rnnbench.reports.plots import ReportError, draw_latency
     from rnnbench.reports.release_page import print_table, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, seconds
+    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, relative_change, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -43,7 +44,7 @@ _NAMES = {
     "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
-    "escape": ("line",),
+    "escape": ("grid", "line", "show"),
     "expected_failures": ("expected_failures_table",),
     "findings": (
         "findings_table",
@@ -65,6 +66,7 @@ _NAMES = {
         "night_json",
         "night_page",
     ),
+    "operations_by_stage": ("draw_operations",),
     "plots": (
         "ReportError",
         "draw_latency",
@@ -94,6 +96,7 @@ _NAMES = {
         "number",
         "percent",
         "ratio",
+        "relative_change",
         "seconds",
     ),
     "write": (
@@ -118,8 +121,10 @@ __all__ = [
     "count",
     "digits",
     "draw_latency",
+    "draw_operations",
     "expected_failures_table",
     "findings_table",
+    "grid",
     "legend",
     "line",
     "machine_table",
@@ -141,9 +146,11 @@ __all__ = [
     "print_table",
     "program",
     "ratio",
+    "relative_change",
     "reliability_sentences",
     "run_table",
     "seconds",
+    "show",
     "strategy",
     "triage_page",
     "version_table",

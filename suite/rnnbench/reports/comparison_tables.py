@@ -146,7 +146,7 @@ def how_sampled(comparison: Comparison) -> str:
 
 def interval_of(change: LatencyChange) -> str:
     interval = change.judged.interval
-    return "one process" if interval is None else f"{interval[0]:.3f}–{interval[1]:.3f}"
+    return "one process" if interval is None else "–".join(map(units.end_of_ratio, interval))
 
 
 def _target(trial: str) -> str:

@@ -100,7 +100,8 @@ def _above_floor(entry: Entry) -> str:
         return units.ratio(floor.ratio)
     low, high = floor.interval
     impossible = f" {IMPOSSIBLE}" if high < 1 else ""
-    return f"{units.ratio(floor.ratio)} ({units.digits(low)} to {units.digits(high)}){impossible}"
+    ends = [units.digits(end) if end <= units.WIDEST_RATIO else units.end_of_ratio(end) for end in (low, high)]
+    return f"{units.ratio(floor.ratio)} ({' to '.join(ends)}){impossible}"
 
 
 def failed_check_table(view: View) -> Table:

@@ -20,6 +20,7 @@ from rnnbench.reports.real_time import real_time_table
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
+from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
 from rnnbench.reports.tables import APPROXIMATE, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 
@@ -81,6 +82,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     for workload, entries in view.workloads.items():
         yield Markdown("### {}").format(workload)
         yield from _ranking(entries)
+    yield from _titled(offline_table(view.entries), "###")
     yield from _titled(failed_check_table(view), "###")
     yield Markdown("## Pictures")
     if not pictures:
@@ -124,7 +126,7 @@ def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
         lines.append(Markdown(template).format(steps))
         lines += [Markdown("  - {}").format(_fastest(r)) for r in rankings if (r.chunk, r.streams) == (chunk, streams)]
     yield Markdown("The fastest by bound latency:\n\n{}").format(Markdown("\n").join(lines))
-    yield from filter(None, (growth_answer(entries), path_answer(entries)))
+    yield from filter(None, (growth_answer(entries), path_answer(entries), streams_answer(entries)))
 
 
 def _by_chunk(ranking: Ranking) -> tuple[int, bool]:
@@ -166,6 +168,8 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
         yield from _titled(content, "####")
     yield from _titled(real_time_table(entries), "####")
     yield from _titled(path_table(entries), "####")
+    yield from _titled(streams_table(entries), "####")
+    yield from _titled(server_table(entries), "####")
     yield from _titled(strategy_pair_table(entries), "####")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.results import Entry, Latency
+from rnnbench.measure import most_missed
+from rnnbench.results import Entry, Latency, StreamTest
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,17 @@ def fastest(panels: Panels, path: str) -> dict[int, dict[int, float]]:
                 seconds = latency.median / entry.chunk
                 fastest_of[entry.chunk] = min(seconds, fastest_of.get(entry.chunk, seconds))
     return {hidden: dict(sorted(seconds.items())) for hidden, seconds in best.items()}
+
+
+def stream_tests(entry: Entry) -> list[StreamTest]:
+    """The tests of numbers of streams, by number; of equal numbers the last. None where no stream was asked for.
+
+    A test that was ended by its misses says how long the queue was, and not how long a frame takes: it is left out.
+    """
+    streams = entry.measured.timing.streams if entry.measured else None
+    tests = streams.tests if streams else ()
+    held = {test.streams: test for test in tests if test.p99 is not None or test.missed <= most_missed(test.frames)}
+    return sorted(held.values(), key=lambda test: test.streams)
 
 
 def built(line: Line) -> list[tuple[Entry, float, Latency]]:

@@ -9,20 +9,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from rnnbench.measure import PATHS, LatencyPath
 from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
-from rnnbench.reports.panels import Line, arrange, built, fastest
+from rnnbench.reports.panels import Line, arrange, built, fastest, stream_tests
 from rnnbench.reports.tables import p99
-from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Family, Run, View, view_runs
+from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
+PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
 WIDEST_DODGE = 0.5
 """Most octaves of that."""
 
@@ -97,6 +98,8 @@ def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, 
     for path in COMPARED_PATHS:
         if any(entry.latency(path) for line in lines for entry in line.points):
             yield _latency_picture(family, PATHS[path]), partial(_latencies, path=path)
+    if any(stream_tests(entry) for line in lines for entry in line.points):
+        yield _streams_picture(family), _streams
     if any(built(line) for line in lines):
         yield _build_picture(family), _builds
     if any(len(built(line)) >= LEAST_POINTS for line in lines):
@@ -109,6 +112,15 @@ def _latency_picture(family: Family, path: LatencyPath) -> Picture:
         f"Latency per step against chunk, {path.name} path",
         f"{path.meaning} Marks are medians. The thin line reaches up to p99 (of 100 samples or more); the bar is p90. "
         "Grey: the fastest streaming program of any origin but kernel.",
+    )
+
+
+def _streams_picture(family: Family) -> Picture:
+    return Picture(
+        f"streams-{family.slug}",
+        "Latency of a frame against the number of real-time streams",
+        "Scenario streams: each mark is the median latency of a frame with so many streams. The thin line reaches up "
+        "to p99, in tests of 300 frames. Dotted: the period; streams are held while p99 stays below it.",
     )
 
 
@@ -162,8 +174,31 @@ def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, path: str
     axis.vlines(x, y, ends, color=colour, linewidth=0.8, alpha=0.55, zorder=2)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-    for point_x, point_y, (entry, _) in zip(x, y, measured, strict=True):
-        canvas.mark(axis, point_x, point_y, line, entry)
+    canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)))
+
+
+def _streams(canvas: Canvas) -> None:
+    for key, axis in canvas.axes.items():
+        for line in canvas.panels.get(key, ()):
+            for entry in line.points:
+                _draw_streams(canvas, axis, line, entry)
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    canvas.label("real-time streams on one core", "latency of a frame, ms")
+    looks: dict[str, dict[str, Any]] = {"end: p99": {**GREY, "linestyle": "none", "marker": "|"}, "period": PERIOD}
+    canvas.legend("frame", looks)
+
+
+def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
+    tests = stream_tests(entry)
+    streams = entry.measured.timing.streams if entry.measured else None
+    if not tests or streams is None:
+        return
+    x, y = [test.streams for test in tests], [test.median * 1e3 for test in tests]
+    axis.axhline(streams.period * 1e3, **PERIOD, zorder=1)
+    axis.vlines(x, y, [(test.p99 or test.median) * 1e3 for test in tests], color=canvas.look(line)["color"], alpha=0.55)
+    axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
+    canvas.mark(axis, line, [(count, latency, entry) for count, latency in zip(x, y, strict=True)])
 
 
 def _builds(canvas: Canvas) -> None:
@@ -175,8 +210,9 @@ def _builds(canvas: Canvas) -> None:
             x = [seconds for _, seconds, _ in points]
             y = [latency.median / e.chunk * 1e6 for e, _, latency in points]
             axis.plot(x, y, **canvas.look(line), linewidth=1.0, alpha=0.45, zorder=2)
-            for point_x, point_y, (entry, _, _) in zip(x, y, points, strict=True):
-                canvas.mark(axis, point_x, point_y, line, entry, widths[entry.chunk])
+            marks = list(zip(x, y, (entry for entry, _, _ in points), strict=True))
+            for chunk, group in groupby(marks, key=lambda mark: mark[2].chunk):
+                canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
         canvas.ticks(axis.xaxis, (1, 3))
     canvas.label("cold build, s", "µs per step")
@@ -197,8 +233,7 @@ def _growth(canvas: Canvas) -> None:
         for line in canvas.panels.get(key, ()):
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
             axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-            for entry, seconds, _ in built(line):
-                canvas.mark(axis, entry.chunk, seconds, line, entry)
+            canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _by_chunk(axis, chunks)
         axis.set_ylim(least / 1.5, most * 1.5)
     canvas.label("chunk: time steps per call", "cold build, s")

@@ -7,6 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
+from rnnbench.reports.units import WIDEST_PERCENT, percent
 from rnnbench.results import LAYOUT, Entry, Latency, View
 
 MANY_DISTURBED = 0.1
@@ -92,7 +93,7 @@ def _sampled(entries: Sequence[Entry]) -> list[Latency]:
 
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:
     if half_widths:
-        most = quantiles(half_widths, n=10, method="inclusive")[-1] if len(half_widths) > 1 else half_widths[0]
+        nine = quantiles(half_widths, n=10, method="inclusive")[-1] if len(half_widths) > 1 else half_widths[0]
         stopped_by = [latency.sampling.stopped_by for latency in latencies if latency.sampling.stopped_by is not None]
         reached = stopped_by.count("precision")
         stopped = (
@@ -100,12 +101,17 @@ def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> It
             if stopped_by
             else ""
         )
+        half, most = map(_at_most, (median(half_widths), nine))
         yield (
-            f"Half of the {len(latencies)} latencies have an interval of ±{median(half_widths):.1%} or less, nine in "
-            f"ten ±{most:.1%} or less (95 %, between processes){stopped}."
+            f"Half of the {len(latencies)} latencies have an interval of {half}, nine in ten {most} "
+            f"(95 %, between processes){stopped}."
         )
     elif any(latency.sampling.blocks for latency in latencies):
         yield "Each latency comes from one process. Its layout in memory alone can change it by 1 to 2 %."
+
+
+def _at_most(width: float) -> str:
+    return f"{percent(width)} or less" if width <= WIDEST_PERCENT else percent(width)
 
 
 def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
+from rnnbench.reports.scenarios import offline_table, server_table, streams_table
 from rnnbench.reports.tables import NOT_BELIEVED, SHARED, Table, legend, per_call_and_step, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
@@ -43,6 +44,13 @@ def print_summary(run: Run, console: Console) -> None:
         if (further_paths := narrow_path_table(entries)).rows:
             console.print(_grid(further_paths))
             show(console, plain_path_answer(entries))
+        for scenario in (streams_table(entries), server_table(entries)):
+            if scenario.rows:
+                console.print(_grid(scenario))
+                show(console, scenario.note, style="dim")
+    if (offline := offline_table(shown.entries)).rows:
+        console.print(_grid(offline))
+        show(console, offline.note, style="dim")
     if any(entry.ranked for entry in shown.entries):
         show(console, f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim")
     print_outcomes(shown, console)

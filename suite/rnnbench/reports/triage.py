@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.units import count
+from rnnbench.reports.units import count, relative_change
 from rnnbench.results import fact_sentence
 
 RECENT = timedelta(days=14)
@@ -206,9 +206,8 @@ def _names(members: Sequence[str]) -> Markdown:
 
 def _change(ratio: float, interval: tuple[float, float] | None) -> Markdown:
     if interval is None:
-        return Markdown("{}").format(f"{ratio - 1:+.1%}")
-    low, high = interval
-    return Markdown("{}").format(f"{ratio - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})")
+        return Markdown("{}").format(relative_change(ratio))
+    return Markdown("{} ({} to {})").format(*map(relative_change, (ratio, *interval)))
 
 
 def _magnitude(ratio: float) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 
 MISSING = "—"
+WIDEST_RATIO = 100.0
+"""How far from 1, as a factor, the end of an interval is told. Two processes that disagree give any."""
+WIDEST_PERCENT = 10.0
+"""The same of a change, and of half an interval."""
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -35,8 +39,22 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """`±1.2 %` from 0.012."""
-    return MISSING if value is None else f"±{100 * value:.1f} %"
+    """`±1.2 %` from 0.012; `above ±1000 %` is what two processes that disagree give."""
+    if value is None:
+        return MISSING
+    return f"±{100 * value:.1f} %" if value <= WIDEST_PERCENT else f"above ±{100 * WIDEST_PERCENT:.0f} %"
+
+
+def end_of_ratio(value: float) -> str:
+    """An end of a ratio's interval: `1.034`, or `>100` and `<0.01` beyond those."""
+    if value > WIDEST_RATIO:
+        return f">{WIDEST_RATIO:g}"
+    return f"<{1 / WIDEST_RATIO:g}" if value < 1 / WIDEST_RATIO else f"{value:.3f}"
+
+
+def relative_change(ratio: float) -> str:
+    """A ratio as a change: `+3.1%`; `>+1000%` beyond that."""
+    return f"{ratio - 1:+.1%}" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f}%"
 
 
 def multiple(value: float) -> str:

@@ -72,10 +72,11 @@ if TYPE_CHECKING:
     from rnnbench.results.run import Run
     from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
+    from rnnbench.results.scenarios import Server, Streams, StreamTest
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
-    from rnnbench.results.text import file_name, spreadsheet, visible
+    from rnnbench.results.text import file_name, spreadsheet, visible, writable
     from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds
     from rnnbench.results.timing import (
         STEPS_PER_S,
@@ -167,8 +168,9 @@ _NAMES = {
     "shards": ("ShardInfo", "WholePlan", "write_whole_plan"),
     "store": ("Store", "read_info", "read_run", "run_name"),
     "tables": ("COLUMN_TYPES", "FIGURE", "TableRows", "make_table", "open_database", "parquet", "sql_literal"),
-    "text": ("file_name", "spreadsheet", "visible"),
+    "text": ("file_name", "spreadsheet", "visible", "writable"),
     "thresholds": ("THRESHOLDS", "parse_thresholds"),
+    "scenarios": ("Server", "Streams", "StreamTest"),
     "timing": ("DispatchFloor", "Latency", "STEPS_PER_S", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
     "verdict": (
         "ERROR_RATE",
@@ -264,12 +266,15 @@ __all__ = [
     "Run",
     "RunInfo",
     "Sampling",
+    "Server",
     "ShardInfo",
     "SideLatency",
     "StoppedBy",
     "Store",
     "StoreError",
     "StrategyPair",
+    "StreamTest",
+    "Streams",
     "SupportResult",
     "TableRows",
     "Timing",
@@ -330,6 +335,7 @@ __all__ = [
     "versions_text",
     "view_runs",
     "visible",
+    "writable",
     "write_info",
     "write_merged",
     "write_whole_plan",

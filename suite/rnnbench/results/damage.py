@@ -15,6 +15,7 @@ from typing import TypeVar, get_args
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
+from rnnbench.results.scenarios import Server, Streams
 from rnnbench.results.timing import Latency, SideLatency, Timing
 
 LEAST_S, MOST_S = 1e-12, 1e9
@@ -108,7 +109,41 @@ def _clean_timing(whole: Timing, names: list[str]) -> Timing:
     sides = {
         name: _clean_side(getattr(timing, name), f"timing.{name}", names) for name in ("state_copy", "dispatch_floor")
     }
-    return timing.model_copy(update={"latency": latencies, **sides}) if len(names) > before else whole
+    streams = timing.streams
+    if streams is not None and not possible_streams(streams):
+        names.append("timing.streams")
+        streams = None
+    server = timing.server
+    if server is not None and not possible_server(server):
+        names.append("timing.server")
+        server = None
+    changes = {"latency": latencies, "streams": streams, "server": server, **sides}
+    return timing.model_copy(update=changes) if len(names) > before else whole
+
+
+def possible_streams(streams: Streams) -> bool:
+    """Whether the figures of the scenario can be: times that frames can take, and counts that fit each other."""
+    times = [streams.period, streams.median, streams.p99]
+    times += [time for test in streams.tests for time in (test.median, test.p99)]
+    seconds = [time for time in times if time is not None]
+    counts = [(streams.frames, streams.missed), *((test.frames, test.missed) for test in streams.tests)]
+    held = [streams.held_by_all, streams.held, streams.failed or MOST, *(test.streams for test in streams.tests)]
+    return (
+        all(LEAST_S <= value <= MOST_S for value in seconds)
+        and all(1 <= frames <= MOST and 0 <= missed <= frames for frames, missed in counts)
+        and all(0 <= value <= MOST for value in held)
+        and streams.held_by_all <= streams.held
+    )
+
+
+def possible_server(server: Server) -> bool:
+    """Whether the figures of the scenario can be."""
+    return (
+        all(LEAST_S <= value <= MOST_S for value in (server.rate, server.median, server.p99))
+        and 1 <= server.requests <= MOST
+        and 0 <= server.unserved <= MOST
+        and 0 <= server.utilisation <= 1
+    )
 
 
 def possible(latency: Latency) -> bool:

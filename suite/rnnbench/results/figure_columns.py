@@ -87,6 +87,32 @@ def _latency_columns(path: LatencyPath) -> Iterator[Column]:
         yield Column(f"{path.name}_{own.name}", unit, meaning, partial(_latency_figure, path.name, own.name))
 
 
+def scenario_columns() -> Iterator[Column]:
+    """Of the scenarios that a case asks for."""
+    for name, unit, meaning in (
+        ("period", "s", "Streams: time between two frames of a real-time stream."),
+        ("held", "count", "Streams: how many were held; the median of the processes."),
+        ("held_by_all", "count", "Streams: how many were held by every process."),
+        ("failed", "count", "Streams: smallest number above what each process held."),
+        ("frames", "count", "Streams: frames served with as many streams as were held."),
+        ("missed", "count", "Streams: frames of these that missed their deadline."),
+        ("median", "s", "Streams: median latency of these frames, from the due time to the last stream's result."),
+        ("p99", "s", "Streams: 99th percentile of that."),
+    ):
+        suffix = "_s" if unit == "s" else ""
+        yield Column(f"streams_{name}{suffix}", unit, meaning, partial(_streams, name))
+    for name, unit, meaning in (
+        ("rate", "1/s", "Server: requests that arrive at random, on average."),
+        ("requests", "count", "Server: requests that were served."),
+        ("unserved", "count", "Server: requests whose turn had not come when serving ended."),
+        ("median", "s", "Server: median latency, from a request's arrival to its result."),
+        ("p99", "s", "Server: 99th percentile of that."),
+        ("utilisation", "ratio", "Server: share of the time in which the core was in calls."),
+    ):
+        suffix = "_s" if unit == "s" else ""
+        yield Column(f"server_{name}{suffix}", unit, meaning, partial(_server, name))
+
+
 def cost_columns() -> Iterator[Column]:
     yield Column(
         "step_seconds",
@@ -164,6 +190,14 @@ def _latency(path: str, figure: Callable[[Latency], Value], record: Record, info
 def _latency_figure(path: str, name: str, record: Record, info: RunInfo) -> Value:
     latency = record.latency(path)
     return latency.figures.get(name) if latency else None
+
+
+def _streams(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.timing.streams, name)) if record.timing.streams else None
+
+
+def _server(name: str, record: Record, info: RunInfo) -> Value:
+    return plain(getattr(record.timing.server, name)) if record.timing.server else None
 
 
 def _floor(name: str, record: Record, info: RunInfo) -> Value:

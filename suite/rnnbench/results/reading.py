@@ -98,10 +98,13 @@ class Reader:
 
 
 def _json_object(text: bytes, where: str) -> Content:
+    """Half a surrogate pair, which only an escape can write, becomes a question mark: no text of UTF-8 holds it."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
+    if b"\\ud" in text.lower():
+        content = json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))
     if not isinstance(content, dict):
         raise DamagedError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
     return content

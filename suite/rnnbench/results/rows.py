@@ -15,7 +15,7 @@ from rnnbench.results.columns import (
     run_columns,
     trial_columns,
 )
-from rnnbench.results.figure_columns import build_columns, cost_columns, latency_columns
+from rnnbench.results.figure_columns import build_columns, cost_columns, latency_columns, scenario_columns
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.text import writable
@@ -28,6 +28,7 @@ COLUMNS: tuple[Column, ...] = (
     *outcome_columns(),
     *build_columns(),
     *latency_columns(),
+    *scenario_columns(),
     *cost_columns(),
     *environment_columns(),
 )

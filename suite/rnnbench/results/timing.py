@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from rnnbench.results.model import FrozenModel
+from rnnbench.results.scenarios import Server, Streams
 
 StoppedBy = Literal["precision", "budget"]
 """`precision`: the interval became as narrow as requested. `budget`: the time was spent first."""
@@ -114,3 +115,7 @@ class Timing(FrozenModel):
     """The state's round trip through NumPy: `get_state`, then `set_state` with what it returned."""
     dispatch_floor: DispatchFloor | None = None
     """Sampled in the same processes and rounds, once for all trials of one target and state."""
+    streams: Streams | None = None
+    """How many real-time streams are held, where the case asks for it."""
+    server: Server | None = None
+    """What became of requests that arrive at random, where the case asks for it."""

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from rnnbench.measure import (
     Block,
+    Served,
     exceeds_wait,
     family_cpu_seconds,
     impossible_block,
+    impossible_served,
     in_most_blocks,
     outside_wall_clock,
 )
@@ -100,6 +102,16 @@ class CommandWatch:
             impossible_block(block, calls_per_sample)
             or exceeds_wait({"a block of calls": block.elapsed}, times.waited)
             or outside_wall_clock(block.start, times.began, times.ended)
+        )
+
+    def contradiction_of_served(self, served: Served) -> str:
+        """Why the times of work that was due, the last command's reply, cannot be; empty where they can."""
+        times = self._times
+        assert times is not None, "the command has ended"
+        return (
+            impossible_served(served)
+            or exceeds_wait({"its calls": served.elapsed}, times.waited)
+            or outside_wall_clock(served.start, times.began, times.ended)
         )
 
     def findings(self, trial: str, threads: int) -> list[Finding]:

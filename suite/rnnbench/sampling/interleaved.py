@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rnnbench.measure import overall_median, requested
 from rnnbench.plan import close_adapters
@@ -21,6 +22,7 @@ from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
 from rnnbench.sampling.path_sampling import PathSampling
 from rnnbench.sampling.roof import RoofLog, RoofWorker
 from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.scenarios import sample_scenarios
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
@@ -120,6 +122,8 @@ class InterleavedSampling:
                     self._context.on_stage(turn.sampling.trial, doing)
                     for path in shuffled.sample(running := turn.running(), len(running)):
                         _take_turn(turn, path)
+            for turn in _turns(workers, samplings, shuffled):
+                sample_scenarios(turn.worker, turn.sampling, partial(self._context.on_stage, turn.sampling.trial))
             for worker in workers:
                 for sampling in worker.trials:
                     for path in _unfinished(sampling):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from rnnbench.measure import Block, BlockPlan, WarmUp, eviction_bytes, requested
+from rnnbench.measure import Block, BlockPlan, Served, WarmUp, eviction_bytes, requested
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PathBlocks
@@ -16,13 +16,18 @@ from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import ImportFigures
 from rnnbench.worker import (
     Build,
+    CloseStreams,
     Command,
+    OpenStreams,
     Prepare,
     Reply,
     Restore,
     SamplePath,
     SampleStateCopy,
     SentBlock,
+    SentServed,
+    ServeFrames,
+    ServeRequests,
     Verify,
     WorkerError,
     WorkerProcess,
@@ -103,6 +108,31 @@ class SamplingWorker:
                 return
             warmup.windows.append(window)
 
+    def open_streams(self, sampling: TrialSampling, streams: int) -> int:
+        """How many streams are open, so many if memory and time allow; 0 where the trial has failed.
+
+        They may take half of the memory that the trial has left: its figures are worth more than one stream more.
+        """
+        room = (sampling.trial.limits.memory - self._added[sampling.trial.id]) // 2
+        opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample")
+        return opened.streams if opened else 0
+
+    def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
+        """One test of so many open streams; None where the trial has failed."""
+        return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period))
+
+    def serve_requests(
+        self, sampling: TrialSampling, rate: float, requests: int, seed: int, longest: float
+    ) -> Served | None:
+        """Requests at random to the first open stream; None where the trial has failed."""
+        return self._serve(sampling, ServeRequests(sampling.trial, rate, requests, seed, longest))
+
+    def close_streams(self, sampling: TrialSampling) -> None:
+        """Check what the streams' calls led to, and close them."""
+        result = self._ask_or_restart(sampling, CloseStreams(sampling.trial), "check")
+        if result is not None:
+            sampling.note_timed(result)
+
     def verify(self) -> None:
         """Check what the timed calls of every trial led to."""
         for sampling in list(self.trials):
@@ -131,6 +161,17 @@ class SamplingWorker:
             self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
             return None
         return block
+
+    def _serve(self, sampling: TrialSampling, command: Command[SentServed]) -> Served | None:
+        """Work that is due. Times that cannot be are a failure of its trial, and no figure."""
+        served = self._ask_or_restart(sampling, command, "sample")
+        if served is None:
+            return None
+        assert self._watch is not None, "the process has answered"
+        if problem := self._watch.contradiction_of_served(served):
+            self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
+            return None
+        return served
 
     def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
         """As `_ask`. Where the process died of it, another one takes over the trials that are left."""
@@ -168,7 +209,7 @@ class SamplingWorker:
     ) -> Reply:
         """Raises WorkerError. A block is not worth a look for new children of the process after it."""
         limits, name = sampling.trial.limits, sampling.trial.id
-        looks = not isinstance(command, SamplePath | SampleStateCopy)
+        looks = not isinstance(command, SamplePath | SampleStateCopy | ServeFrames | ServeRequests)
         before = process.resident(look=looks)
         others = sum(self._added.values()) - self._added[name]
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure import Block, GrowthStep
+from rnnbench.measure import SERVER, STREAMS, Block, GrowthStep, Served
 from rnnbench.results import CheckResult, Finding, not_believed
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
@@ -18,6 +18,9 @@ from rnnbench.stages import (
     RoofReadings,
     Sampled,
     SampledState,
+    ServerSamples,
+    StreamProcess,
+    StreamSamples,
     first_failure,
 )
 from rnnbench.worker import Verified, WorkerError
@@ -33,6 +36,10 @@ class TrialSampling:
         self.failure: Failure | None = None
         self.paths: dict[str, PathBlocks] = {}
         self.state_copies: list[Block] = []
+        self.streams: list[StreamProcess] = []
+        """What each process holds, in the scenario `streams`."""
+        self.served: list[Served] = []
+        """What became of the requests to each process, in the scenario `server`."""
         self._timed: CheckResult | None = None
         self._state: SampledState | None = None
         self._findings: list[Finding] = []
@@ -41,6 +48,21 @@ class TrialSampling:
     @property
     def trial(self) -> Trial:
         return self.examined.trial
+
+    @property
+    def frame_period(self) -> float:
+        """Seconds between two frames of the scenario `streams`; 0 where it is not asked for."""
+        return STREAMS.value(self.trial.measure.settings) * self.trial.strategy.chunk
+
+    @property
+    def has_stream_scenario(self) -> bool:
+        """Whether the scenario `streams` is asked for. A call that has no state to carry is no part of a stream."""
+        return self.frame_period > 0 and self.trial.strategy.state != "none"
+
+    @property
+    def request_rate(self) -> float:
+        """Requests per second of the scenario `server`; 0 where it is not asked for."""
+        return SERVER.value(self.trial.measure.settings)
 
     @property
     def has_failed(self) -> bool:
@@ -84,6 +106,10 @@ class TrialSampling:
             growth=self._frozen_growth(),
             state_copies=tuple(self.state_copies),
             dispatch_floor=floor,
+            streams=StreamSamples(self.frame_period, tuple(self.streams)) if self.streams else None,
+            server=ServerSamples(SERVER.value(self.trial.measure.settings), tuple(self.served))
+            if self.served
+            else None,
             roof=roof,
             findings=(*checked.findings, *self._findings),
             failure=self.failure,

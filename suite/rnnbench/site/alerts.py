@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rnnbench.history import MEASURES, SILENCE, Alert, Change, CheckChange, Event, FailedTrial, check_changes
-from rnnbench.reports import count
+from rnnbench.reports import count, relative_change
 from rnnbench.results import fact_sentence
 from rnnbench.site.content import Content
 
@@ -237,6 +237,6 @@ def size(ratio: float, interval: tuple[float, float] | None, confidence: str = "
     `confidence` stands before the interval.
     """
     if interval is None:
-        return f"{ratio - 1:+.1%}"
-    low, high = (f"{bound - 1:+.1%}" for bound in interval)
-    return f"{ratio - 1:+.1%} ({confidence}{low} to {high})"
+        return relative_change(ratio)
+    low, high = map(relative_change, interval)
+    return f"{relative_change(ratio)} ({confidence}{low} to {high})"

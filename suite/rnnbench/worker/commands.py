@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from rnnbench.cases import Trial
-from rnnbench.measure import Block, BlockPlan, GrowthStep
+from rnnbench.measure import Block, BlockPlan, GrowthStep, Served
 from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker.protocol import Command, Done
@@ -41,6 +41,17 @@ class SentBlock(Block):
 
 
 @dataclass(frozen=True)
+class SentServed(Served):
+    """Work that was due, on the line."""
+
+    latencies: Annotated[np.ndarray, PlainValidator(_decoded), PlainSerializer(_encoded)]
+
+    @classmethod
+    def of(cls, served: Served) -> SentServed:
+        return cls(**vars(served))
+
+
+@dataclass(frozen=True)
 class Start(Command[ImportFigures]):
     """The first command: import the framework, then hold every thread to `affinity`."""
 
@@ -50,6 +61,8 @@ class Start(Command[ImportFigures]):
     references: Path
     """Folder of reference trajectories."""
     affinity: tuple[int, ...]
+    sources: str = ""
+    """Digest of the backend's sources, where the worker has the suite's own interpreter. Otherwise it reads its own."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,52 @@ class SampleStateCopy(Command[SentBlock]):
 
     trial: Trial
     seconds: float
+
+
+@dataclass(frozen=True)
+class OpenedStreams:
+    """How many streams of a trial are open."""
+
+    streams: int
+
+
+@dataclass(frozen=True)
+class OpenStreams(Command[OpenedStreams]):
+    """Open sessions of a prepared program until so many are open, or memory or time is spent."""
+
+    trial: Trial
+    streams: int
+    room: int
+    """Bytes that they may make resident."""
+
+
+@dataclass(frozen=True)
+class ServeFrames(Command[SentServed]):
+    """Serve so many frames of so many open streams, one every `period` seconds."""
+
+    trial: Trial
+    streams: int
+    frames: int
+    period: float
+
+
+@dataclass(frozen=True)
+class ServeRequests(Command[SentServed]):
+    """Serve requests to the first open stream, which arrive at random, `rate` a second, as `seed` says."""
+
+    trial: Trial
+    rate: float
+    requests: int
+    seed: int
+    longest: float
+    """Seconds after which it ends, however many were served."""
+
+
+@dataclass(frozen=True)
+class CloseStreams(Command[CheckResult]):
+    """Check what the calls of the streams led to, and close them."""
+
+    trial: Trial
 
 
 @dataclass(frozen=True)

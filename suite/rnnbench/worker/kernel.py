@@ -9,6 +9,7 @@ import ctypes
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MARK = "RNNBENCH_WORKER"
@@ -49,6 +50,22 @@ def family(pid: int, mark: str) -> set[int]:
         found |= more
         grown = bool(more)
     return {process for process in found if parents.get(process)}
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that descend from this one, by the lists of children that the kernel keeps (proc(5)).
+
+    One that ends meanwhile may hide others until the next look. Raises OSError for a process that has ended, and on
+    a kernel without these lists (CONFIG_PROC_CHILDREN).
+    """
+    found = {*_children(pid)}
+    waiting = [*found]
+    while waiting:
+        with suppress(OSError):  # It has ended since its parent was read.
+            new = {*_children(waiting.pop())} - found
+            found |= new
+            waiting += new
+    return found
 
 
 def marked(mark: str) -> set[int]:
@@ -100,10 +117,16 @@ def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
+def _children(process: int) -> Iterator[int]:
+    """Each of its threads has a list."""
+    for thread in os.listdir(f"/proc/{process}/task"):
+        yield from map(int, _read(f"/proc/{process}/task/{thread}/children").split())
+
+
 def _parent(process: int) -> int:
     """0 where it has ended, is a zombie, or has no parent."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_bytes()
+        stat = _read(f"/proc/{process}/stat")
     except OSError:
         return 0
     state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
@@ -112,6 +135,12 @@ def _parent(process: int) -> int:
 
 def _is_marked(process: int, mark: str) -> bool:
     try:
-        return f"\0{MARK}={mark}".encode() in b"\0" + Path(f"/proc/{process}/environ").read_bytes()
+        return f"\0{MARK}={mark}".encode() in b"\0" + _read(f"/proc/{process}/environ")
     except OSError:
         return False
+
+
+def _read(path: str) -> bytes:
+    """Hundreds of these files are read whenever a worker ends."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()

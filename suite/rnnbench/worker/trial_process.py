@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from rnnbench.backends import sources_digest
 from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
@@ -20,8 +22,10 @@ def start_trial_worker(
     """A fresh worker for this trial and others of the same `worker_key`. Does not wait for it."""
     trial = examined.trial
     affinity = tuple(cores or cores_for(trial.threads))
-    start = Start(trial.target.backend, folders.artifacts, folders.references, affinity)
-    host = Host(folders.logs / log, variables(examined), examined.support.interpreter)
+    backend, interpreter = trial.target.backend, examined.support.interpreter
+    sources = sources_digest(backend) if interpreter in ("", sys.executable) else ""
+    start = Start(backend, folders.artifacts, folders.references, affinity, sources)
+    host = Host(folders.logs / log, variables(examined), interpreter)
     return WorkerProcess("rnnbench.worker", start, host)
 
 

@@ -25,6 +25,7 @@ from rnnbench.measure import (
     GrowthLog,
     ImportClock,
     ThreadTimes,
+    arrival_times,
     deferred_work,
     memory,
     read_metrics,
@@ -38,6 +39,7 @@ from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
+from rnnbench.worker.open_streams import OpenStreams
 from rnnbench.worker.preload import modules, modules_since, preload
 from rnnbench.worker.prepared_program import PreparedProgram
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
@@ -57,10 +59,12 @@ class TrialWorker:
 
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
-        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources_digest(start.backend))
+        sources = start.sources or sources_digest(start.backend)
+        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources)
         self._reference_files = start.references
         self._references: dict[str, ReferenceTrajectories] = {}
         self._prepared: dict[str, PreparedProgram] = {}
+        self._streams: dict[str, OpenStreams] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
@@ -86,6 +90,10 @@ class TrialWorker:
             commands.Prepare: self._watched(WatchedWork.PREPARE, self.prepare),
             commands.SamplePath: self._watched(WatchedWork.SAMPLE, self.sample_path),
             commands.SampleStateCopy: self._watched(WatchedWork.SAMPLE, self.sample_state_copy),
+            commands.OpenStreams: self._watched(WatchedWork.PREPARE, self.open_streams),
+            commands.ServeFrames: self._watched(WatchedWork.SAMPLE, self.serve_frames),
+            commands.ServeRequests: self._watched(WatchedWork.SAMPLE, self.serve_requests),
+            commands.CloseStreams: self._watched(WatchedWork.VERIFY, self.close_streams),
             commands.Verify: self._watched(WatchedWork.VERIFY, self.verify),
             commands.EndFork: self.end_fork,
         }
@@ -255,6 +263,24 @@ class TrialWorker:
         self._growth.begin()
         block: Block = sample_block(self._prepared[command.trial.id].copy_state, _do_nothing, command.seconds)
         return commands.SentBlock.of(block)
+
+    def open_streams(self, command: commands.OpenStreams) -> commands.OpenedStreams:
+        trial = command.trial
+        if trial.id not in self._streams:
+            self._streams[trial.id] = OpenStreams(self._program(trial), self._reference(trial))
+        return commands.OpenedStreams(self._streams[trial.id].open(command.streams, command.room))
+
+    def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
+        streams = self._streams[command.trial.id]
+        return commands.SentServed.of(streams.serve_frames(command.streams, command.frames, command.period))
+
+    def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed:
+        streams = self._streams[command.trial.id]
+        arrivals = arrival_times(command.requests, command.rate, command.seed)
+        return commands.SentServed.of(streams.serve_requests(arrivals, command.longest))
+
+    def close_streams(self, command: commands.CloseStreams) -> CheckResult:
+        return self._streams.pop(command.trial.id).verify_and_close()
 
     def verify(self, command: commands.Verify) -> commands.Verified:
         trial = command.trial

@@ -12,7 +12,7 @@ import pytest
 from mixed_network import Mixed, built_and_right, request_for
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree import IreeBackend, imported
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
@@ -47,6 +47,8 @@ def needs(route: str) -> None:
         ("stablehlo", "looped", "looped 1"),
         ("stablehlo", "unrolled", "unrolled 3"),
         ("torch", "fused", "unrolled 3"),
+        ("tensorflow", "fused", "unrolled 3"),
+        ("tensorflow", "unrolled:3", "unrolled 3"),
     ],
 )
 def test_what_an_import_becomes_is_read_off_the_compiled_form(
@@ -72,12 +74,15 @@ import pickle, sys
 from pathlib import Path
 from rnnbench.backends.iree import IreeBackend
 
+FRAMEWORKS = {"torch", "torch_mlir", "jax", "onnx", "tensorflow"}
 request, folder = pickle.loads(sys.stdin.buffer.read())
-print(IreeBackend().build(request, Path(folder)).cached, *({"torch", "torch_mlir", "jax", "onnx"} & sys.modules.keys()))
+print(IreeBackend().build(request, Path(folder)).cached, *(FRAMEWORKS & sys.modules.keys()))
 """
 
 
-@pytest.mark.parametrize(("route", "time"), [("onnx", "fused"), ("stablehlo", "looped"), ("torch", "fused")])
+@pytest.mark.parametrize(
+    ("route", "time"), [("onnx", "fused"), ("stablehlo", "looped"), ("torch", "fused"), ("tensorflow", "fused")]
+)
 def test_a_second_build_imports_no_other_framework(tmp_path: Path, route: str, time: str) -> None:
     import pickle
 
@@ -110,13 +115,39 @@ def test_what_stands_in_is_said() -> None:
         (ask("torch", time="looped"), "time fused only"),
         (ask("torch", GRU.model_copy(update={"reset_after": False})), "reset gate"),
         (ask("onnx", LSTM.model_copy(update={"projection": 3})), "no projection"),
+        (ask("tensorflow", LSTM.model_copy(update={"projection": 3})), "no projection"),
     ],
-    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection"],
+    ids=["stablehlo", "torch-looped", "torch-gru", "onnx-projection", "keras-projection"],
 )
 def test_what_no_importer_makes_is_refused(request_: Request, reason: str) -> None:
     support = IreeBackend().support(request_)
     assert support.level == "unsupported"
     assert reason in support.reason
+
+
+def test_the_variables_of_tensorflow_are_in_the_module(tmp_path: Path) -> None:
+    needs("tensorflow")
+    request = ask("tensorflow", time="looped", state="stateful")
+    assert IreeBackend().support(request).level == "native"
+    program = IreeBackend().build(request, tmp_path)
+    assert program.artifact.lowered == "looped 1"
+    assert program.artifact.operations[OperationStage.INPUT]["ml_program.global"] == 2, "h and c"
+    x = draw_inputs(LSTM, 6, 1, seed=1)
+    expected = run_reference(LSTM, request.weights, x).y
+    session = program.open()
+    found = [session.step({"x": part})["y"] for part in (x[:3], x[3:])]
+    np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-6)
+    session.reset()
+    np.testing.assert_allclose(session.step({"x": x[:3]})["y"], expected[:3], atol=1e-6)
+
+
+def test_equal_requests_have_equal_modules_from_tensorflow() -> None:
+    """TensorFlow numbers its functions in the order in which a process makes them."""
+    needs("tensorflow")
+    from rnnbench.backends.iree import imported_tensorflow
+
+    request = ask("tensorflow", RNN, time="looped", state="stateful")
+    assert imported_tensorflow.import_module(request) == imported_tensorflow.import_module(request)
 
 
 LEFT_OUT = [

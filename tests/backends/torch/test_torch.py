@@ -19,7 +19,7 @@ from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor_code import lowered_code
 from rnnbench.backends.torch.recorder import Recorder, in_place
-from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.networks.rnnoise import RNNoise
@@ -47,6 +47,13 @@ def make_request(
 
 def build(request: Request, cache: Path) -> Program:
     return TorchBackend().build(request, cache)
+
+
+@pytest.fixture(scope="module")
+def inductor(workshop: Any) -> Path:
+    """Where the common suite builds what torch.compile makes: C++ headers are compiled there once."""
+    cache: Path = workshop.store(Target("torch", "compile")).programs
+    return cache
 
 
 def test_the_stream_of_a_closed_session_is_the_next_ones_and_starts_from_zeros(tmp_path) -> None:
@@ -122,9 +129,9 @@ def test_a_scripted_loop_over_copies_has_them_in_each_pass(model, tmp_path) -> N
 
 
 @pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
-def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, tmp_path) -> None:
+def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, inductor) -> None:
     recursion_limit = sys.getrecursionlimit()
-    artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), tmp_path).artifact
+    artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), inductor).artifact
     assert artifact.lowered == kernel
     assert artifact.origin == "library"
     assert not torch._dynamo.config.allow_rnn
@@ -244,9 +251,9 @@ def test_state_that_others_still_read_is_not_overwritten() -> None:
         ("compile", "unrolled:2", "looped 5 of 2"),
     ],
 )
-def test_a_network_of_other_layers_has_a_loop_or_copies_for_each_layer_with_a_state(route, time, lowered, tmp_path):
+def test_a_network_of_other_layers_has_a_loop_or_copies_for_each_layer_with_a_state(route, time, lowered, inductor):
     request = make_request(RNNOISE, route, time, "stateful")
-    program = build(request, tmp_path)
+    program = build(request, inductor)
     assert program.artifact.lowered == lowered
     x = draw_inputs(RNNOISE, 8, 1, 0)
     session = program.open()

@@ -14,6 +14,7 @@ from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
 from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
+from rnnbench.backends.tensorflow import ml_program
 from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
@@ -29,6 +30,7 @@ AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
     "stablehlo": PRIMITIVES | {"while"},
     "onnx": onnx_graphs.PRIMITIVES,
+    "tensorflow": ml_program.AUTHORS,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""
 
@@ -50,7 +52,7 @@ class IreeBackend:
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
             return Support("unsupported", reason)
-        variables = environment(request)
+        variables = {**environment(request), **imported.environment(request)}
         if request.route not in WRITTEN_HERE and (reason := imported.stand_ins(request)):
             return Support("emulated", reason, environment=variables, covers=COVERS)
         return Support("native", environment=variables, covers=COVERS)

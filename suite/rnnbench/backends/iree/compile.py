@@ -74,7 +74,7 @@ def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "
         with tempfile.TemporaryDirectory(dir=cache, prefix="iree-") as name:
             folder = Path(name)
             (folder / "rnn.mlir").write_text(text)
-            _run(folder, flags)
+            run_compiler(folder, flags)
             (folder / "facts.json").write_text(json.dumps(_facts(text, folder, time)))
             (folder / "facts.json").replace(facts)
             (folder / "rnn.vmfb").replace(path)
@@ -98,8 +98,9 @@ def operations(text: str) -> dict[str, int]:
     return dict(Counter(name or {"module": "builtin.module", "return": "func.return"}[bare] for name, bare in names))
 
 
-def _run(folder: Path, flags: tuple[str, ...]) -> None:
-    command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *flags, *OBSERVE]
+def run_compiler(folder: Path, flags: tuple[str, ...], observe: tuple[str, ...] = OBSERVE) -> str:
+    """Compile `rnn.mlir` in a folder to `rnn.vmfb`. Returns what the compiler said. Raises BuildError."""
+    command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *flags, *observe]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, preexec_fn=_die_with_caller
     )
@@ -109,6 +110,7 @@ def _run(folder: Path, flags: tuple[str, ...]) -> None:
         output = [line[:400] for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in output[:-4] if "error:" in line]
         raise BuildError("\n".join([f"iree-compile {how}", *errors[:2], *output[-4:]]))
+    return done.stderr
 
 
 _LIBC = ctypes.CDLL(None)

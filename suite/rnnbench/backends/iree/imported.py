@@ -1,7 +1,8 @@
 """Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
-An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. The importer
-decides what the framework's RNN operator becomes: a loop in that of ONNX, a copy of the cell for each step in torch's.
+An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. TensorFlow's
+may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in that of
+ONNX, a copy of the cell for each step in those of torch and Keras.
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ from typing import cast
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import onnx_graphs
+from rnnbench.backends.tensorflow import ml_program
 from rnnbench.backends.torch import export as torch_export
 from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import Model
 
-PACKAGES = {"onnx": ("onnx",), "stablehlo": ("jax", "jaxlib"), "torch": ("torch-mlir", "torch")}
+PACKAGES = {
+    "onnx": ("onnx",),
+    "stablehlo": ("jax", "jaxlib"),
+    "torch": ("torch-mlir", "torch"),
+    "tensorflow": ("tensorflow", "keras"),
+}
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
 
 Shape = tuple[int, ...]
@@ -68,6 +75,8 @@ def unsupported(request: Request) -> str:
             if time == "fused"
             else ""
         )
+    if request.route == "tensorflow":
+        return ml_program.unsupported(request)
     if request.route == "onnx":
         return onnx_graphs.unsupported(request) or (_onnx_operator(request.stack) if time == "fused" else "")
     return torch_export.unsupported(request)
@@ -93,9 +102,19 @@ def stand_ins(request: Request) -> str:
     if request.strategy.time == "fused":
         made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
         sentences.append(f"IREE has no RNN operator: the importer makes {made} of it.")
-    if request.strategy.state == "stateful":
+    if request.strategy.state == "stateful" and not encloses(request):
         sentences.append("Imported functions are pure: the session holds the state's buffers.")
     return " ".join(sentences)
+
+
+def encloses(request: Request) -> bool:
+    """Whether the imported module keeps the state. The modules of other routes are pure."""
+    return request.route == "tensorflow" and request.strategy.state == "stateful"
+
+
+def environment(request: Request) -> dict[str, str]:
+    """The variables that the framework to import from reads when it is imported."""
+    return ml_program.environment(request.threads) if request.route == "tensorflow" else {}
 
 
 def _key(request: Request) -> str:
@@ -105,6 +124,7 @@ def _key(request: Request) -> str:
         "model": request.model.params,
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
+        "encloses": encloses(request),
         "chunk": request.strategy.chunk,
         "batch": request.batch,
         "versions": [version(name) for name in ("iree-base-compiler", *PACKAGES[request.route])],

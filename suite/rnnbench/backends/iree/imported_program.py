@@ -1,4 +1,4 @@
-"""An imported module, compiled, and streams through it. The state is in as many buffers as the function has."""
+"""An imported module, compiled, and streams through it. The state is in as many arrays as the framework has."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
 from rnnbench.backends.iree.compile import compile_module, flags_of
-from rnnbench.backends.iree.imported import Imported, Shape, imported
-from rnnbench.backends.iree.runtime import IreeProgram, StitchedBound, StitchedSession
+from rnnbench.backends.iree.imported import Imported, Shape, encloses, imported
+from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram, StitchedBound, StitchedSession
 from rnnbench.backends.shared import of_one_step, onnx_graphs
 
 
@@ -29,10 +29,17 @@ def build_imported(request: Request, cache: Path) -> Program:
         origin="imported",
         math="exact",
         flags=flags,
-        notes=("The module is the importer's; only its function is renamed, and copies of the cell are marked.",),
+        notes=_notes(request),
     )
     tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731
     return ImportedProgram(request, artifact, compiled.path, compiled.cached, tail, program)
+
+
+def _notes(request: Request) -> tuple[str, ...]:
+    if request.route != "tensorflow":
+        return ("The module is the importer's; only its function is renamed, and copies of the cell are marked.",)
+    note = "The module is TensorFlow's; globals are put before functions, and copies of the cell are marked."
+    return (note, "The state is in globals, one for each variable.") if encloses(request) else (note,)
 
 
 class ImportedProgram(IreeProgram):
@@ -49,7 +56,25 @@ class ImportedProgram(IreeProgram):
         self.imported = program
 
     def open(self) -> Session:
-        return ImportedSession(self, self.imported.x, self.imported.state)
+        if encloses(self.request):
+            return VariablesSession(self, len(self.imported.state))
+        session = RowsSession if self.request.route == "tensorflow" else ImportedSession
+        return session(self, self.imported.x, self.imported.state)
+
+
+class VariablesSession(EnclosedSession):
+    """The state is in globals of the module, one for each variable of the framework, layer by layer."""
+
+    def __init__(self, program: IreeProgram, variables: int) -> None:
+        self._variables = variables
+        super().__init__(program)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        outputs = self._call("get_state")
+        return self._state_of_rows([self.to_host(outputs, index) for index in range(self._variables)])
+
+    def _write_state(self, state: Arrays) -> None:
+        self._call("set_state", *map(self.to_device, self._state_by_row(state)))
 
 
 class ImportedSession(StitchedSession):
@@ -84,6 +109,17 @@ class ImportedSession(StitchedSession):
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return ImportedBound(self, self._context.invoke, self._function, [self.to_input(x) for x in ring])
+
+
+class RowsSession(ImportedSession):
+    """The buffers are those of the first layer, then of the next, and not all of h and then all of c."""
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        buffers = self.packed(self.state)
+        return self._state_of_rows([self.to_host(buffers, index) for index in range(len(self.state))])
+
+    def _write_state(self, state: Arrays) -> None:
+        self.state = [self.to_device(row) for row in self._state_by_row(state)]
 
 
 class ImportedBound(StitchedBound):

@@ -43,14 +43,7 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
 
 def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
     """The executable, its bytes, its program as text, and its description."""
-    x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
-    carried = request.strategy.state != "none"
-    arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
-    if request.ragged:
-        arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
-    # Without the lines of Python that each operation came from, equal programs are equal bytes.
-    jax.config.update("jax_traceback_in_locations_limit", 0)
-    source = jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
+    source = traced(request, dtype)
     compiled = source.compile()
     stablehlo, hlo = source.as_text(), compiled.as_text()
     executable = pickle.dumps(serialize_executable.serialize(compiled))
@@ -67,6 +60,18 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
         notes=_notes(request),
     )
     return compiled, executable, hlo, artifact
+
+
+def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
+    """The request's program as JAX lowers it for XLA."""
+    x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
+    carried = request.strategy.state != "none"
+    arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
+    if request.ragged:
+        arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
+    # Without the lines of Python that each operation came from, equal programs are equal bytes.
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    return jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
 
 
 def _notes(request: Request) -> tuple[str, ...]:

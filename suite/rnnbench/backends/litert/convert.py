@@ -40,30 +40,13 @@ def _module(request: Request) -> Any:
         from rnnbench.backends.litert import fused
 
         return fused.module(request)
-    from rnnbench.backends.tensorflow.traced_function import authored
+    from rnnbench.backends.tensorflow.traced_function import add_state_functions, authored
 
     module = authored(request, request.strategy.copies, jit=False)
     if module.state:
-        _add_state_functions(module)
+        add_state_functions(module)
     return module
 
 
 def _signatures(module: Any) -> list[str]:
     return [name for name in ("step", "get_state", "set_state") if hasattr(module, name)]
-
-
-def _add_state_functions(module: Any) -> None:
-    """Add `get_state() -> (*state,)` and `set_state(*state)`: the interpreter's reset does not change variables."""
-    import tensorflow as tf
-
-    def get_state() -> tuple[Any, ...]:
-        return tuple(variable.read_value() for variable in module.state)
-
-    def set_state(*state: Any) -> tuple[Any]:
-        for variable, value in zip(module.state, state, strict=True):
-            variable.assign(value)
-        return (tf.constant(0),)
-
-    specs = [tf.TensorSpec(v.shape, v.dtype, f"state{index}") for index, v in enumerate(module.state)]
-    module.get_state = tf.function(get_state, input_signature=[], autograph=False)
-    module.set_state = tf.function(set_state, input_signature=specs, autograph=False)

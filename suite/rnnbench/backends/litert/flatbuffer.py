@@ -40,6 +40,18 @@ class Flatbuffer:
         names = (name for index in range(len(self._model.subgraphs)) for name, _ in self._operators(index))
         return dict(sorted(Counter(names).items()))
 
+    def listing(self) -> Iterator[str]:
+        """Each operator with the tensors that it reads and gives, by subgraph."""
+        for index, subgraph in enumerate(self._model.subgraphs):
+            yield f"subgraph {index} {(subgraph.name or b'').decode(errors='replace')}"
+            for name, each in self._operators(index):
+                given, read = (
+                    ", ".join(_tensor(subgraph, number) for number in (() if numbers is None else numbers))
+                    for numbers in (each.outputs, each.inputs)
+                )
+                body = f" body: subgraph {each.builtinOptions.bodySubgraphIndex}" if name == "WHILE" else ""
+                yield f"  {given} = {name}({read}){body}"
+
     def lowered(self, model: Model) -> str:
         """How the time steps of `step` were lowered. Copies of the cell are counted by an operator that each has."""
         loops, straight = [], 0
@@ -83,6 +95,14 @@ class Flatbuffer:
         else:
             activations = sum(name == "TANH" for name, _ in self._operators(subgraph))
         return activations // 2 if model.cell == "lstm" else activations
+
+
+def _tensor(subgraph: Any, number: int) -> str:
+    """A tensor by its number, with its shape; an input that is left out has the number -1."""
+    if number < 0:
+        return "none"
+    shape = subgraph.tensors[number].shape
+    return f"%{number}{[] if shape is None else [int(size) for size in shape]}"
 
 
 def _ends_in_relu(operator: Any) -> bool:

@@ -34,8 +34,12 @@ class NumpyProgram(ChunkedProgram):
         self._weights = weights
 
     def open(self) -> NumpySession:
+        return NumpySession(self, self.network())
+
+    def network(self) -> Network:
+        """The calls of one session, with arrays of their own."""
         x = self.signature.of("input")[0]
-        return NumpySession(self, Network(self.request, self._weights, np.dtype(x.dtype)))
+        return Network(self.request, self._weights, np.dtype(x.dtype))
 
 
 class NumpySession(ChunkedSession):

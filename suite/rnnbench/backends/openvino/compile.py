@@ -24,7 +24,7 @@ LOOP = "TensorIterator"
 
 def compile_model(request: Request, folder: Path) -> Artifact:
     """Compile the request's model, write the files to load into `folder`, and describe both in an Artifact."""
-    source, model = _source(request)
+    source, model = source_model(request)
     operations = {OperationStage.INPUT: _counted(node.get_type_name() for node in _nodes(model))}
     loops = [len(copies_named(n.get_friendly_name() for n in _nodes(body))) for body in _bodies(model)]
     try:
@@ -48,7 +48,8 @@ def compile_model(request: Request, folder: Path) -> Artifact:
     )
 
 
-def _source(request: Request) -> tuple[bytes, Any]:
+def source_model(request: Request) -> tuple[bytes, Any]:
+    """The bytes of the model of a request, and the model itself before it is compiled."""
     if request.route == "onnx":
         return _imported(request)
     return _from_file(request, request.file) if request.file is not None else _authored(request)
@@ -119,7 +120,7 @@ def _nodes(model: Any) -> Iterator[Any]:
     """Every node, including those in the bodies of loops."""
     for node in model.get_ordered_ops():
         yield node
-        for body in _inner(node):
+        for body in bodies_of(node):
             yield from _nodes(body)
 
 
@@ -130,7 +131,7 @@ def _bodies(model: Any) -> list[Any]:
     ]
 
 
-def _inner(node: Any) -> list[Any]:
+def bodies_of(node: Any) -> list[Any]:
     """The models inside a node: the body of a loop, both branches of an If."""
     if _is_if(node):
         return [node.get_function(branch) for branch in range(2)]

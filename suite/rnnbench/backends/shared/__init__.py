@@ -13,7 +13,7 @@
 """
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
-from rnnbench.backends.shared.compound import JoiningBackend
+from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
@@ -31,12 +31,14 @@ __all__ = [
     "ArrayOps",
     "ChunkedProgram",
     "ChunkedSession",
+    "CompoundProgram",
     "JoiningBackend",
     "Stored",
     "SynchronousBound",
     "covered",
     "describe_lowered",
     "from_file",
+    "joined_explanation",
     "load_or_build",
     "native_shapes",
     "of_one_step",

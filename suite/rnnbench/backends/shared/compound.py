@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import cycle
@@ -31,6 +31,7 @@ from rnnbench.backends.base import (
     Session,
     Support,
 )
+from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
 from rnnbench.backends.shared.sessions import ChunkedProgram, ChunkedSession, SynchronousBound, of_one_step
 from rnnbench.cases import Strategy
 from rnnbench.rnn import CompoundNetwork, Part, joined
@@ -72,8 +73,9 @@ class JoiningBackend:
         answer = self.support(request)
         if answer.level == "unsupported":
             raise BuildError(answer.reason)
-        programs = {part.name: self._adapter.build(of_part, cache) for part, of_part in _requests(request)}
-        return CompoundProgram(request, programs, lambda: self.build(of_one_step(request), cache))
+        requests = {part.name: of_part for part, of_part in _requests(request)}
+        programs = {name: self._adapter.build(of_part, cache) for name, of_part in requests.items()}
+        return CompoundProgram(request, requests, programs, lambda: self.build(of_one_step(request), cache))
 
 
 def _is_joined(request: Request) -> bool:
@@ -96,11 +98,12 @@ def _requests(request: Request) -> list[tuple[Part, Request]]:
 
 
 class CompoundProgram(ChunkedProgram):
-    """The programs of all parts."""
+    """The programs of all parts, and the request of each."""
 
     def __init__(
         self,
         request: Request,
+        requests: Mapping[str, Request],
         programs: Mapping[str, Program],
         build_tail: Callable[[], Program],
     ) -> None:
@@ -108,6 +111,7 @@ class CompoundProgram(ChunkedProgram):
         assert isinstance(network, CompoundNetwork)
         super().__init__(request, _artifact(network, parts), all(part.cached for part in parts), build_tail)
         self.network = network
+        self.requests = requests
         self.programs = programs
         identity = [part.files.identity or part.files.program for part in parts]
         self.files = ProgramFiles(_once(part.files.program for part in parts), _once(identity))
@@ -209,6 +213,18 @@ class CompoundBound(SynchronousBound):
 
     def output(self) -> Arrays:
         return {"y": self._y.copy()}
+
+
+def joined_explanation(parts: Mapping[str, Explanation]) -> Explanation:
+    """What is said of the parts, each under its name."""
+    stages: Iterator[IrStage | Unreadable] = (
+        replace(stage, name=f"{name}-{stage.name}") for name, part in parts.items() for stage in part.stages
+    )
+    return Explanation(
+        tuple(f"{name}: {function}" for name, part in parts.items() for function in part.functions),
+        " ".join((*(f"{name}: {part.state}" for name, part in parts.items() if part.state), NOTE)),
+        stages,
+    )
 
 
 def _once(lists: Iterable[Sequence[T]]) -> tuple[T, ...]:

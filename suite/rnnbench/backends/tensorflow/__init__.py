@@ -1,7 +1,7 @@
 """TensorFlow: RNNs as `tf.function`s over the shared cells, and as the layers of Keras; with XLA and without it.
 
-`backend` is the place to begin. `traced_function` is this package's public face for converters: a request as a
-`tf.Module` with one traced function.
+`backend` is the place to begin. `traced_function` and `ml_program` are this package's public faces for converters and
+compilers: a request as a `tf.Module` with one traced function, and as StableHLO whose state is in globals.
 """
 
 from rnnbench.backends.tensorflow.backend import TensorflowBackend

@@ -112,6 +112,12 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     }
 
 
+def executed_graph(files: ProgramFiles) -> Any:
+    """As `_executed_graph`, of a program that an earlier build saved."""
+    folder = next(path.parent for path in files.program if path.name == "saved_model.pb")
+    return _executed_graph(_load(folder, jit=False)[1])
+
+
 def _executed_graph(function: Any) -> Any:
     """Call a function for the first time, and return the GraphDef that the executor ran: optimised, lowered and pruned.
 

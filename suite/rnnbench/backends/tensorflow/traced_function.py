@@ -22,7 +22,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.cells import Network
 from rnnbench.backends.tensorflow.process import prepare_process
 
-__all__ = ["authored", "lengths_specs", "prepare_process", "state_specs", "traced", "x_spec"]
+__all__ = ["add_state_functions", "authored", "lengths_specs", "prepare_process", "state_specs", "traced", "x_spec"]
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
@@ -82,3 +82,24 @@ def traced(module: Any, step: Callable[..., Any], signature: list[Any], jit: boo
     module.step = tf.function(step, input_signature=signature, autograph=False, jit_compile=jit or None)
     module.step.get_concrete_function()
     return module
+
+
+def add_state_functions(module: Any) -> None:
+    """Add `get_state() -> (*state,)` and `set_state(*state)` to a module whose state is in variables.
+
+    `set_state` returns a number, since LiteRT has no signature without a result.
+    """
+
+    def get_state() -> tuple[Any, ...]:
+        return tuple(variable.read_value() for variable in module.state)
+
+    def set_state(*state: Any) -> tuple[Any]:
+        for variable, value in zip(module.state, state, strict=True):
+            variable.assign(value)
+        return (tf.constant(0),)
+
+    specs = [tf.TensorSpec(v.shape, v.dtype, f"state{index}") for index, v in enumerate(module.state)]
+    module.get_state = tf.function(get_state, input_signature=[], autograph=False)
+    module.set_state = tf.function(set_state, input_signature=specs, autograph=False)
+    for function in (module.get_state, module.set_state):
+        function.get_concrete_function()

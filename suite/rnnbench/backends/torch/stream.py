@@ -86,12 +86,18 @@ class TorchProgram(ChunkedProgram):
         """Streams of closed sessions, for the next ones. torch frees little of what it loads for a stream: a package of
         AOTInductor stays mapped, and a compiled function leaves modules."""
 
+    def stream(self) -> Stream:
+        """A new stream."""
+        with inference(True):
+            return self._open_stream()
+
     def open(self) -> TorchSession:
         try:
             session = TorchSession(self, self._idle.pop(), self._idle.append)
         except IndexError:
+            stream = self.stream()
             with inference(True):
-                return TorchSession(self, self._open_stream(), self._idle.append)
+                return TorchSession(self, stream, self._idle.append)
         session.reset()
         return session
 

@@ -59,10 +59,7 @@ def packed(model: Model, weights: Weights) -> Buffer:
 
 
 def _compile(request: Request, folder: Path) -> Artifact:
-    tvm = import_tvm()
-    function = kernel(request.stack, request.strategy, request.batch, lanes())
-    with tvm.transform.PassContext(config=CONFIG):
-        executable = tvm.compile(tvm.IRModule({"main": function}), target=target())
+    function, executable = _compiled(request)
     ir = executable.mod.inspect_source("ll")
     store.export(executable, folder)
     packed(request.stack, request.weights).array.tofile(folder / PARAMS)
@@ -76,6 +73,19 @@ def _compile(request: Request, folder: Path) -> Artifact:
         notes=_notes(request.stack),
         hoisted=tile(request.strategy),
     )
+
+
+def compiled_kernel(request: Request) -> tuple[Any, str]:
+    """The kernel of a request, and its LLVM IR."""
+    function, executable = _compiled(request)
+    return function, executable.mod.inspect_source("ll")
+
+
+def _compiled(request: Request) -> tuple[Any, Any]:
+    tvm = import_tvm()
+    function = kernel(request.stack, request.strategy, request.batch, lanes())
+    with tvm.transform.PassContext(config=CONFIG):
+        return function, tvm.compile(tvm.IRModule({"main": function}), target=target())
 
 
 def _statements(function: Any) -> dict[str, int]:

@@ -31,6 +31,14 @@ class VmProgram(ChunkedProgram):
         return tvm.relax.VirtualMachine(self.library, tvm.cpu())
 
 
+def compiled_module(source: Any) -> tuple[Any, Any]:
+    """The executable of a module, and the module as it left the pipeline."""
+    final: list[Any] = []
+    passes = pipeline(target(), lanes(), final.append)
+    executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
+    return executable, final[0]
+
+
 def compiled(
     request: Request,
     cache: Path,
@@ -42,15 +50,13 @@ def compiled(
 
     def build(folder: Path) -> Artifact:
         source, written = module(request)
-        final: list[Any] = []
-        passes = pipeline(target(), lanes(), final.append)
-        executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
+        executable, final = compiled_module(source)
         store.export(executable, folder)
         weights = request.weights.digest(request.model)
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
-            operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final[0])},
-            lowered=lowered_or_given(request, lowered(final[0], written)),
+            operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final)},
+            lowered=lowered_or_given(request, lowered(final, written)),
             origin=origin,
             math="exact",
             flags=(str(target()),),

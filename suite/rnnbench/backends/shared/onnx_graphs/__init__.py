@@ -3,6 +3,7 @@
 - `unsupported` says what no graph can express, without importing anything.
 - `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
+- `graph_text`: a graph as text.
 - `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
 - `PRIMITIVES`: the further primitives that graphs have, for `Probe.authors`.
 """
@@ -20,6 +21,7 @@ from rnnbench.backends.shared.onnx_graphs.support import (
     origin,
     unsupported,
 )
+from rnnbench.backends.shared.onnx_graphs.text import graph_text
 
 __all__ = [
     "COPY",
@@ -31,6 +33,7 @@ __all__ = [
     "copies",
     "copies_named",
     "copy_name",
+    "graph_text",
     "lowered",
     "lowered_or_given",
     "operations",

@@ -1,0 +1,39 @@
+"""What one trial's program is made of: behind `rnnbench explain`.
+
+    explain  `explain_trial`: builds the trial in a worker, and gets what is found there
+    worker   that worker: stages, calls, files
+    found    the values that it sends
+    show     `print_explained`
+
+What a runtime shows of its programs says `rnnbench.backends.explanation`; an adapter that shows something has a module
+of that name. `docs/explain.md` says what is shown.
+"""
+
+from typing import TYPE_CHECKING
+
+from rnnbench.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rnnbench.explain.explain import ExplainError, explain_trial
+    from rnnbench.explain.found import Explained
+    from rnnbench.explain.show import print_explained, title_of
+
+_NAMES = {
+    "explain": (
+        "ExplainError",
+        "explain_trial",
+    ),
+    "found": ("Explained",),
+    "show": (
+        "print_explained",
+        "title_of",
+    ),
+}
+__all__ = [
+    "ExplainError",
+    "Explained",
+    "explain_trial",
+    "print_explained",
+    "title_of",
+]
+__getattr__ = lazy_names(__name__, _NAMES)

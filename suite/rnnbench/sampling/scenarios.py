@@ -1,0 +1,64 @@
+"""The scenarios of a trial, one after the other in each of its processes, once its latencies were sampled there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rnnbench.measure import REQUESTS, StreamSearch, longest_serving, most_missed
+from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.stages import StreamProcess, TestedStreams
+
+Said = Callable[[str], None]
+"""Takes what is done at the moment."""
+
+
+def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+    """The scenarios that a trial is asked for, in the process of `worker`; in as many processes as its case says."""
+    most = sampling.trial.measure.processes
+    if sampling.has_stream_scenario and len(sampling.streams) < most:
+        _search_streams(worker, sampling, say)
+    if sampling.request_rate and len(sampling.served) < most:
+        _serve_requests(worker, sampling, say)
+
+
+def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+    """How many real-time streams this process holds. It keeps nothing where the trial fails meanwhile."""
+    search, tested, opened = _search(sampling), list[TestedStreams](), 0
+    while (attempt := search.next()) is not None:
+        say(f"{attempt.streams} streams")
+        if attempt.streams > opened:
+            opened = worker.open_streams(sampling, attempt.streams)
+            if not opened:
+                return
+            if opened < attempt.streams:
+                search.cannot_open(opened)
+                continue
+        served = worker.serve_frames(sampling, attempt.streams, attempt.frames, sampling.frame_period)
+        if served is None:
+            return
+        tested.append(TestedStreams(attempt.streams, served))
+        search.note(attempt, served.missed <= most_missed(attempt.frames))
+    worker.close_streams(sampling)
+    sampling.streams.append(StreamProcess(search.held, search.failed, tuple(tested)))
+
+
+def _search(sampling: TrialSampling) -> StreamSearch:
+    """A later process begins where the one before it ended."""
+    precision = sampling.trial.measure.precision
+    last = sampling.streams[-1] if sampling.streams else None
+    if last is None or not last.held:
+        return StreamSearch(precision)
+    return StreamSearch(precision, last.held, (last.failed or last.held + 1) - last.held)
+
+
+def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+    """Requests that arrive at random at one stream. All programs get the same arrivals, each process others."""
+    say(f"{REQUESTS} requests")
+    if not worker.open_streams(sampling, 1):
+        return
+    rate, seed = sampling.request_rate, sampling.trial.seed + len(sampling.served)
+    served = worker.serve_requests(sampling, rate, REQUESTS, seed, longest_serving(rate))
+    if served is not None:
+        worker.close_streams(sampling)
+        sampling.served.append(served)

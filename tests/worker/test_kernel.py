@@ -1,0 +1,58 @@
+"""What descends from a process, by the kernel's own lists."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from threading import Thread
+
+import psutil
+import pytest
+from waiting import wait_until
+
+from rnnbench.worker import memory
+from rnnbench.worker.kernel import descendants
+
+SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
+"""A child, and another one with a child of its own."""
+
+
+@pytest.fixture
+def shell() -> Iterator[psutil.Process]:
+    """Started by a thread that has ended."""
+    started: list[subprocess.Popen[bytes]] = []
+    thread = Thread(target=lambda: started.append(subprocess.Popen(["sh", "-c", SHELL], start_new_session=True)))
+    thread.start()
+    thread.join()
+    shell = psutil.Process(started[0].pid)
+    wait_until(lambda: len(shell.children(recursive=True)) == 3, "the shell has not started all")
+    yield shell
+    os.killpg(shell.pid, 9)
+    started[0].wait()
+
+
+def test_descendants_are_the_children_of_all_threads_and_their_children(shell: psutil.Process) -> None:
+    theirs = {child.pid for child in shell.children(recursive=True)}
+    assert descendants(shell.pid) == theirs
+    assert descendants(os.getpid()) >= {shell.pid, *theirs}
+
+
+def test_a_process_that_has_ended_has_no_list() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    with pytest.raises(OSError, match=str(ended.pid)):
+        descendants(ended.pid)
+    assert memory.ResidentMemory(ended.pid).read() == 0
+
+
+def test_on_a_kernel_without_lists_of_children_all_processes_are_looked_at(
+    shell: psutil.Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_lists = memory.ResidentMemory(shell.pid).read()
+
+    def none(pid: int) -> set[int]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(memory, "descendants", none)
+    assert memory.ResidentMemory(shell.pid).read() == with_lists > psutil.Process(shell.pid).memory_info().rss
