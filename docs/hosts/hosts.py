@@ -4,8 +4,8 @@
 
 RUN is the folder of a run of `cases/questions/init-and-step-in-my-own-host.yaml` with `--keep-artifacts`. Each host
 loads the artifact of that run, must write what the float64 reference says for two streams, and is then timed in turn
-with `bound` calls of the same artifact, on one core. The table is printed, and written into RUN as `hosts.json`. What
-was built stays in `RUN/hosts`.
+with `bound` calls of the same artifact, on one core. The table is printed, and written into RUN as `hosts.json` and
+`hosts.png`. What was built stays in `RUN/hosts`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rnnbench.conformance.tolerance import Errors
 from rnnbench.measure import interval_of
 from rnnbench.measure.blocks import sample_block
 from rnnbench.plan import targets_of
-from rnnbench.results import CheckResult, read_run
+from rnnbench.results import CheckResult
 from rnnbench.rnn import draw_inputs, draw_weights
 
 FOLDER = Path(__file__).parent
@@ -110,10 +110,15 @@ def trial_of(host: Host, *settings: str) -> Trial:
     return trial
 
 
+def files_of(run: Path, trial: Trial) -> Path:
+    """The list of the files of a trial's program, in a run with kept artifacts."""
+    return run / "artifacts" / "lists" / f"{trial.digest}.json"
+
+
 def artifact_of(run: Path, trial: Trial, suffix: str) -> Path:
-    """The file of a trial's program in a run with kept artifacts. Raises FileNotFoundError."""
+    """The file of a trial's program that a host loads. Raises FileNotFoundError."""
     programs = run / "artifacts" / "programs"
-    files = json.loads((run / "artifacts" / "lists" / f"{trial.digest}.json").read_text())
+    files = json.loads(files_of(run, trial).read_text())
     return next(programs / str(name) for name in files if name.endswith(suffix))
 
 
@@ -151,15 +156,40 @@ def measure(name: str, run: Path) -> Figures:
     return time_in_turn(name, run, program)
 
 
+def measure_apart(name: str, run: Path) -> Figures:
+    """As `measure`, in a fresh process: a framework that is loaded changes what another one does."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(measure, name, run).result()
+
+
+def draw(figures: list[Figures], path: Path) -> None:
+    """Two bars for each host: a step in C or C++, and a bound call. Needs Matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 0.7 + 0.6 * len(figures)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(figures))
+    for offset, label, colour, seconds in (
+        (-0.2, "bound call from Python", "#e69f00", [one.bound_s for one in figures]),
+        (0.2, "step in C or C++", "#0072b2", [one.host_s for one in figures]),
+    ):
+        axes.barh(places + offset, np.array(seconds) * 1e6, 0.38, label=label, color=colour)
+    axes.set_yticks(places, [one.host for one in figures])
+    axes.invert_yaxis()
+    axes.set_xlabel("µs per step, median of the rounds")
+    axes.legend()
+    figure.savefig(path, dpi=110)
+
+
 def main(run: Path, names: list[str]) -> None:
-    recorded = {record.trial for record in read_run(run).records if record.outcome == "ok"}
-    chosen = [name for name in names or HOSTS if trial_of(HOSTS[name]).id in recorded]
+    chosen = [name for name in names or HOSTS if files_of(run, trial_of(HOSTS[name])).exists()]
     for name in set(names or HOSTS) - set(chosen):
-        print(f"{name}: {run} has no program of {HOSTS[name].target} that conforms", file=sys.stderr)
+        missing = f"{name}: {run} has no program of {HOSTS[name].target}"
+        print(f"{missing}; was it run with --keep-artifacts?", file=sys.stderr)
     os.environ["OMP_NUM_THREADS"] = "1"
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
-        figures = list(processes.map(measure, chosen, [run] * len(chosen)))
+    figures = [measure_apart(name, run) for name in chosen]
     (run / "hosts.json").write_text(json.dumps([asdict(one) for one in figures], indent=1) + "\n")
+    draw(figures, run / "hosts.png")
     print("| host | a step in C | `bound` | C / `bound` | C less `bound` |\n|---|---|---|---|---|")
     for one in figures:
         low, high = one.interval or (one.ratio, one.ratio)

@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import History, find_events, machines_without_anchors, trials_of_machines
+from rnnbench.history import History, find_events, machines_without_anchors
+from rnnbench.history.series import trials_of_machines
 from rnnbench.results import read_run
 
 CASE = """\

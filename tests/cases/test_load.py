@@ -178,6 +178,11 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         ),
         (
             "",
+            "measure: {server: 1}",
+            "case.yaml:6:19: measure.server: 400 requests may take 1200 s, which do not fit in",
+        ),
+        (
+            "",
             "measure: {server: 0}",
             "case.yaml:6:19: measure.server: expected a number from 0.01 to 1,000,000, got 0",
         ),

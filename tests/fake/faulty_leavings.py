@@ -89,6 +89,7 @@ LEAVINGS = (
     Leaving("adds a path", lambda: sys.path.append("/left"), "sys.path changed: /left"),
     Leaving("hooks exceptions", lambda: setattr(sys, "excepthook", print), "Python's hooks changed: sys.excepthook"),
     Leaving("traces threads", lambda: setattr(threading, "excepthook", print), "hooks changed: threading.excepthook"),
+    Leaving("takes the output away", lambda: setattr(sys, "stderr", None), "Python's output changed: sys.stderr"),
     Leaving("lowers a limit", _lower_a_limit, "limits of resources changed: RLIMIT_NOFILE"),
     Leaving("masks files", lambda: os.umask(0o77), "the umask changed: 077 instead of"),
     Leaving("moves to one core", _use_one_core_less, "scheduling changed: cores"),

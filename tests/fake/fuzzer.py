@@ -206,11 +206,11 @@ def _change_at(node: Any, key: Any, draw: random.Random) -> None:
     if kind == 0:
         del node[key]
     elif kind == 1 and isinstance(node, dict):
-        node[draw.choice(("", "x", str(key) + "s", "\ud800", "schema", str(key).upper()))] = node[key]
+        node[draw.choice(("", "x", str(key) + "s", "\ud800", "schema", str(key).upper()))] = copy.deepcopy(node[key])
     elif kind == 2 and isinstance(node[key], int | float) and abs(node[key]) < 1e15:
         node[key] = node[key] * draw.choice((-1, 0, 2, 10, 1e3, 1e30, 0.5))
     elif kind == 3:
-        node[key] = [node[key], draw.choice(ODD_VALUES)]
+        node[key] = [node[key], copy.deepcopy(draw.choice(ODD_VALUES))]
     else:
         node[key] = copy.deepcopy(draw.choice(ODD_VALUES))
 

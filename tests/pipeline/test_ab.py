@@ -25,9 +25,11 @@ strategy: {time: looped, state: stitched}
 
 
 @pytest.fixture
-def ab(tmp_path):
+def ab(tmp_path, monkeypatch):
     """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
     (tmp_path / "tiny.yaml").write_text(CASE)
+    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pairs, "WARMUP_S", 0.01)
 
     def run(*arguments, status, **variables):
         write_python(tmp_path / "new" / "bin" / "python", variables)
@@ -36,10 +38,8 @@ def ab(tmp_path):
     return run
 
 
-def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path, monkeypatch):
+def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
     """Ten times as slow, so that no noise of a machine that does other things hides it, however long that takes."""
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
-    monkeypatch.setattr(pairs, "WARMUP_S", 0.01)
     done = ab("--b", "./new", "--budget=1h", status=1, RNNBENCH_FAKE_SLOWDOWN="9.0")
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout

@@ -41,7 +41,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    measure = Measure(budget=2.0, processes=1, precision=1e-6)
+    measure = Measure(budget=0.3, processes=1)
     routes = ["honest", *WAYS]
     trials = {route: make_trial(f"fake:{route}", measure=measure) for route in routes}
     _, records = run_trials(list(trials.values()), tmp_path_factory.mktemp("results"))

@@ -8,10 +8,10 @@ import pytest
 from harness_trials import make_trial, run_trials
 
 from rnnbench.cases import Measure
+from rnnbench.measure.serving import REQUESTS
 from rnnbench.measure.stream_search import FRAMES, most_missed
 from rnnbench.results.rows import row
 from rnnbench.results.store import read_run
-from rnnbench.sampling.scenarios import REQUESTS
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

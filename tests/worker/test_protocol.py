@@ -17,6 +17,7 @@ from rnnbench.fidelity.worker import MeasureRounds, Round, Rounds, StartFidelity
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.disturbance import Disturbance
 from rnnbench.measure.paths import BlockPlan
+from rnnbench.measure.serving import Served
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts
 from rnnbench.plan import examine
 from rnnbench.results.finding import Finding, FindingKind
@@ -36,6 +37,7 @@ from rnnbench.worker.protocol import (
 
 TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.01}))
 BLOCK = commands.SentBlock(12.5, 3, np.array([1e-6, 2.5e-6, 3e-9]), 2, 0.5, Disturbance(1, 0.25, 0.0), 4)
+SERVED = commands.SentServed(12.5, np.array([1e-3, 2.5e-3]), 300, 1, 0.5, 0.75, Disturbance(1, 0.25, 0.0))
 ARTIFACT = Artifact(
     digest="d",
     source_digest="s",
@@ -63,6 +65,10 @@ EXCHANGES: list[tuple[Command, object]] = [
     (commands.Prepare(TRIAL), PASSED),
     (commands.SamplePath(TRIAL, "paced", BlockPlan(0.01, 4, False, 0.005)), BLOCK),
     (commands.SampleStateCopy(TRIAL, 0.004), BLOCK),
+    (commands.OpenStreams(TRIAL, 64, 1 << 30), commands.OpenedStreams(32)),
+    (commands.ServeFrames(TRIAL, 32, 300, 0.01), SERVED),
+    (commands.ServeRequests(TRIAL, 500.0, 400, 7, 2.4), SERVED),
+    (commands.CloseStreams(TRIAL), PASSED),
     (commands.Verify(TRIAL), commands.Verified(PASSED, STATE, 2, {"bound": ((10, 4096), (20, 0))}, {"files": 3.0})),
     (commands.Fork(("json",)), Done()),
     (commands.EndFork(), commands.ImportedModules(("json",))),
@@ -85,10 +91,11 @@ class Add(Command[Done]):
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two messages are equal. A block has an array, whose bytes are compared."""
-    if isinstance(one, Block) and isinstance(other, Block):
-        fields, others = ({**vars(block), "seconds": block.seconds.tobytes()} for block in (one, other))
-        return fields == others
+    """Whether two messages are equal. Of arrays, the bytes are compared."""
+    for kind, array in ((Block, "seconds"), (Served, "latencies")):
+        if isinstance(one, kind) and isinstance(other, kind):
+            fields, others = ({**vars(each), array: getattr(each, array).tobytes()} for each in (one, other))
+            return fields == others
     return one == other
 
 

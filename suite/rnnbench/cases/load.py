@@ -17,7 +17,7 @@ from rnnbench.cases.model_file import ReadModel, describe_here, model_file_of
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
-from rnnbench.measure import FRAMES, STREAMS, requested
+from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
 from rnnbench.rnn import Network
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
 
@@ -170,7 +170,14 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
 
 
 def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile, source: Source) -> Iterator[Problem]:
-    """A scenario that no trial could end within its limit."""
+    """Scenarios that no trial could end within its limit."""
+    rate = SERVER.value(measure.settings)
+    if rate and longest_serving(rate) >= file.limits.trial:
+        yield Problem(
+            source.place(("measure", SERVER.setting.key)),
+            f"measure.{SERVER.setting.key}: {REQUESTS} requests may take {longest_serving(rate):g} s, which do not fit "
+            f"in the {file.limits.trial:g} s of the whole trial",
+        )
     chunk = max((point.strategy.chunk for point in points), default=1)
     test_s = FRAMES * chunk * STREAMS.value(measure.settings)
     if test_s >= file.limits.trial:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.process_cpu import family_cpu_seconds
     from rnnbench.measure.roof import Roof, RoofProbe
     from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
-    from rnnbench.measure.serving import Served, arrival_times, frame_times, serve
+    from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve
     from rnnbench.measure.stream_search import FRAMES, Attempt, StreamSearch, most_missed
     from rnnbench.measure.threads import ThreadTimes
     from rnnbench.measure.wall_time import WallTime, describe_seconds
@@ -130,9 +130,11 @@ _NAMES = {
         "Scenario",
     ),
     "serving": (
+        "REQUESTS",
         "Served",
         "arrival_times",
         "frame_times",
+        "longest_serving",
         "serve",
     ),
     "stream_search": (
@@ -156,6 +158,7 @@ __all__ = [
     "FRAMES",
     "METRICS",
     "PATHS",
+    "REQUESTS",
     "SCENARIOS",
     "SERVER",
     "STREAMS",
@@ -206,6 +209,7 @@ __all__ = [
     "in_most_blocks",
     "interval_of",
     "lazy_result",
+    "longest_serving",
     "most_missed",
     "outside_wall_clock",
     "overall_median",

@@ -18,6 +18,10 @@ from rnnbench.measure.disturbance import Disturbance, disturbance_since
 
 WARM_CALLS = 2
 """Calls before the first due time, which only re-warm caches and are not counted."""
+REQUESTS = 400
+"""Requests of one process: a p99 has four above it."""
+MOST_TIMES_LONGER = 3.0
+"""How many times longer than its schedule serving may take. A queue that long only grows."""
 SETTLE_S = 0.001
 """Seconds from the end of these to the first due time."""
 
@@ -66,6 +70,11 @@ def arrival_times(requests: int, rate: float, seed: int) -> np.ndarray:
     The same seed gives the same schedule, so that all programs serve the same arrivals.
     """
     return np.cumsum(np.random.default_rng(seed).exponential(1 / rate, requests))
+
+
+def longest_serving(rate: float) -> float:
+    """Seconds after which serving the requests of one process ends."""
+    return MOST_TIMES_LONGER * REQUESTS / rate
 
 
 def serve(

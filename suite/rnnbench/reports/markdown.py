@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rnnbench.measure import PATHS
+from rnnbench.measure import PATHS, SCENARIOS
 from rnnbench.reports import findings, lowered, units
 from rnnbench.reports.anchors import anchors_table
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
@@ -50,6 +50,7 @@ HOW_TO_READ = (
     + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
     + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "
     "range of the medians of the sampled processes. A difference within it does not count.",
+    "Scenarios: " + " ".join(f"**{one.name}**: {one.meaning}" for one in SCENARIOS.values()),
     "A dash (—) is a figure that was not measured, or that has no meaning there. *Findings* lists the reasons.",
 )
 

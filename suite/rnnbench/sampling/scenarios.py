@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rnnbench.measure import StreamSearch, most_missed
+from rnnbench.measure import REQUESTS, StreamSearch, longest_serving, most_missed
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import StreamProcess, TestedStreams
-
-REQUESTS = 400
-"""Requests of one process: a p99 has four above it."""
-MOST_TIMES_LONGER = 3.0
-"""How many times longer than its schedule serving may take. A queue that long only grows."""
 
 Said = Callable[[str], None]
 """Takes what is done at the moment."""
@@ -63,7 +58,7 @@ def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Said) 
     if not worker.open_streams(sampling, 1):
         return
     rate, seed = sampling.request_rate, sampling.trial.seed + len(sampling.served)
-    served = worker.serve_requests(sampling, rate, REQUESTS, seed, MOST_TIMES_LONGER * REQUESTS / rate)
+    served = worker.serve_requests(sampling, rate, REQUESTS, seed, longest_serving(rate))
     if served is not None:
         worker.close_streams(sampling)
         sampling.served.append(served)

@@ -235,8 +235,6 @@ _HOOKS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "threading.excepthook": (lambda: threading.excepthook, lambda hook: setattr(threading, "excepthook", hook)),
     "sys.settrace": (sys.gettrace, sys.settrace),
     "sys.setprofile": (sys.getprofile, sys.setprofile),
-    "sys.stdout": (lambda: sys.stdout, lambda file: setattr(sys, "stdout", file)),
-    "sys.stderr": (lambda: sys.stderr, lambda file: setattr(sys, "stderr", file)),
 }
 
 
@@ -249,8 +247,16 @@ def _restore_hooks(hooks: dict[str, Any]) -> None:
         restore(hooks[name])
 
 
-def _describe_hooks(before: dict[str, Any], after: dict[str, Any]) -> str:
+def _describe_named(before: dict[str, Any], after: dict[str, Any]) -> str:
     return _listed(name for name in before if before[name] is not after[name])
+
+
+def _read_streams() -> dict[str, Any]:
+    return {"sys.stdout": sys.stdout, "sys.stderr": sys.stderr}
+
+
+def _restore_streams(streams: dict[str, Any]) -> None:
+    sys.stdout, sys.stderr = streams["sys.stdout"], streams["sys.stderr"]
 
 
 _LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
@@ -352,7 +358,8 @@ SETTINGS = (
     Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
     Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
     Setting(PATH, _read_path, _restore_path, lambda before, after: _listed(sorted({*before} ^ {*after}))),
-    Setting(HOOKS, _read_hooks, _restore_hooks, _describe_hooks),
+    Setting(HOOKS, _read_hooks, _restore_hooks, _describe_named),
+    Setting("Python's output", _read_streams, _restore_streams, _describe_named),
     Setting("limits of resources", _read_limits, _restore_limits, _describe_limits),
     Setting("the umask", _read_umask, os.umask, lambda before, after: f"{after:03o} instead of {before:03o}"),
     Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
