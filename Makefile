@@ -8,7 +8,7 @@ TEST := .venv-test
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
 LONG_BACKENDS := tensorflow torch iree tvm
-BACKENDS := litert jax openvino iree-importers onnxruntime iree-torch numpy
+BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
 ROOMS := pipeline worker cli conformance model_files rnn site reports sampling
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
@@ -31,7 +31,8 @@ test: $(TEST)/.ready
 	@printf '%s\n' $(JOBS) | xargs -P $(AT_ONCE) --process-slot-var=RNNBENCH_TEST_SLOT -I{} sh -c '\
 	  echo "== {}" > $(TEST)/{}.log; $(MAKE) --no-print-directory {} >> $(TEST)/{}.log 2>&1; status=$$?; \
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
-	status=$$?; tail -n 1 $(LOGS) 2> /dev/null; exit $$status
+	status=$$?; for log in $(LOGS); do printf '%s: ' "$$(basename $$log .log)"; \
+	  grep -hE '[0-9]+ (passed|failed)|[Ee]rror' $$log | tail -n 1 | grep . || echo 'no errors'; done; exit $$status
 
 # With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
 WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1

@@ -330,10 +330,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _backend_of(test: str) -> str:
     """By the target in a test's parameters, or else by its folder; what has neither is the suite's own.
 
-    IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR.
+    IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR, and one that has JAX and
+    TensorFlow beside IREE crashes when it ends.
     """
     if "iree" in test and "torch" in test:
         return "iree-torch"
+    if "iree:tensorflow" in test:
+        return "iree-tensorflow"
     if "iree/test_imported" in test:
         return "iree-importers"
     named = re.search(r"\[(\w+):", test) or re.search(r"backends/(\w+)/", test)
