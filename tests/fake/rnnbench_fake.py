@@ -144,19 +144,21 @@ class FakeBackend:
 
 def _hang_in(where: str) -> None:
     """From here on, the worker hangs there. Only a worker has its module."""
+    from rnnbench.worker.trial_sampler import TrialSampler
     from rnnbench.worker.trial_worker import TrialWorker
 
     if where == "import_framework":
         _hang()
     method = where if where in HANGING_COMMANDS else "sample_path"
-    carried_out = getattr(TrialWorker, method)
+    owner = TrialWorker if hasattr(TrialWorker, method) else TrialSampler
+    carried_out = getattr(owner, method)
 
-    def hangs(worker: TrialWorker, command: Any) -> object:
+    def hangs(worker: object, command: Any) -> object:
         if getattr(command, "path", where) == where:
             _hang()
         return carried_out(worker, command)
 
-    setattr(TrialWorker, method, hangs)
+    setattr(owner, method, hangs)
 
 
 def _hang() -> None:

@@ -15,7 +15,7 @@ from rnnbench.backends.base import ProgramFiles
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
 from rnnbench.results import Finding
-from rnnbench.worker import commands, trial_worker
+from rnnbench.worker import commands, trial_sampler
 from rnnbench.worker.trial_worker import TrialWorker
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
@@ -27,7 +27,7 @@ PROCESSES = 6
 
 @pytest.fixture(autouse=True)
 def counted_blocks(monkeypatch):
-    monkeypatch.setattr(trial_worker, "PATHS", {name: counted(path) for name, path in PATHS.items()})
+    monkeypatch.setattr(trial_sampler, "PATHS", {name: counted(path) for name, path in PATHS.items()})
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def counted(path):
 def worker_with(trial, session, folder):
     """A worker in this process, which has loaded a program that opens such sessions."""
     worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
-    request = request_of(trial, worker._reference(trial).weights)
+    request = request_of(trial, worker.held.reference(trial).weights)
     program = program_of(session)(request, "digest", True, lambda: None)
     file = worker._programs._cache / "program"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -74,11 +74,11 @@ def sampled(moved, folder):
     given = dict(moved.trial)
     trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
     worker = worker_with(trial, moved.session, folder)
-    worker._evictor = lambda: None
-    checked = [worker.prepare(commands.Prepare(trial))]
+    worker.sampler._evictor = lambda: None
+    checked = [worker.sampler.prepare(commands.Prepare(trial))]
     for _ in range(BLOCKS):
-        worker.sample_path(commands.SamplePath(trial, moved.path, BlockPlan(0.0)))
-    checked.append(worker.verify(commands.Verify(trial)).timed)
+        worker.sampler.sample_path(commands.SamplePath(trial, moved.path, BlockPlan(0.0)))
+    checked.append(worker.sampler.verify(commands.Verify(trial)).timed)
     return worker.take_findings(), [result.verdict for result in checked]
 
 

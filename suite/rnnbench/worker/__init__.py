@@ -4,7 +4,7 @@
     protocol       what a command and a reply are: `Command`, `Done`, `Failed`
     channel        the line that carries them
     server         the worker's loop: `serve`, `open_channel`, `receive_command`
-    commands       the commands of a trial's worker; `trial_worker` carries them out
+    commands       the commands of a trial's worker; `trial_worker`, `trial_sampler` and `forking` carry them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     memory         what a worker has resident, seen from outside

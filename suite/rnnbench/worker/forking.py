@@ -1,0 +1,62 @@
+"""`Fork`: a worker that has imported a framework serves one trial in a child, and stays as it was for the next one."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from rnnbench.results import Finding
+from rnnbench.worker import commands
+from rnnbench.worker.channel import Channel, ChannelClosedError
+from rnnbench.worker.kernel import die_with_parent
+from rnnbench.worker.preload import preload
+from rnnbench.worker.protocol import Done, encode_reply
+from rnnbench.worker.server import Handlers, serve
+
+
+class Forking:
+    """Carries out `Fork`: a child serves the channel up to `EndFork`, while this process only imports and waits.
+
+    The child answers, and nobody else. This process dies of whatever the child dies of, so that the suite sees it.
+    """
+
+    def __init__(self, channel: Channel, handlers: Handlers, take_findings: Callable[[], tuple[Finding, ...]]) -> None:
+        self._channel = channel
+        self._handlers = handlers
+        self._take_findings = take_findings
+
+    def __call__(self, command: commands.Fork) -> None:
+        preload(command.modules)
+        parent = os.getpid()
+        served, tell_served = os.pipe()
+        child = os.fork()
+        if child == 0:
+            die_with_parent(parent)
+            self._serve_in_child(tell_served)
+        os.close(tell_served)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            os.kill(os.getpid(), os.WTERMSIG(status))
+        os.set_blocking(served, False)
+        with os.fdopen(served, "rb", buffering=0) as pipe:
+            if not pipe.read(1):
+                os._exit(os.waitstatus_to_exitcode(status))
+
+    def _serve_in_child(self, tell_served: int) -> NoReturn:
+        """Serve up to `EndFork`, then say so to the parent: a program that exits with status 0 has not served.
+
+        The child ends here whatever happens: the loop above this call is its parent's.
+        """
+        status = 0
+        try:
+            self._channel.send(encode_reply(Done()))
+            serve(self._channel, self._handlers, commands.EndFork, self._take_findings)
+            os.write(tell_served, b".")
+        except ChannelClosedError:
+            pass
+        except BaseException:  # noqa: BLE001 its parent ends with the same status
+            traceback.print_exc()
+            status = 1
+        os._exit(status)

@@ -1,0 +1,40 @@
+"""The trials that a worker holds: their references, requests and loaded programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+from rnnbench.backends import Program, Request, request_of
+from rnnbench.cases import Trial
+from rnnbench.conformance import ReferenceTrajectories
+from rnnbench.stages import WorkerState
+from rnnbench.worker.trial_programs import TrialPrograms
+
+
+class HeldTrials:
+    """Each trial's reference is computed once, and its program loaded once."""
+
+    def __init__(self, programs: TrialPrograms, reference_files: Path) -> None:
+        self.programs = programs
+        self._reference_files = reference_files
+        self._references: dict[str, ReferenceTrajectories] = {}
+
+    def program(self, trial: Trial) -> Program:
+        request = self.request(trial)
+        program = self.programs.load(trial, request)
+        self.programs.described(trial, request)
+        return program
+
+    def request(self, trial: Trial) -> Request:
+        return request_of(trial, self.reference(trial).weights)
+
+    def reference(self, trial: Trial) -> ReferenceTrajectories:
+        return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files))
+
+
+def worker_state() -> WorkerState:
+    """Threads and cores of this process."""
+    return WorkerState(psutil.Process().num_threads(), tuple(sorted(os.sched_getaffinity(0))))

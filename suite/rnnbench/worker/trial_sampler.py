@@ -1,0 +1,160 @@
+"""Sampling the programs of a worker: blocks of calls, streams and requests, and what was seen around them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from rnnbench.cases import Trial
+from rnnbench.measure import (
+    PATHS,
+    Block,
+    BlockSurroundings,
+    Evictor,
+    GrowthLog,
+    ThreadTimes,
+    arrival_times,
+    deferred_work,
+    read_metrics,
+    replaced_clocks,
+    sample_block,
+    surrounded,
+)
+from rnnbench.results import CheckResult, Finding, FindingKind
+from rnnbench.worker import commands
+from rnnbench.worker.held_trials import HeldTrials, worker_state
+from rnnbench.worker.open_streams import OpenStreams
+from rnnbench.worker.prepared_program import PreparedProgram
+from rnnbench.worker.process_state import WatchedWork
+from rnnbench.worker.protocol import Command
+from rnnbench.worker.trial_programs import PREPARING
+
+
+class TrialSampler:
+    """Carries out the commands of sampling, from `Prepare` to `Verify`."""
+
+    def __init__(self, held: HeldTrials) -> None:
+        self._held = held
+        self._prepared: dict[str, PreparedProgram] = {}
+        self._streams: dict[str, OpenStreams] = {}
+        self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
+        self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
+        self._growth = GrowthLog()
+        self._evictor: Evictor | None = None
+        self._findings: list[Finding] = []
+
+    def take_findings(self) -> list[Finding]:
+        """What was found since the last call of this method."""
+        taken, self._findings = self._findings, []
+        return taken
+
+    @property
+    def handlers(self) -> Mapping[type[Command[Any]], tuple[WatchedWork, Callable[[Any], object]]]:
+        """What carries out each command, and what it is of a trial's work."""
+        return {
+            commands.Prepare: (WatchedWork.PREPARE, self.prepare),
+            commands.SamplePath: (WatchedWork.SAMPLE, self.sample_path),
+            commands.SampleStateCopy: (WatchedWork.SAMPLE, self.sample_state_copy),
+            commands.OpenStreams: (WatchedWork.PREPARE, self.open_streams),
+            commands.ServeFrames: (WatchedWork.SAMPLE, self.serve_frames),
+            commands.ServeRequests: (WatchedWork.SAMPLE, self.serve_requests),
+            commands.CloseStreams: (WatchedWork.VERIFY, self.close_streams),
+            commands.Verify: (WatchedWork.VERIFY, self.verify),
+        }
+
+    def prepare(self, command: commands.Prepare) -> CheckResult:
+        trial, reference = command.trial, self._held.reference(command.trial)
+        with self._held.programs.watched(trial, PREPARING):
+            prepared = PreparedProgram(self._held.program(trial), reference, self._evict)
+            self._prepared[trial.id] = prepared
+            verified = prepared.verify()
+            prepared.sync()
+            return verified
+
+    def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
+        trial, path = command.trial, PATHS[command.path]
+        prepared = self._prepared[trial.id]
+        call = prepared.timed_call(path)
+        if path.evicts and self._evictor is None:
+            # Filling its buffer takes longer than a block.
+            self._evictor = Evictor()
+        self._growth.begin()
+        if path.entry == "public":
+            sample = partial(path.sample, call, command.plan)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
+            prepared.public.called(block.calls)
+        else:
+
+            def watched() -> Block:
+                with self._threads[trial.id].watched():
+                    return path.sample(call, command.plan)
+
+            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
+            prepared.timed.called(block.calls)
+        self._surroundings[trial.id, path.name].append(around)
+        prepared.sync()
+        # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
+        if path.watch_memory and block.warm_calls:
+            self._growth.called((trial.id, path.name), block.calls)
+        return commands.SentBlock.of(block)
+
+    def sample_state_copy(self, command: commands.SampleStateCopy) -> commands.SentBlock:
+        self._growth.begin()
+        block: Block = sample_block(self._prepared[command.trial.id].copy_state, _do_nothing, command.seconds)
+        return commands.SentBlock.of(block)
+
+    def open_streams(self, command: commands.OpenStreams) -> commands.OpenedStreams:
+        trial = command.trial
+        if trial.id not in self._streams:
+            self._streams[trial.id] = OpenStreams(self._held.program(trial), self._held.reference(trial))
+        return commands.OpenedStreams(self._streams[trial.id].open(command.streams, command.room))
+
+    def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
+        streams = self._streams[command.trial.id]
+        return commands.SentServed.of(streams.serve_frames(command.streams, command.frames, command.period))
+
+    def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed:
+        streams = self._streams[command.trial.id]
+        arrivals = arrival_times(command.requests, command.rate, command.seed)
+        return commands.SentServed.of(streams.serve_requests(arrivals, command.longest))
+
+    def close_streams(self, command: commands.CloseStreams) -> CheckResult:
+        return self._streams.pop(command.trial.id).verify_and_close()
+
+    def verify(self, command: commands.Verify) -> commands.Verified:
+        trial = command.trial
+        self._growth.begin()
+        growth = {
+            name: tuple(self._growth.steps((trial.id, name))) for name, path in PATHS.items() if path.watch_memory
+        }
+        timed = self._prepared[trial.id].verify()
+        self._find_moved_work(trial)
+        self._prepared[trial.id].sync()
+        return commands.Verified(
+            timed=timed,
+            state=worker_state(),
+            busy_threads=self._threads[trial.id].busy,
+            growth=growth,
+            metrics=read_metrics("sampled"),
+        )
+
+    def _find_moved_work(self, trial: Trial) -> None:
+        """Note what the blocks of a trial show that a timed call does not."""
+        blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
+        call_s = min((block.median for block in blocks["bound"]), default=None)
+        found = [replaced_clocks(), *self._prepared[trial.id].moved_work(call_s)]
+        for path, of_path in blocks.items():
+            found += deferred_work(path, of_path, trial.threads)
+        self._findings += [
+            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
+        ]
+
+    def _evict(self) -> None:
+        assert self._evictor is not None, "it is there before a path that evicts is sampled"
+        self._evictor()
+
+
+def _do_nothing() -> None:
+    """The public path needs no preparation, and the state's copy is complete when it returns."""
