@@ -67,6 +67,12 @@ def test_streams_stand_with_their_bounds_most_first() -> None:
     assert "the fewest" not in streams_answer(shown[:1])
 
 
+def test_the_answer_says_which_other_programs_may_hold_as_many() -> None:
+    near = entries(holding(40, 43), holding(38, 44, "stateful"), holding(20, 30, backend="fakeslow"))
+    assert "its core: 40 (39 to 43), which the bounds of 1 other reach; " in streams_answer(near)
+    assert "reach" not in streams_answer(near[1:])
+
+
 def test_requests_at_random_stand_with_the_shortest_p99_first() -> None:
     first, second = cells(server_table(entries(holding(40, 43), holding(20, 21, "stateful"))))
     assert (first["p99"], first["utilisation"], first["unserved"]) == ("20.0 ms", "25%", "5")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rnnbench.reports import units
 from rnnbench.reports.escape import Markdown, code
 from rnnbench.reports.tables import Table, program, strategy
-from rnnbench.results import Entry, Streams, size_label
+from rnnbench.results import Entry, Record, Streams, size_label
 
 Held = tuple[Streams, Entry]
 
@@ -49,11 +49,7 @@ def bounds(streams: Streams) -> str:
 
 def server_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: what became of requests that arrive at random, the shortest p99 first."""
-    served = [
-        (server, entry)
-        for entry in entries
-        if entry.ranked and not entry.shares and entry.measured and (server := entry.measured.timing.server)
-    ]
+    served = [(server, entry) for record, entry in _measured(entries) if (server := record.timing.server)]
     rows = [
         (
             program(entry),
@@ -119,17 +115,24 @@ def streams_answer(entries: Sequence[Entry]) -> Markdown | str:
     text = Markdown("Kernels left out, {} holds the most real-time streams on its core: {}").format(
         _named(most), _figure(most)
     )
+    near = sum(_may_hold(other, most[0].held_by_all) for other, _ in held) - 1
+    unsure = f", which the bounds of {near} {'other' if near == 1 else 'others'} reach" if near else ""
     others = Markdown("; {} the fewest: {}").format(_named(least), _figure(least)) if len(held) > 1 else ""
-    return Markdown("{}{}.").format(text, others)
+    return Markdown("{}{}{}.").format(text, unsure, others)
+
+
+def _may_hold(streams: Streams, number: int) -> bool:
+    return not streams.failed or streams.failed > number
 
 
 def _held(entries: Sequence[Entry]) -> list[Held]:
-    held = [
-        (streams, entry)
-        for entry in entries
-        if entry.ranked and not entry.shares and entry.measured and (streams := entry.measured.timing.streams)
-    ]
+    held = [(streams, entry) for record, entry in _measured(entries) if (streams := record.timing.streams)]
     return sorted(held, key=lambda each: (each[1].chunk, -each[0].held, each[1].target))
+
+
+def _measured(entries: Sequence[Entry]) -> list[tuple[Record, Entry]]:
+    """Those with figures of their own that are ranked."""
+    return [(entry.measured, entry) for entry in entries if entry.ranked and not entry.shares and entry.measured]
 
 
 def _named(held: Held) -> Markdown:

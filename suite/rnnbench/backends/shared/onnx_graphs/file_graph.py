@@ -6,14 +6,15 @@ is enough, a Transpose where the order of axes differs. Constant inputs become c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.shared.file_layout import from_file, to_file
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
-from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, graphs, read_whole
+from rnnbench.model_files import FileNetwork, ModelFileError, graphs, read_whole
 
 OWN, LAID = "~file/", "~laid/"
 """Before the names of everything that is the file's own, and of what lies between it and the suite's arrays. They stand
@@ -22,40 +23,52 @@ last in the order of names: where OpenVINO joins tensors, the joint one is calle
 
 def file_graph(request: Request, network: FileNetwork) -> Any:
     """An `onnx.ModelProto`. Raises BuildError."""
-    from onnx import helper, shape_inference
+    from onnx import TensorProto, helper
 
     try:
         model = read_whole(network)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
-    _rename(model, network)
-    graph, chunk, batch = model.graph, request.strategy.chunk, request.batch
-    e = _Layouts(chunk, batch)
-    states = network.state_shapes(batch)
-    inputs = [e.value("x", (chunk, batch, network.input)), *(e.value(name, shape) for name, shape in states.items())]
-    e.feed("x", network.inputs)
-    for state in network.states:
-        e.feed_one(state.before.name, state.before)
-    e.constants(network)
-    outputs = [e.value("y", (chunk, batch, network.width))]
-    e.gather("y", network.results)
-    for state in network.states:
-        name = state.before.name
-        outputs.append(e.value(NEXT + name, states[name]))
-        e.gather_one(NEXT + name, state.after, states[name])
-    given = {OWN + array.name for array in network.inputs} | {OWN + one.before.name for one in network.states}
-    given |= {OWN + name for name, _, _ in network.constants}
-    kept = [value for value in graph.initializer if value.name not in given]
-    whole = helper.make_graph(
-        [*e.before, *graph.node, *e.after], "model_file", inputs, outputs, [*kept, *e.initializers]
+    chunk, batch = request.strategy.chunk, request.batch
+    shapes = network.state_shapes(batch)
+    before, after = _Nodes(f"{LAID}in/"), _Nodes(f"{LAID}out/")
+    inputs = to_file(before, network, "x", {name: name for name in shapes}, chunk, batch)
+    names = _renamed(model, inputs, ["x", "y", *shapes, *(NEXT + name for name in shapes)])
+    y, states = from_file(after, network, names, chunk, batch)
+    after.call(y, "y")
+    for name, state in states.items():
+        after.call(state, NEXT + name)
+    given = {"x": (chunk, batch, network.input), **shapes}
+    results = {"y": (chunk, batch, network.width), **{NEXT + name: shape for name, shape in shapes.items()}}
+    constants = _constants(network)
+    replaced = {*inputs.values(), *(constant.name for constant in constants)}
+    kept = [value for value in model.graph.initializer if value.name not in replaced]
+    made = helper.make_graph(
+        [*before.nodes, *model.graph.node, *after.nodes],
+        "model_file",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in given.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()],
+        [*kept, *constants, *before.initializers, *after.initializers],
     )
-    whole.sparse_initializer.extend(graph.sparse_initializer)
+    made.sparse_initializer.extend(model.graph.sparse_initializer)
+    return _model(made, model)
+
+
+def _constants(network: FileNetwork) -> list[Any]:
+    from onnx import numpy_helper
+
+    return [numpy_helper.from_array(np.array(value, dtype), OWN + name) for name, value, dtype in network.constants]
+
+
+def _model(graph: Any, file: Any) -> Any:
+    from onnx import helper, shape_inference
+
     made = helper.make_model(
-        whole,
+        graph,
         producer_name="rnnbench",
-        opset_imports=model.opset_import,
-        ir_version=model.ir_version,
-        functions=model.functions,
+        opset_imports=file.opset_import,
+        ir_version=file.ir_version,
+        functions=file.functions,
     )
     try:
         return shape_inference.infer_shapes(made, data_prop=True)
@@ -63,11 +76,13 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         raise BuildError(f"ONNX's shape inference refuses the file at these sizes: {error}") from error
 
 
-def _rename(model: Any, network: FileNetwork) -> None:
-    """Put OWN before the names of the file's inputs and outputs, and of values that are called as the suite's are."""
-    states = [state.before.name for state in network.states]
+def _renamed(model: Any, inputs: Mapping[str, str], taken: Sequence[str]) -> Mapping[str, str]:
+    """Call the file's inputs as `inputs` says, and put OWN before its other arrays and the names in `taken`.
+
+    Returns the new name of each.
+    """
     arrays = [value.name for value in (*model.graph.input, *model.graph.output)]
-    names = {name: OWN + name for name in ("x", "y", *states, *(NEXT + name for name in states), *arrays)}
+    names = {name: OWN + name for name in (*taken, *arrays)} | dict(inputs)
 
     def renamed(values: Any) -> None:
         values[:] = [names.get(name, name) for name in values]
@@ -80,90 +95,49 @@ def _rename(model: Any, network: FileNetwork) -> None:
         for node in graph.node:
             renamed(node.input)
             renamed(node.output)
+    return names
 
 
-class _Layouts:
-    """The nodes around a file's own."""
+class _Nodes:
+    """Nodes over names of values: `ArrayOps` of an ONNX graph."""
 
-    def __init__(self, chunk: int, batch: int) -> None:
-        from onnx import helper
-
-        self._helper = helper
-        self._sizes = chunk, batch
-        self.before: list[Any] = []
-        self.after: list[Any] = []
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.nodes: list[Any] = []
         self.initializers: list[Any] = []
 
-    def value(self, name: str, shape: Sequence[int]) -> Any:
-        return self._helper.make_tensor_value_info(name, 1, list(shape))
+    def reshaped(self, value: str, shape: Sequence[int]) -> str:
+        return self._node("Reshape", [value, self._integers(shape)])
 
-    def feed(self, name: str, arrays: Sequence[FileArray]) -> None:
-        """Give each input of the file its columns of `name` [chunk, batch, sum of sizes]."""
-        for array, part in zip(arrays, self._columns(name, arrays), strict=True):
-            self.feed_one(part, array)
+    def transposed(self, value: str, order: Sequence[int]) -> str:
+        return self._node("Transpose", [value], perm=list(order))
 
-    def feed_one(self, name: str, array: FileArray) -> None:
-        split, order, native = array.layout(*self._sizes)
-        cut = self._reshaped(self.before, name, split, f"{LAID}{array.name}/cut")
-        turned = self._turned(self.before, cut, split, order, f"{LAID}{array.name}/turned")
-        if array.dtype == "float32":
-            self._reshaped(self.before, turned, native, OWN + array.name)
-            return
-        laid = self._reshaped(self.before, turned, native, f"{LAID}{array.name}/laid")
-        kind = self._helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype))
-        self.before.append(self._helper.make_node("Cast", [laid], [OWN + array.name], to=kind, name=f"{laid}/cast"))
+    def columns(self, value: str, first: int, end: int) -> str:
+        return self._node("Slice", [value, *map(self._integers, ((first,), (end,), (2,)))])
 
-    def constants(self, network: FileNetwork) -> None:
-        from onnx import numpy_helper
+    def cast(self, value: str, dtype: str) -> str:
+        from onnx import helper
 
-        for name, value, dtype in network.constants:
-            self.initializers.append(numpy_helper.from_array(np.array(value, dtype), OWN + name))
+        return self._node("Cast", [value], to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def gather(self, name: str, arrays: Sequence[FileArray]) -> None:
-        """`name` [chunk, batch, sum of sizes] of the outputs of the file."""
-        chunk, batch = self._sizes
-        shapes = [(chunk, batch, array.size) for array in arrays]
-        if len(arrays) == 1:
-            self.gather_one(name, arrays[0], shapes[0])
-            return
-        parts = [f"{LAID}{name}/{array.name}" for array in arrays]
-        for part, array, shape in zip(parts, arrays, shapes, strict=True):
-            self.gather_one(part, array, shape)
-        self.after.append(self._helper.make_node("Concat", parts, [name], axis=2, name=f"{name}/joined"))
+    def joined(self, values: Sequence[str]) -> str:
+        return self._node("Concat", list(values), axis=2)
 
-    def gather_one(self, name: str, array: FileArray, shape: Sequence[int]) -> None:
-        _, order, native = array.layout(*self._sizes)
-        seen = self._reshaped(self.after, OWN + array.name, native, f"{LAID}{name}/seen")
-        back = tuple(int(axis) for axis in np.argsort(order))
-        turned = self._turned(self.after, seen, native, back, f"{LAID}{name}/turned")
-        self._reshaped(self.after, turned, shape, name)
+    def call(self, value: str, name: str) -> None:
+        """Give the result of a node of these, which no other reads, a name of its own."""
+        (node,) = (node for node in self.nodes if value in node.output)
+        node.output[:] = [name]
 
-    def _columns(self, name: str, arrays: Sequence[FileArray]) -> Iterator[str]:
-        if len(arrays) == 1:
-            yield name
-            return
-        first = 0
-        for array in arrays:
-            ends = [self._integers((first,)), self._integers((first + array.size,)), self._integers((2,))]
-            part = f"{LAID}{name}/{array.name}"
-            self.before.append(self._helper.make_node("Slice", [name, *ends], [part], name=part))
-            first += array.size
-            yield part
+    def _node(self, kind: str, values: list[str], **attributes: Any) -> str:
+        from onnx import helper
 
-    def _turned(self, nodes: list[Any], name: str, shape: Sequence[int], order: tuple[int, ...], result: str) -> str:
-        """Transposed; nothing where no axis of more than one element changes its place."""
-        if [axis for axis in order if shape[axis] > 1] == [axis for axis in range(len(shape)) if shape[axis] > 1]:
-            return name
-        nodes.append(self._helper.make_node("Transpose", [name], [result], perm=list(order), name=result))
-        return result
-
-    def _reshaped(self, nodes: list[Any], name: str, shape: Sequence[int], result: str) -> str:
-        nodes.append(self._helper.make_node("Reshape", [name, self._integers(shape)], [result], name=f"to {result}"))
-        return result
+        name = f"{self._prefix}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, values, [name], name=name, **attributes))
+        return name
 
     def _integers(self, values: Sequence[int]) -> str:
         from onnx import numpy_helper
 
-        name = f"{LAID}integers/{len(self.initializers)}"
+        name = f"{self._prefix}integers/{len(self.initializers)}"
         self.initializers.append(numpy_helper.from_array(np.array(values, np.int64), name))
         return name
