@@ -28,6 +28,7 @@ from rnnbench.backends.shared import of_one_step
 ROUTES = (
     "honest",
     "support-raises",
+    "import-speeds-the-clock",
     "build-fails",
     "build-raises",
     "build-hangs",
@@ -118,6 +119,9 @@ class FakeBackend:
     def load(self) -> None:
         route = os.environ["RNNBENCH_FAKE"]
         assert route, "the environment that `support` asks for is there before the worker starts"
+        if route == "import-speeds-the-clock":
+            honest = time.perf_counter
+            time.perf_counter = lambda: 3600 + honest()
         if route.startswith(HANGS_IN):
             _hang_in(route.removeprefix(HANGS_IN))
 

@@ -22,6 +22,7 @@ WAYS = {
     ),
     "support-is-none": ("run-failed", "the adapter of 'fake' returned no valid answer from support: TypeError: None"),
     "support-is-odd": ("run-failed", "the adapter of 'fake' returned no valid answer from support: level: "),
+    "import-speeds-the-clock": ("run-failed", "times that cannot be: its worker says that the import took 36"),
     "build-exits": ("crashed", "asked the interpreter to exit: SystemExit: enough"),
     "build-ends-the-process": ("crashed", "exited with status 0"),
     "build-returns-none": (

@@ -48,6 +48,8 @@ class TrialWorker(Protocol):
     def ready(self, *, memory: int | None = None) -> ImportFigures: ...
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
     def take_findings(self) -> tuple[Finding, ...]: ...
+    @property
+    def age_s(self) -> float: ...
     def close(self) -> None: ...
 
 
@@ -66,6 +68,8 @@ def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
             imports = worker.ready(memory=trial.limits.memory)
     except WorkerError as error:
         return Built(examined, failure=_failure("import", error))
+    if problem := exceeds_wait({"the import": imports.import_s}, worker.age_s):
+        return Built(examined, findings=worker.take_findings(), failure=_impossible("import", problem))
     context.on_stage(trial, "build")
     started = time.monotonic()
     try:

@@ -66,6 +66,11 @@ class ForkedWorker:
 
         return self._guarded(fork)
 
+    @property
+    def age_s(self) -> float:
+        """Seconds since the first command of the worker that imports was sent."""
+        return self._parent.process.age_s
+
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """As `WorkerProcess.ask`. Raises WorkerError."""
         return self._guarded(lambda: self._parent.process.ask(command, timeout, memory))

@@ -97,6 +97,7 @@ class AskedProcess(Generic[Ready]):
     """
 
     def __init__(self, process: ChildProcess, channel: Channel, start: Command[Ready], log: Path, mark: str) -> None:
+        self._started = time.monotonic()
         self._process = process
         self._channel = channel
         self._start = start
@@ -134,6 +135,11 @@ class AskedProcess(Generic[Ready]):
         """What was found since the last call of this method."""
         taken, self._findings = tuple(self._findings), []
         return taken
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since its first command was sent."""
+        return time.monotonic() - self._started
 
     @property
     def pid(self) -> int:
