@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.cases import Case, CaseError, load_case, make_case
     from rnnbench.results import Record, Run, StoreError, read_run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Case",
     "CaseError",
