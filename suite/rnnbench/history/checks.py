@@ -101,7 +101,7 @@ def checks_of(run: Run) -> tuple[CheckEntry, ...]:
     except ValueError as error:
         raise StoreError(f"{run.path}: '{run.info.started}' is no time in ISO 8601; restore its run.json") from error
     backends = sorted({record.backend for record in run.records})
-    return tuple(_check(run, backend, started.isoformat(timespec="seconds")) for backend in backends)
+    return tuple(_check(run, backend, started.isoformat(timespec="milliseconds")) for backend in backends)
 
 
 def _check(run: Run, backend: str, started: str) -> CheckEntry:

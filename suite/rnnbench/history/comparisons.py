@@ -97,7 +97,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
     return ComparisonEntry(
         run_id=run_id(run),
         run=run.info.run,
-        started=started.isoformat(timespec="seconds"),
+        started=started.isoformat(timespec="milliseconds"),
         machine=fingerprint(run.info.machine),
         machine_cpu=None if cpu is None else str(cpu),
         a=a,

@@ -78,7 +78,7 @@ def begin_run(
     backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
     info = RunInfo(
         run=folder.name,
-        started=started.isoformat(timespec="seconds"),
+        started=started.isoformat(timespec="milliseconds"),
         rnnbench=__version__,
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
         cases=tuple(dict.fromkeys(trial.case for trial in trials)),
