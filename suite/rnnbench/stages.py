@@ -153,6 +153,8 @@ class Checked:
     findings: tuple[Finding, ...] = ()
     """What was found up to here, with that of the build."""
     failure: Failure | None = None
+    worker_s: float = 0.0
+    """Seconds that the suite waited for the build and the load."""
 
     @property
     def examined(self) -> Examined:
@@ -165,6 +167,10 @@ class Checked:
     @property
     def results(self) -> Mapping[str, CheckResult]:
         return self.figures.results if self.figures else {}
+
+    @property
+    def reference_s(self) -> float:
+        return self.figures.reference_s if self.figures else 0.0
 
     @property
     def artifact(self) -> Artifact | None:

@@ -9,15 +9,14 @@ from pathlib import Path
 from rnnbench import pipeline
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.measure.wall_time import WallTime
-from rnnbench.pipeline import build_and_check_trial
-from rnnbench.pipeline.build_and_check import Comparing
+from rnnbench.pipeline.batches import Comparing, build_and_check_all
 from rnnbench.plan import begin_run, examine
 from rnnbench.results import Store, read_run
 from rnnbench.results.record import Record
 from rnnbench.rnn.spec import Model
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked
-from rnnbench.worker import RunFolders, log_name, start_trial_worker
+from rnnbench.worker import RunFolders
 
 
 class SilentObserver:
@@ -48,9 +47,7 @@ def context_in(folder: Path) -> Context:
 
 def check_trial(trial: Trial, context: Context, compare: Comparing = lambda checked, _: checked) -> Checked:
     """Build and check a trial in a worker of its own."""
-    examined = examine(trial)
-    worker = start_trial_worker(examined, context.folders, log_name(trial))
-    return build_and_check_trial(examined, worker, context, compare=compare)
+    return next(build_and_check_all([(examine(trial), context)], compare))
 
 
 def make_trial(

@@ -54,6 +54,8 @@ def test_opening_binding_and_closing_are_in_the_record(run):
 class LyingWorker:
     """One whose clock is an hour ahead of the suite's, in its build or in its load."""
 
+    age_s = 1.0
+
     def __init__(self, build_s, bind_s):
         self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
         self.loaded = LoadFigures(0.0, 0.0, 0.0, 0, 0, artifact=None, bind_s=bind_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from rnnbench.backends.answers import AdapterError
 from rnnbench.backends.base import ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
-from rnnbench.pipeline import build_and_check_trial
+from rnnbench.pipeline.build_and_check import build, check, import_framework, load
 from rnnbench.pipeline.same_programs import SamePrograms, agree
 from rnnbench.plan import examine
 from rnnbench.rnn.weights import draw_weights
@@ -294,12 +295,11 @@ def test_a_program_that_changes_after_it_was_verified_is_not_loaded(tmp_path):
 def test_a_trial_whose_artifact_is_torn_between_build_and_load_is_built_again(tmp_path):
     context, examined = context_in(tmp_path), examine(TRIAL)
 
-    def tear():
+    with closing(start_trial_worker(examined, context.folders, log_name(TRIAL))) as worker:
+        built = build(import_framework(examined, worker, context), worker, context)
         (file,) = (path for path in (tmp_path / "artifacts" / "programs").rglob("*") if path.is_file())
         file.write_bytes(b"")
-
-    worker = start_trial_worker(examined, context.folders, log_name(TRIAL))
-    checked = build_and_check_trial(examined, worker, context, tear)
+        checked = check(load(built, worker, context), worker, context)
     assert checked.failure is None
     assert [finding.kind for finding in checked.findings] == ["artifact"]
     assert "removed and built again" in checked.findings[0].detail

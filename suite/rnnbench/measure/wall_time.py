@@ -28,7 +28,7 @@ class WallTime:
             self._seconds[what] += time.monotonic() - start
 
     def add(self, what: str, seconds: float) -> None:
-        """Add seconds that were measured elsewhere. They are part of seconds that are counted here already."""
+        """Add seconds that were measured elsewhere."""
         self._seconds[what] += seconds
 
     def seconds(self) -> dict[str, float]:

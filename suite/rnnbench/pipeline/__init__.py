@@ -6,7 +6,8 @@
     ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
                      makes one from requirements
     backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
-    build_and_check  the stages before sampling: `build`, `check`
+    build_and_check  the stages before sampling: `import_framework`, `build`, `load`, `check`
+    batches          a run's trials in these stages: built alone, checked side by side
     record           the last stage: `record_of`, and the `Journal` that writes records
     reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike

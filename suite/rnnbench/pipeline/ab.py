@@ -11,7 +11,8 @@ from rnnbench.cases import Trial
 from rnnbench.disk import write_text
 from rnnbench.history import VERDICTS
 from rnnbench.measure import MachineWatch, WallTime
-from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.batches import build_and_check_all
+from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import note_versions

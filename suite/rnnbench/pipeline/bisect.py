@@ -13,7 +13,8 @@ from typing import Literal, Protocol
 from rnnbench.cases import Trial
 from rnnbench.measure import WallTime
 from rnnbench.pipeline.ab import SideBySide, begin_side, compare_sides
-from rnnbench.pipeline.build_and_check import build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.batches import build_and_check_all
+from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.pipeline.record import Journal, Observer

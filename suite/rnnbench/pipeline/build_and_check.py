@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
+from dataclasses import replace
 from typing import Protocol
 
 from pydantic import TypeAdapter
@@ -35,8 +33,6 @@ from rnnbench.worker import (
     RunChecks,
     RunFolders,
     WorkerError,
-    log_name,
-    start_trial_worker,
 )
 
 _BUILD_FIGURES = TypeAdapter(BuildFigures)
@@ -53,102 +49,82 @@ class TrialWorker(Protocol):
     def close(self) -> None: ...
 
 
-Comparing = Callable[[Checked, TrialWorker], Checked]
-"""What a trial is compared with once it is checked, in the worker that has its program."""
-
-
-def build(examined: Examined, worker: TrialWorker, context: Context) -> Built:
-    """Wait for the worker's import, and build the trial in it. A failure is in the value, not raised."""
-    trial = examined.trial
+def import_framework(examined: Examined, worker: TrialWorker, context: Context) -> Built:
+    """Wait until the worker has imported its framework."""
     if examined.failure is not None:
         return Built(examined, failure=examined.failure)
-    context.on_stage(trial, "import")
+    context.on_stage(examined.trial, "import")
     try:
         with context.wall_time.spent_on("import"):
-            imports = worker.ready(memory=trial.limits.memory)
+            imports = worker.ready(memory=examined.trial.limits.memory)
     except WorkerError as error:
         return Built(examined, failure=_failure("import", error))
     if problem := exceeds_wait({"the import": imports.import_s}, worker.age_s):
         return Built(examined, findings=worker.take_findings(), failure=_impossible("import", problem))
+    return Built(examined, imports)
+
+
+def build(imported: Built, worker: TrialWorker, context: Context) -> Built:
+    """Build the program in a child of the worker."""
+    if imported.failure is not None:
+        return imported
+    trial = imported.trial
     context.on_stage(trial, "build")
     started = time.monotonic()
     try:
         with context.wall_time.spent_on("build"):
             figures = worker.ask(Build(trial), min(trial.limits.build, trial.limits.trial), trial.limits.memory)
     except WorkerError as error:
-        return Built(examined, imports, findings=worker.take_findings(), failure=_failure("build", error))
+        return replace(imported, findings=worker.take_findings(), failure=_failure("build", error))
     worker_s = time.monotonic() - started
     if problem := exceeds_wait({"the build": figures.build_s, "its imports": figures.import_s}, worker_s):
-        return Built(examined, imports, findings=worker.take_findings(), failure=_impossible("build", problem))
+        return replace(imported, findings=worker.take_findings(), failure=_impossible("build", problem))
     kept = _remember_cold_build(figures, trial, context.folders)
-    return Built(examined, imports, kept, worker_s, worker.take_findings())
+    return Built(imported.examined, imported.imports, kept, worker_s, worker.take_findings())
 
 
-def check(built: Built, worker: TrialWorker, context: Context) -> Checked:
-    """Load the program and run the conformance checks, within what its build left of the trial's limit."""
+def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
+    """Load the program and call it, within what its build left of the trial's limit."""
     if built.failure is not None:
         return Checked(built, findings=built.findings, failure=built.failure)
-    trial, deadline = built.trial, time.monotonic() + built.trial.limits.trial - built.worker_s
-
-    def ask(command: Command[Reply]) -> Reply:
-        with context.wall_time.spent_on("check"):
-            return worker.ask(command, deadline - time.monotonic(), trial.limits.memory)
-
-    def found() -> tuple[Finding, ...]:
-        return (*built.findings, *worker.take_findings())
-
+    trial = built.trial
     context.on_stage(trial, "load")
     started = time.monotonic()
     try:
-        loaded = ask(Load(trial))
+        with context.wall_time.spent_on("check"):
+            loaded = worker.ask(Load(trial), trial.limits.trial - built.worker_s, trial.limits.memory)
     except WorkerError as error:
-        return Checked(built, findings=found(), failure=_failure("load", error))
-    if problem := exceeds_wait(loaded.seconds, time.monotonic() - started):
-        return Checked(built, findings=found(), failure=_impossible("load", problem))
+        return Checked(built, findings=_found(built, worker), failure=_failure("load", error))
+    load_s = time.monotonic() - started
+    if problem := exceeds_wait(loaded.seconds, load_s):
+        return Checked(built, findings=_found(built, worker), failure=_impossible("load", problem))
+    return Checked(built, loaded, findings=built.findings, worker_s=built.worker_s + load_s)
+
+
+def check(loaded: Checked, worker: TrialWorker, context: Context) -> Checked:
+    """Run the conformance checks, within what is left of the trial's limit. Other threads may check other trials."""
+    if loaded.failure is not None:
+        return loaded
+    trial = loaded.trial
     context.on_stage(trial, "check")
     try:
-        figures = ask(RunChecks(trial))
+        figures = worker.ask(RunChecks(trial), trial.limits.trial - loaded.worker_s, trial.limits.memory)
     except WorkerError as error:
-        return Checked(built, loaded, findings=found(), failure=_failure("check", error))
-    context.wall_time.add("reference", figures.reference_s)
-    return Checked(built, loaded, figures, found(), _nonconforming(figures))
+        return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
+    found = _found(loaded.built, worker)
+    return replace(loaded, figures=figures, findings=found, failure=_nonconforming(figures))
 
 
-def build_and_check_trial(
-    examined: Examined,
-    worker: TrialWorker,
-    context: Context,
-    when_built: Callable[[], None] = lambda: None,
-    compare: Comparing = lambda checked, _: checked,
-) -> Checked:
-    """Both stages in one worker, which is closed at the end. `when_built` is called between them."""
+def build_and_check_trial(examined: Examined, worker: TrialWorker, context: Context) -> Checked:
+    """All of these stages in one worker, which is closed at the end."""
     try:
-        built = build(examined, worker, context)
-        when_built()
-        return compare(check(built, worker, context), worker)
+        loaded = load(build(import_framework(examined, worker, context), worker, context), worker, context)
+        with context.wall_time.spent_on("check"):
+            checked = check(loaded, worker, context)
+        context.wall_time.add("reference", checked.reference_s)
+        return checked
     finally:
         worker.close()
-
-
-def build_and_check_all(
-    trials: Sequence[tuple[Examined, Context]], compare: Comparing = lambda checked, _: checked
-) -> Iterator[Checked]:
-    """Every trial that has not failed yet, each in a worker of its own, one after the other.
-
-    The next worker imports its framework while a trial is loaded and checked; never while one builds, which is timed.
-    """
-    with ExitStack() as open_workers:
-        workers: dict[int, TrialWorker] = {}
-
-        def start(number: int) -> None:
-            if number < len(trials) and number not in workers:
-                examined, context = trials[number]
-                workers[number] = start_trial_worker(examined, context.folders, log_name(examined.trial))
-                open_workers.callback(workers[number].close)
-
-        for number, (examined, context) in enumerate(trials):
-            start(number)
-            yield build_and_check_trial(examined, workers.pop(number), context, partial(start, number + 1), compare)
 
 
 def not_checked(examined: Examined) -> Checked:
@@ -159,6 +135,10 @@ def not_checked(examined: Examined) -> Checked:
 def not_sampled(checked: Checked) -> Sampled:
     """The value of a trial that is not sampled: it failed, or was only checked."""
     return Sampled(checked, findings=checked.findings, failure=checked.failure)
+
+
+def _found(built: Built, worker: TrialWorker) -> tuple[Finding, ...]:
+    return (*built.findings, *worker.take_findings())
 
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:

@@ -1,4 +1,4 @@
-"""`rnnbench run`: groups of trials that are compared are built and checked one by one, then sampled together."""
+"""`rnnbench run`: groups of trials are built one by one, checked side by side, and then sampled together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.anchors import examine_with_anchors
-from rnnbench.pipeline.build_and_check import Comparing, build_and_check_all, not_checked, not_sampled
+from rnnbench.pipeline.batches import Comparing, build_and_check_all
+from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.claims import without_contradictions
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms

@@ -1,0 +1,138 @@
+"""Trials are built and loaded one after the other, while all other workers are stopped, and checked at once."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from threading import Barrier
+
+import psutil
+import pytest
+from harness_trials import context_in, make_trial
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import PATIENCE_S, wait_until
+
+from rnnbench.cases import Limits
+from rnnbench.pipeline import batches
+from rnnbench.pipeline.batches import Batch, build_and_check_all, in_batches
+from rnnbench.plan import examine
+from rnnbench.stages import Examined
+
+GIB = 1 << 30
+
+
+def examined_with(threads: int, memory: int) -> Examined:
+    trial = replace(make_trial(limits=Limits(memory=memory)), threads=threads)
+    return Examined(trial, None, None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9))),
+    st.integers(1, 4),
+    st.integers(1, 8),
+)
+def test_a_batch_fits_on_the_machine_and_none_is_lost(wanted, cores, memory):
+    trials = [(examined_with(threads, limit * GIB), None) for threads, limit in wanted]
+    found = list(in_batches(trials, cores, memory * GIB))
+    assert [pair for batch in found for pair in batch] == trials
+    for batch in found:
+        together = [examined.trial for examined, _ in batch]
+        fits = sum(trial.threads for trial in together) <= cores
+        fits &= sum(trial.limits.memory for trial in together) <= memory * GIB
+        assert fits or len(batch) == 1
+
+
+def stopped_children() -> int:
+    return [child.status() for child in psutil.Process().children(recursive=True)].count(psutil.STATUS_STOPPED)
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A batch of two trials, on one core each, and the stages that they began."""
+    seen = []
+
+    def on_stage(trial, stage):
+        seen.append((trials.index(trial), stage))
+        if seen[-1] == (1, "build"):
+            wait_until(lambda: stopped_children() == 1, "the first worker is stopped")
+
+    trials = [make_trial(chunk=chunk) for chunk in (2, 4)]
+    context = replace(context_in(tmp_path), on_stage=on_stage)
+    core = min(os.sched_getaffinity(0))
+    with ExitStack() as open_workers:
+        yield Batch([(examine(trial), context) for trial in trials], [core, core], open_workers), seen
+
+
+def ignore() -> None:
+    pass
+
+
+def test_a_trial_is_built_and_loaded_while_the_others_have_not_begun_or_are_stopped(two):
+    batch, seen = two
+    assert [one.failure for one in batch.build_and_load()] == [None, None]
+    assert seen == [
+        *((0, "import"), (1, "import")),
+        *((0, "build"), (0, "load")),
+        *((1, "build"), (1, "load")),
+    ]
+
+
+def test_trials_are_checked_at_once(two, monkeypatch):
+    batch, _ = two
+    both, check = Barrier(2, timeout=PATIENCE_S), batches.check
+
+    def check_with_the_other(*arguments):
+        both.wait()
+        return check(*arguments)
+
+    monkeypatch.setattr(batches, "check", check_with_the_other)
+    ended = []
+    checked = list(batch.results(lambda one, _: one, lambda: ended.append(None)))
+    assert [one.failure for one in checked] == [None, None]
+    assert len(ended) == 2
+
+
+def test_a_worker_is_compared_and_closed_while_the_others_are_stopped(two):
+    found = []
+
+    def compare(one, worker):
+        wait_until(lambda: stopped_children() == 1 - len(found), "the others are stopped")
+        found.append(one.trial.strategy.chunk)
+        return one
+
+    assert [one.trial.strategy.chunk for one in two[0].results(compare, ignore)] == found == [2, 4]
+
+
+def test_a_trial_that_fails_leaves_the_others_of_its_batch_alone_and_does_not_wait_for_them(tmp_path):
+    routes = {"honest": None, "build-segfaults": "build", "load-segfaults": "load", "check-raises": "check"}
+    context = context_in(tmp_path)
+    trials = [examine(make_trial(f"fake:{route}")) for route in routes]
+    core = min(os.sched_getaffinity(0))
+    with ExitStack() as open_workers:
+        batch = Batch([(one, context) for one in trials], [core] * 4, open_workers)
+        checked = list(batch.results(lambda one, _: one, ignore))
+    found = [(one.trial.target.route, one.failure and one.failure.stage) for one in checked]
+    assert found == [*list(routes.items())[1:], ("honest", None)]
+    seconds = context.wall_time.seconds()
+    assert seconds["check"] <= seconds["total"]
+
+
+def test_every_trial_comes_once_from_many_batches(tmp_path):
+    context = context_in(tmp_path)
+    trials = [examine(make_trial(chunk=chunk)) for chunk in (1, 2, 3, 4, 5)]
+    checked = list(build_and_check_all([(one, context) for one in trials]))
+    assert sorted(one.trial.strategy.chunk for one in checked) == [1, 2, 3, 4, 5]
+
+
+def test_an_interrupt_ends_the_workers_of_a_batch(two):
+    batch, _ = two
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(batch.results(lambda one, _: one, interrupt))
+    assert stopped_children() == 0
+    assert not any(psutil.pid_exists(worker.pid) for worker in batch._workers)
