@@ -16,6 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
+    from rnnbench.measure.control_groups import free_memory
     from rnnbench.measure.deferred import (
         BlockSurroundings,
         bound_beforehand,
@@ -79,6 +80,7 @@ _NAMES = {
         "Fitness",
         "examine_machine",
     ),
+    "control_groups": ("free_memory",),
     "impossible": (
         "exceeds_wait",
         "impossible_block",
@@ -202,6 +204,7 @@ __all__ = [
     "exceeds_wait",
     "family_cpu_seconds",
     "frame_times",
+    "free_memory",
     "growth_of",
     "half_width",
     "impossible_block",

@@ -10,9 +10,8 @@ from dataclasses import replace
 from threading import Lock
 from time import monotonic
 
-import psutil
-
 from rnnbench.cases import Trial
+from rnnbench.measure import free_memory
 from rnnbench.pipeline.build_and_check import TrialWorker, build, check, import_framework, load
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked, Examined, ImportFigures
@@ -32,10 +31,7 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
     """
     cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as open_workers:
-        batches = [
-            Batch(batch, cores, open_workers)
-            for batch in in_batches(trials, len(cores), psutil.virtual_memory().available)
-        ]
+        batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), free_memory())]
         for batch, following in zip(batches, [*batches[1:], None], strict=True):
             yield from batch.results(compare, following.start_next if following else lambda: None)
 

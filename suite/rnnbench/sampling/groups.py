@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import psutil
-
-from rnnbench.measure import eviction_bytes, requested
+from rnnbench.measure import eviction_bytes, free_memory, requested
 from rnnbench.stages import Checked
 from rnnbench.worker import by_worker
 
@@ -35,7 +33,7 @@ def split_by_memory(
 
     Each holds the anchor, and at least one more member, however large.
     """
-    limit = MEMORY_SHARE * (psutil.virtual_memory().available if available is None else available)
+    limit = MEMORY_SHARE * (free_memory() if available is None else available)
     group = [anchor]
     for member in members:
         if member is anchor:

@@ -1,0 +1,45 @@
+"""Memory that may still be taken, within the limits of control groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rnnbench.measure.control_groups import free_memory, left_in_groups
+
+MIB = 1 << 20
+V2 = ("memory.max", "memory.current", "inactive_file")
+V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+def group(folder: Path, names: tuple[str, str, str], limit: str, used: int, reclaimable: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in zip(names, (limit, used, f"{names[2]} {reclaimable}"), strict=True):
+        (folder / ("memory.stat" if name == names[2] else name)).write_text(f"{value}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "names"), [("0::/a/b", "a/b", V2), ("4:cpu,memory:/a/b", "memory/a/b", V1)], ids=["v2", "v1"]
+)
+def test_a_group_leaves_its_limit_without_what_is_in_use(tmp_path, line, place, names):
+    (tmp_path / "own").write_text(f"9:name=systemd:/\n{line}\n")
+    group(tmp_path / place, names, str(100 * MIB), 70 * MIB, 20 * MIB)
+    assert list(left_in_groups(tmp_path / "own", tmp_path)) == [50 * MIB]
+
+
+def test_every_group_above_has_its_limit_and_max_is_none(tmp_path):
+    (tmp_path / "own").write_text("0::/a/b\n")
+    group(tmp_path / "a" / "b", V2, "max", 70 * MIB, 0)
+    group(tmp_path / "a", V2, str(90 * MIB), 100 * MIB, 0)
+    group(tmp_path, V2, str(400 * MIB), 100 * MIB, 0)
+    assert list(left_in_groups(tmp_path / "own", tmp_path)) == [0, 300 * MIB]
+
+
+def test_a_system_without_groups_has_no_limits(tmp_path):
+    assert list(left_in_groups(tmp_path / "own", tmp_path)) == []
+
+
+def test_it_is_no_more_than_what_the_machine_has():
+    assert 0 < free_memory() <= psutil.virtual_memory().total
