@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,18 +10,19 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+STORED = Path(__file__).parents[2] / "results" / "scaling"
+TRIALS = len((STORED / "records.jsonl").read_text().splitlines())
 
 
 def test_a_run_is_added_once_listed_queried_and_compared(rnnbench, folder):
-    shutil.copytree(REFERENCE, folder / "run")
-    assert "added (96 trials)" in rnnbench("history", "add", "run").stdout
+    shutil.copytree(STORED, folder / "run")
+    assert f"added ({TRIALS} trials)" in rnnbench("history", "add", "run").stdout
     assert "already there" in rnnbench("history", "add", "run").stdout
-    assert "20261121T185224Z-lstm_streaming" in rnnbench("history", "list").stdout
+    assert json.loads((STORED / "run.json").read_text())["run"] in rnnbench("history", "list").stdout
     query = "SELECT outcome, count(*) AS trials FROM rows GROUP BY ALL ORDER BY ALL"
     lines = rnnbench("history", "sql", query, "--csv").stdout.splitlines()
     assert lines[0] == "outcome,trials"
-    assert sum(int(line.split(",")[1]) for line in lines[1:]) == 96
+    assert sum(int(line.split(",")[1]) for line in lines[1:]) == TRIALS
     assert rnnbench("history", "changes").stdout == "No level changed.\n"
 
 
@@ -38,7 +40,7 @@ def test_a_history_without_a_run_says_so_and_not_that_nothing_changed(rnnbench):
 
 def test_alerts_and_triage_of_a_history(rnnbench, folder):
     pytest.importorskip("ruamel.yaml")
-    shutil.copytree(REFERENCE, folder / "run")
+    shutil.copytree(STORED, folder / "run")
     added = rnnbench("history", "add", "run", "--compress").stdout
     assert "records compressed from " in added
     assert not (folder / "run" / "records.jsonl").exists()

@@ -15,7 +15,7 @@ pytest.importorskip("duckdb")
 from rnnbench.history import History
 from rnnbench.results import StoreError, append_record, read_run
 
-REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+OLD = Path(__file__).parents[2] / "results" / "scaling"
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_run_of_an_older_schema_is_added_with_typed_columns(root: Path) -> None:
-    assert json.loads((REFERENCE / "run.json").read_text())["schema"] == 1
-    addition = History(root).add(REFERENCE)
+    assert json.loads((OLD / "run.json").read_text())["schema"] == 1
+    addition = History(root).add(OLD)
     assert (addition.what, addition.warnings) == ("added", ())
-    rows = read_run(REFERENCE).rows()
+    rows = read_run(OLD).rows()
     history = History(root)
     assert history.sql("SELECT trial, outcome, bound_median_s, chunk, baseline FROM rows ORDER BY trial").rows == tuple(
         sorted(tuple(row[name] for name in ("trial", "outcome", "bound_median_s", "chunk", "baseline")) for row in rows)
