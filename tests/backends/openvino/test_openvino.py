@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_network import Mixed, built_and_right, request_for
 from random_models import models, problem
+from small_networks import small
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino import OpenVinoBackend
@@ -157,3 +158,11 @@ def test_every_state_is_native() -> None:
 def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
     support = BACKEND.support(request_)
     assert (support.level, reason in support.reason) == ("unsupported", True)
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("time", "chunk"), [("parallel", 1), ("parallel", 4), ("chunked:4", 8)])
+def test_a_tensor_that_openvino_joins_with_another_keeps_its_name(tmp_path, time, chunk, state) -> None:
+    """In a batch of one, some layouts change nothing, and OpenVINO joins the tensors before and after them."""
+    request = make_request(small("mingru"), time, state, "onnx", chunk, batch=1)
+    built_and_right(BACKEND, request, tmp_path)

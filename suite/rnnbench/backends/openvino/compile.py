@@ -51,8 +51,21 @@ def compile_model(request: Request, folder: Path) -> Artifact:
 def source_model(request: Request) -> tuple[bytes, Any]:
     """The bytes of the model of a request, and the model itself before it is compiled."""
     if request.route == "onnx":
-        return _imported(request)
-    return _from_file(request, request.file) if request.file is not None else _authored(request)
+        source, model = _imported(request)
+    elif request.file is not None:
+        source, model = _from_file(request, request.file)
+    else:
+        source, model = _authored(request)
+    _name_only_ends(model)
+    return source, model
+
+
+def _name_only_ends(model: Any) -> None:
+    """Where OpenVINO joins two tensors, the joint one is called by the first name of both, so others have none."""
+    ends = {name for port in (*model.inputs, *model.outputs) for name in port.get_names()}
+    for node in model.get_ops():
+        for output in node.outputs():
+            output.get_tensor().set_names(output.get_names() & ends)
 
 
 class _Executed:
