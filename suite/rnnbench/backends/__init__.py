@@ -4,6 +4,7 @@ What other packages may use:
 
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
 - `answers`: what an adapter returns, validated where it enters.
+- `program_identity`: all that decides a program: request, packages, processor, compilers.
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
+    from rnnbench.backends.program_identity import program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
     from rnnbench.backends.sources import digest_of, sources_digest
@@ -73,6 +75,7 @@ _NAMES = {
         "tool_for",
     ),
     "explanation": ("Explanation", "IrStage", "Unreadable"),
+    "program_identity": ("program_key",),
     "program_store": ("Look", "ProgramStore"),
     "sources": ("digest_of", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
@@ -107,6 +110,7 @@ __all__ = [
     "find",
     "names",
     "nearest",
+    "program_key",
     "request_of",
     "sources_digest",
     "tool_for",
