@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -29,17 +29,17 @@ TOOLS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "ld.lld", "lld")
 
 
 def program_key(
-    request: Request, sources: str, versions: Iterable[str], variables: Mapping[str, str], device: object
+    request: Request, sources: str, versions: Mapping[str, str], variables: Mapping[str, str], device: object
 ) -> dict[str, object]:
     """All that decides the request's program, as JSON. Equal values are the same program.
 
-    `sources` is the digest of the adapter's, `versions` names its packages, `variables` are those that it asks for, and
+    `sources` is the digest of the adapter's, `versions` are those that it tells of its packages, `variables` are those that it asks for, and
     `device` is what its driver tells of the device.
     """
     return {
         "request": request.facts,
         "sources": sources,
-        "packages": {name: package_digest(name) for name in sorted(versions)},
+        "packages": {name: [version, package_digest(name)] for name, version in versions.items()},
         "variables": {**_set_variables(), **variables},
         "device": device,
         **machine_facts(),

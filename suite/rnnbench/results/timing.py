@@ -122,3 +122,8 @@ class Timing(FrozenModel):
     """How many real-time streams are held, where the case asks for it."""
     server: Server | None = None
     """What became of requests that arrive at random, where the case asks for it."""
+
+    @property
+    def own_build_s(self) -> float | None:
+        """The seconds of a build of this run. An earlier run's are no new measurement: no comparison uses them."""
+        return None if self.built else self.build_s

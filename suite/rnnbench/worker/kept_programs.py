@@ -30,8 +30,8 @@ class CacheUse:
     """The cache of a worker, and what of its environment decides the programs in it."""
 
     folder: CacheFolder
-    versions: tuple[str, ...]
-    """Distributions of its backend."""
+    versions: dict[str, str]
+    """Of its backend's packages, as its adapter tells them."""
     variables: dict[str, str]
     """Environment variables that the suite and its backend ask for."""
     device: Device | None

@@ -34,7 +34,7 @@ def _cache_use(examined: Examined, folders: RunFolders) -> CacheUse | None:
     if folders.cache is None:
         return None
     device = examined.probe.device(examined.trial.device)
-    return CacheUse(folders.cache, tuple(examined.probe.versions), variables(examined), device)
+    return CacheUse(folders.cache, dict(examined.probe.versions), variables(examined), device)
 
 
 def log_name(trial: Trial) -> str:
