@@ -39,10 +39,10 @@ if TYPE_CHECKING:
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
-    from rnnbench.backends.program_identity import program_key
+    from rnnbench.backends.program_identity import machine_facts, package_digest, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
-    from rnnbench.backends.sources import digest_of, sources_digest
+    from rnnbench.backends.sources import digest_of, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -75,9 +75,9 @@ _NAMES = {
         "tool_for",
     ),
     "explanation": ("Explanation", "IrStage", "Unreadable"),
-    "program_identity": ("program_key",),
+    "program_identity": ("machine_facts", "package_digest", "program_key"),
     "program_store": ("Look", "ProgramStore"),
-    "sources": ("digest_of", "sources_digest"),
+    "sources": ("digest_of", "rooms_digest", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -108,10 +108,13 @@ __all__ = [
     "entry_of",
     "explanation_for",
     "find",
+    "machine_facts",
     "names",
     "nearest",
+    "package_digest",
     "program_key",
     "request_of",
+    "rooms_digest",
     "sources_digest",
     "tool_for",
 ]

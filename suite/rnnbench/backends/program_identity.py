@@ -33,8 +33,8 @@ def program_key(
 ) -> dict[str, object]:
     """All that decides the request's program, as JSON. Equal values are the same program.
 
-    `sources` is the digest of the adapter's, `versions` are those that it tells of its packages, `variables` are those that it asks for, and
-    `device` is what its driver tells of the device.
+    `sources` is the digest of the adapter's. `versions` are those that it tells of its packages, `variables` those that
+    it asks for, and `device` is what its driver tells of the device.
     """
     return {
         "request": request.facts,

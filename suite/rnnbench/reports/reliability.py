@@ -36,8 +36,8 @@ def _earlier_builds(view: View) -> Iterator[str]:
     if dates:
         when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
         yield (
-            f"{count(len(dates), 'program')} {'was' if len(dates) == 1 else 'were'} built by earlier runs ({when}), and "
-            "their build times are of these builds; --rebuild builds and times them again."
+            f"Built by earlier runs ({when}), which the build times are of: {count(len(dates), 'program')}. With "
+            "--rebuild they are built and timed again."
         )
 
 

@@ -64,7 +64,9 @@ def _build_memory(record: Record) -> float | None:
 COSTS: Mapping[str, Cost] = {
     cost.name: cost
     for cost in (
-        Cost("build", "build time", "seconds", "build", "one measurement", lambda r: r.timing.own_build_s, BUILD_SECONDS),
+        Cost(
+            "build", "build time", "seconds", "build", "one measurement", lambda r: r.timing.own_build_s, BUILD_SECONDS
+        ),
         Cost("build_memory", "build memory", "bytes", "memory", "one measurement", _build_memory),
         Cost("run_memory", "run memory", "bytes", "memory", "one measurement", lambda r: r.memory.run_peak),
         Cost(

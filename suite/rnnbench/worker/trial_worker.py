@@ -47,7 +47,7 @@ class TrialWorker:
         store = ProgramStore(start.cache)
         kept = KeptPrograms(start.kept, start.backend, sources, start.cache, store) if start.kept else None
         self._programs = TrialPrograms(self._backend, store, sources, kept)
-        self.held = HeldTrials(self._programs, start.references)
+        self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
         self.sampler = TrialSampler(self.held)
         self._imported_by_builds: tuple[str, ...] = ()
         self._findings: list[Finding] = []
