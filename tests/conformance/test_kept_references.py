@@ -49,7 +49,8 @@ def test_a_damaged_file_is_computed_again(tmp_path, kept):
 
 def test_another_seed_model_or_suite_is_computed(tmp_path, kept, monkeypatch):
     ReferenceTrajectories(TRIAL, tmp_path / "1", kept).from_zeros()
-    for number, other in enumerate((replace(TRIAL, seed=1), replace(TRIAL, model=next(iter(TRIAL.model.smaller())))), 2):
+    smaller = next(iter(TRIAL.model.smaller()))
+    for number, other in enumerate((replace(TRIAL, seed=1), replace(TRIAL, model=smaller)), 2):
         trajectories = ReferenceTrajectories(other, tmp_path / str(number), kept)
         trajectories.from_zeros()
         assert trajectories.seconds > 0
