@@ -155,6 +155,16 @@ def test_a_cache_that_cannot_be_written_is_a_cold_run(tmp_path):
     assert (built.failure, built.built.figures.origin) == (None, "cold")
 
 
+@pytest.mark.parametrize("target", ["numpy:eager", "onnxruntime:onnx"])
+def test_a_program_of_a_runtime_is_used_in_another_folder(tmp_path, cache, target):
+    pytest.importorskip(target.partition(":")[0])
+    first, second = (build(tmp_path / name, cache, make_trial(target)) for name in "ab")
+    assert (first.failure, second.failure) == (None, None)
+    assert (first.built.figures.origin, second.built.figures.origin) == ("cold", "cached")
+    assert (second.artifact, second.findings) == (first.artifact, ())
+    assert second.figures.tail_build_s == first.figures.tail_build_s
+
+
 def test_a_check_uses_the_cache(tmp_path, cache):
     build(tmp_path / "1", cache)
     kept = {entry: entry.stat().st_mtime_ns for entry in entries(cache)}
