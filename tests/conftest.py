@@ -36,6 +36,10 @@ settings.register_profile("explore", max_examples=125, deadline=None, suppress_h
 settings.register_profile("suite", settings.get_profile("explore"), max_examples=15, derandomize=True, database=None)
 settings.load_profile("suite")
 
+os.environ["RNNBENCH_CACHE"] = os.path.join(tempfile.gettempdir(), "rnnbench-tests-have-no-cache")
+os.environ["RNNBENCH_CACHE_SIZE"] = "0"
+"""Runs of tests build all that they use, and leave the user's cache alone. Tests of the cache set their own."""
+
 take_cores_in_turn()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnbench.cache import CacheFolder
 from rnnbench.cases import Case, Trial
-from rnnbench.pipeline import NoProgress, Observer, check_trials, run_trials
+from rnnbench.pipeline import NoProgress, Observer, check_trials, run_trials, usable_cache
 from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failures, require_devices, targets_of
 from rnnbench.results import Run, Store, read_run
 
@@ -21,15 +23,17 @@ def run(
     baseline: bool = False,
     results: str | Path = "results",
     observer: Observer | None = None,
+    rebuild: bool = False,
 ) -> Run:
     """Build, check and time every trial of the cases, as `rnnbench run` does.
 
     `backends` are names as `iree`, `tvm:relax` or `numpy:*`; without any, every installed backend takes part with its
     default route. With `baseline` the baseline's trials are added. The run's folder is made in `results`; `observer` is
-    told of every stage and record. Raises CaseError, BackendError and StoreError.
+    told of every stage and record. With `rebuild`, every program is built, also where an earlier run has built it.
+    Raises CaseError, BackendError, CacheError and StoreError.
     """
     plan = _plan(cases, backends, results, baseline=baseline)
-    run_trials(plan, observer or NoProgress())
+    run_trials(plan, observer or NoProgress(), cache=_cache(rebuild=rebuild))
     return read_run(plan.folder)
 
 
@@ -40,13 +44,15 @@ def check(
     jobs: int | None = None,
     results: str | Path = "results",
     observer: Observer | None = None,
+    rebuild: bool = False,
 ) -> Run:
     """Check every trial of the cases against the reference, without timing, as `rnnbench check` does.
 
     `jobs` trials are checked at once; without it one for each core. For the rest see `run`.
     """
     plan = _plan(cases, backends, results, endurance=True)
-    check_trials(plan, observer or NoProgress(), jobs or len(os.sched_getaffinity(0)))
+    cache = _cache(rebuild=rebuild)
+    check_trials(plan, observer or NoProgress(), jobs or len(os.sched_getaffinity(0)), cache=cache)
     return read_run(plan.folder)
 
 
@@ -59,6 +65,10 @@ def plot(runs: Run | Sequence[Run], file: str | Path, path: str = "bound") -> Pa
     from rnnbench.reports import draw_latency
 
     return draw_latency([runs] if isinstance(runs, Run) else runs, Path(file), path)
+
+
+def _cache(*, rebuild: bool) -> CacheFolder | None:
+    return usable_cache(lambda text: warnings.warn(text, stacklevel=4), reads=not rebuild)
 
 
 def _plan(

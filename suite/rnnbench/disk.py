@@ -87,12 +87,13 @@ def read_cached(path: Path, read: Callable[[Path], T]) -> T | None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[None]:
     """While no other process holds the lock of this file, which is made and stays behind.
 
-    Without `wait`, raises BlockingIOError where another one holds it.
+    Others that are `shared` may hold it meanwhile, if this one is. Without `wait`, raises BlockingIOError where another
+    one holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
         yield

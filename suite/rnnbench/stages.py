@@ -58,7 +58,7 @@ class ImportFigures:
 
 @dataclass(frozen=True)
 class BuildFigures:
-    """One build. Seconds and bytes are None where the artifact was in the cache."""
+    """One build. Seconds and bytes are None where the artifact was found ready and its build is not known."""
 
     origin: Literal["cold", "cached"]
     build_s: float | None = None
@@ -68,6 +68,8 @@ class BuildFigures:
     """Resident bytes of the building process, and of the largest of its children."""
     modules: tuple[str, ...] = ()
     """Modules that the build imported."""
+    built: str = ""
+    """UTC, ISO 8601: when an earlier run built it, whose figures these are. Empty where this run did."""
 
 
 @dataclass(frozen=True)

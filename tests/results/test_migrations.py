@@ -82,6 +82,7 @@ def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
             ("unmeasured",),
             ("node",),
             ("params", "pinned"),
+            ("timing", "built"),
         }, record.trial
 
 

@@ -92,7 +92,7 @@ class Worker:
         self.programs = TrialPrograms(adapter, self.store, sources)
 
     def build(self, trial=TRIAL, request=REQUEST):
-        before = self.programs.begin_build(trial)
+        before = self.programs.begin_build(trial, request)
         return self.programs.end_build(trial, request, self.programs.build(request), before)
 
     def load(self):
@@ -302,7 +302,7 @@ def test_a_trial_whose_artifact_is_torn_between_build_and_load_is_built_again(tm
         checked = check(load(built, worker, context), worker, context)
     assert checked.failure is None
     assert [finding.kind for finding in checked.findings] == ["artifact"]
-    assert "removed and built again" in checked.findings[0].detail
+    assert "so it was removed" in checked.findings[0].detail
     assert checked.loaded.load_s is not None
 
 

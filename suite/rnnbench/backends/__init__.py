@@ -4,6 +4,7 @@ What other packages may use:
 
 - `base`: the contract (`Backend`, `Program`, `Session`, `Bound`) and the values that they exchange.
 - `answers`: what an adapter returns, validated where it enters.
+- `program_identity`: all that decides a program: request, packages, processor, compilers.
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
+    from rnnbench.backends.program_identity import machine_facts, package_digest, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
-    from rnnbench.backends.sources import digest_of, sources_digest
+    from rnnbench.backends.sources import digest_of, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -73,8 +75,9 @@ _NAMES = {
         "tool_for",
     ),
     "explanation": ("Explanation", "IrStage", "Unreadable"),
+    "program_identity": ("machine_facts", "package_digest", "program_key"),
     "program_store": ("Look", "ProgramStore"),
-    "sources": ("digest_of", "sources_digest"),
+    "sources": ("digest_of", "rooms_digest", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -105,9 +108,13 @@ __all__ = [
     "entry_of",
     "explanation_for",
     "find",
+    "machine_facts",
     "names",
     "nearest",
+    "package_digest",
+    "program_key",
     "request_of",
+    "rooms_digest",
     "sources_digest",
     "tool_for",
 ]

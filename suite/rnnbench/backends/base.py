@@ -7,7 +7,7 @@ are passed by name: an RNN uses `x` and `y`, and for its state `h` (an LSTM also
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -86,6 +86,21 @@ class Request:
         """The stack of cells that is requested. Only for a route that `Probe.authors` does not name."""
         assert isinstance(self.model, Model), "other networks are refused of this route"
         return self.model
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """All of the request, for a digest: the weights by theirs."""
+        return {
+            "route": self.route,
+            "model": self.model.params,
+            "strategy": asdict(self.strategy),
+            "batch": self.batch,
+            "precision": asdict(self.precision),
+            "device": self.device,
+            "threads": self.threads,
+            "ragged": self.ragged,
+            "weights": self.weights.digest(self.model),
+        }
 
     @property
     def extras(self) -> dict[str, str]:

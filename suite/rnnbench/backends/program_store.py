@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from rnnbench.backends.base import Artifact, Program, Request
+from rnnbench.cache import Content, read_content
 from rnnbench.disk import read_cached, write_text
 
 
@@ -29,19 +29,9 @@ class Stamp(NamedTuple):
     inode: int
 
 
-class Content(NamedTuple):
-    nbytes: int
-    sha256: str
-
-
 _LIST = TypeAdapter(dict[str, Content])
 Look = Mapping[str, Stamp]
 """The files of a store at one moment, by their path under it."""
-
-
-def read_content(path: Path) -> Content:
-    with path.open("rb") as file:
-        return Content(os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def described(program: Program, request: Request, read: Callable[[Path], Content] = read_content) -> Artifact:
@@ -94,6 +84,10 @@ class ProgramStore:
             # A build may change a file that it shares with an earlier one, as Inductor's folder has them.
             if other != key and any(contents.get(name, content) != content for name, content in seen.items()):
                 self._write(other, {name: seen.get(name, content) for name, content in contents.items()})
+
+    def listed(self, key: str) -> dict[str, Path]:
+        """The files on the list of a build, by their path under `programs`."""
+        return {name: self.programs / name for name in self._list(key)}
 
     def has(self, key: str) -> bool:
         """Whether there is a list of that build."""

@@ -37,6 +37,15 @@ def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> 
     ]
 
 
+@cache
+def rooms_digest(rooms: tuple[str, ...]) -> str:
+    """SHA-256 of the names and the bytes of the sources of some rooms of the suite."""
+    suite = Path(rnnbench.__file__).parent
+    return digest_of(
+        (str(path.relative_to(suite)), path) for room in rooms for path in sorted((suite / room).rglob("*.py"))
+    )
+
+
 def digest_of(files: Iterable[tuple[str, Path]]) -> str:
     """SHA-256 of names and bytes."""
     digest = hashlib.sha256()

@@ -39,6 +39,12 @@ def parse_duration(value: object) -> float | None:
     return parse(value, SECONDS)
 
 
+def parse_size(value: object) -> float | None:
+    """`value` in bytes. None where it is not a size."""
+    number = re.fullmatch(r"[0-9]{1,15}", value) if isinstance(value, str) else None
+    return parse(int(number[0]) if number else value, BYTES)
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A pydantic annotation: a float (duration, share) or an int (size) between two bounds, with or without a unit."""

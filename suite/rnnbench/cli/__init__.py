@@ -13,6 +13,7 @@ from rnnbench.cli import (
     ab,
     backends,
     bisect,
+    cache,
     check,
     compare,
     doctor,
@@ -67,6 +68,7 @@ for _command in (
     doctor.doctor,
     new.new,
     inspect.inspect,
+    cache.cache,
     site.site,
     schema.schema,
 ):

@@ -16,11 +16,13 @@ from rnnbench.cli.options import (
     EXPECTATIONS,
     MACHINE_CLASS,
     ON,
+    REBUILD,
     REPORTS,
     RESULTS,
     SHARD,
     Selection,
     console,
+    open_cache,
     place_of,
     selection,
 )
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 )
 @ENVIRONMENT_FOLDER
 @SHARD
+@REBUILD
 @ON
 @MACHINE_CLASS
 def check(
@@ -78,6 +81,7 @@ def check(
     environment: str | None,
     environments: Path,
     shard: Shard | None,
+    rebuild: bool,
     address: str | None,
     machine_class: str | None,
 ) -> None:
@@ -115,10 +119,11 @@ def check(
     with ProgressBar(terminal, len(plan.trials)) as progress:
         if place is None:
             shrinks = not no_shrink and environment is None
-            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), shrinks, examined)
+            cache = open_cache(rebuild=rebuild)
+            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), shrinks, examined, cache)
             left: list[Left] = []
         else:
-            smallest, left = [], _check_on(plan, place, progress, jobs)
+            smallest, left = [], _check_on(plan, place, progress, jobs, rebuild)
     finished = read_run(plan.folder)
     print_conformance(finished, terminal)
     for checked in smallest:
@@ -130,10 +135,10 @@ def check(
     sys.exit(exit_status(finished.records) or (FAILED if left else 0))
 
 
-def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None) -> list[Left]:
+def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None, rebuild: bool) -> list[Left]:
     from rnnbench.fleet import run_on_cluster
 
-    return run_on_cluster(plan, place, progress, progress.tell, timed=False, jobs=jobs)
+    return run_on_cluster(plan, place, progress, progress.tell, timed=False, jobs=jobs, rebuild=rebuild)
 
 
 def _smallest(checked: Checked, cases: list[Case]) -> str:

@@ -90,7 +90,7 @@ def _mistake(error: Exception) -> str | None:
     from rnnbench.fleet import FleetError
     from rnnbench.model_files import ModelFileError
     from rnnbench.optional import MissingExtraError
-    from rnnbench.pipeline import ReproductionError, SideError
+    from rnnbench.pipeline import CacheError, ReproductionError, SideError
     from rnnbench.reports import ReportError
     from rnnbench.results import StoreError
     from rnnbench.yaml_files import FileError
@@ -98,6 +98,7 @@ def _mistake(error: Exception) -> str | None:
     if isinstance(
         error,
         BackendError
+        | CacheError
         | FileError
         | FleetError
         | MissingExtraError

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rnnbench.cli.output import tell
+
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rnnbench.cache import CacheFolder
     from rnnbench.cases import Case, Target, Trial
     from rnnbench.fleet import Place
     from rnnbench.plan import Shard
@@ -90,6 +93,13 @@ RELEASE_LIST = click.option(
 )
 
 
+def open_cache(*, rebuild: bool) -> CacheFolder | None:
+    """The cache of a run; None, with a warning, where it cannot be written. Raises CacheError."""
+    from rnnbench.pipeline import usable_cache
+
+    return usable_cache(lambda text: tell(f"warning: {text}", is_error=True), reads=not rebuild)
+
+
 def _shard(context: click.Context, parameter: click.Parameter, text: str | None) -> Shard | None:
     from rnnbench.plan import Shard
 
@@ -124,6 +134,11 @@ ON = click.option(
     "address",
     metavar="ADDRESS",
     help="Measure on the nodes of a Ray cluster: 'ray' (the cluster of this machine), HOST:PORT or ray://HOST:PORT.",
+)
+REBUILD = click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Build every program in this run, also where an earlier run has built it (see `rnnbench cache`).",
 )
 MACHINE_CLASS = click.option(
     "--machine-class", metavar="NAME", help="With --on: only on nodes that were started with the resource NAME."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from rnnbench.cli.options import (
     MACHINE_CLASS,
     NO_BASELINE,
     ON,
+    REBUILD,
     REPORTS,
     RESULTS,
     SHARD,
@@ -24,12 +27,14 @@ from rnnbench.cli.options import (
     console,
     load_anchors,
     on_again,
+    open_cache,
     place_of,
     selection,
 )
 from rnnbench.cli.output import tell, tell_left
 
 if TYPE_CHECKING:
+    from rnnbench.cache import CacheFolder
     from rnnbench.cases import Case, Trial
     from rnnbench.fleet import Left, Place
     from rnnbench.pipeline import ProgressBar
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
 @ANCHORS
 @ENVIRONMENT_FOLDER
 @click.option("--keep-artifacts", is_flag=True, help="Keep the compiled files in the run's folder.")
+@REBUILD
 @ON
 @MACHINE_CLASS
 def run(
@@ -67,6 +73,7 @@ def run(
     anchors: str | None,
     environments: Path,
     keep_artifacts: bool,
+    rebuild: bool,
     address: str | None,
     machine_class: str | None,
 ) -> None:
@@ -91,7 +98,14 @@ def run(
         trials = _selected(selection, cases, processes, shard, place, baseline=not no_baseline)
         pinned = load_anchors(anchors, wanted=shard is not None and place is None)
         plan = _begun((cases, trials), pinned, store, expectations, shard)
-    sys.exit(_carry_out(plan, reports, keep_artifacts, place, environments))
+    measure = (
+        partial(_measure_on, place=place, rebuild=rebuild)
+        if place
+        else partial(
+            _measure_here, keep_artifacts=keep_artifacts, environments=environments, cache=open_cache(rebuild=rebuild)
+        )
+    )
+    sys.exit(_carry_out(plan, reports, place, measure))
 
 
 def _selected(
@@ -132,9 +146,11 @@ def _begun(
     return begin_run(trials, store, expected_failures(cases, trials, expectations), shard=part)
 
 
-def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place | None, environments: Path) -> int:
+def _carry_out(
+    plan: RunPlan, reports: Path, place: Place | None, measure: Callable[[RunPlan, ProgressBar], list[Left]]
+) -> int:
     from rnnbench.cli.exit_status import FAILED, OK, exit_status
-    from rnnbench.pipeline import MAKING_ANCHORS, ProgressBar, examine_with_anchors, run_trials
+    from rnnbench.pipeline import MAKING_ANCHORS, ProgressBar
     from rnnbench.plan import end_run
     from rnnbench.reports import print_summary, write_report
     from rnnbench.results import read_run
@@ -148,14 +164,10 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place 
     run_leaves(plan.folder, f". To continue: {how_to_go_on}")
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)
-    left: list[Left] = []
     if any(trial.pinned for trial in plan.trials):
         tell(MAKING_ANCHORS)
     with ProgressBar(terminal, len(plan.trials)) as progress:
-        if place is None:
-            run_trials(plan, progress, keep_artifacts, examine_with_anchors(plan.trials, environments))
-        else:
-            left = _measure_on(plan, place, progress)
+        left = measure(plan, progress)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
     report = write_report([finished], reports / finished.name)
@@ -166,10 +178,19 @@ def _carry_out(plan: RunPlan, reports: Path, keep_artifacts: bool, place: Place 
     return exit_status(finished.records) or (FAILED if left else 0)
 
 
-def _measure_on(plan: RunPlan, place: Place, progress: ProgressBar) -> list[Left]:
+def _measure_here(
+    plan: RunPlan, progress: ProgressBar, *, keep_artifacts: bool, environments: Path, cache: CacheFolder | None
+) -> list[Left]:
+    from rnnbench.pipeline import examine_with_anchors, run_trials
+
+    run_trials(plan, progress, keep_artifacts, examine_with_anchors(plan.trials, environments), cache)
+    return []
+
+
+def _measure_on(plan: RunPlan, progress: ProgressBar, *, place: Place, rebuild: bool) -> list[Left]:
     from rnnbench.fleet import run_on_cluster
 
-    return run_on_cluster(plan, place, progress, progress.tell)
+    return run_on_cluster(plan, place, progress, progress.tell, rebuild=rebuild)
 
 
 def _time(finished: Run) -> str:

@@ -18,6 +18,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
     from rnnbench.conformance.expected_failures import expected_failure_results
+    from rnnbench.conformance.kept_references import KeptReferences
     from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, TIMED, run_checks
     from rnnbench.conformance.timed_path import PublicPath, TimedPath
     from rnnbench.conformance.tolerance import worst
@@ -29,6 +30,7 @@ _NAMES = {
         "OpenSession",
     ),
     "expected_failures": ("expected_failure_results",),
+    "kept_references": ("KeptReferences",),
     "suite": (
         "CHECKS",
         "CHECK_NAMES",
@@ -48,6 +50,7 @@ __all__ = [
     "RING",
     "TIMED",
     "Check",
+    "KeptReferences",
     "OpenSession",
     "PublicPath",
     "ReferenceTrajectories",

@@ -20,6 +20,7 @@ import numpy as np
 from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
 from rnnbench.conformance.array_files import load_arrays, save_arrays
+from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
 from rnnbench.disk import read_cached
 from rnnbench.rnn import (
@@ -81,9 +82,11 @@ class ReferenceRun:
 class ReferenceTrajectories:
     """The reference trajectories of one trial, kept in files under `directory` for all trials that need the same."""
 
-    def __init__(self, trial: Trial, directory: Path) -> None:
+    def __init__(self, trial: Trial, directory: Path, kept: KeptReferences | None = None) -> None:
         self.trial = trial
         self.directory = directory
+        self._kept = kept
+        """What earlier runs computed; None where this run computes everything."""
         self.is_stream = trial.strategy.state != "none"
         """Whether a call continues from the state of the call before."""
         self._loaded: dict[Path, dict[str, np.ndarray]] = {}
@@ -304,9 +307,14 @@ class ReferenceTrajectories:
         path = self.directory / f"{name}-{digest}.npz"
         if path not in self._loaded:
             arrays = read_cached(path, load_arrays)
+            if arrays is None and self._kept is not None:
+                self._kept.restore(path, key)
+                arrays = read_cached(path, load_arrays)
             if arrays is None:
                 save_arrays(path, self._timed(compute))
                 arrays = load_arrays(path)
+                if self._kept is not None:
+                    self._kept.keep(path, key)
             self._loaded[path] = arrays
         return self._loaded[path]
 

@@ -42,6 +42,8 @@ class GroupWork:
     """Whether trials are timed, as `rnnbench run` does; otherwise they are only checked."""
     jobs: int | None = None
     """Trials that are checked side by side; None for one on each core of the node."""
+    rebuild: bool = False
+    """Whether every program is built, also where an earlier run on the node has built it."""
 
 
 @dataclass(frozen=True)

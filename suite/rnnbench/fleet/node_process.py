@@ -34,7 +34,7 @@ from rnnbench.fleet.messages import (
 from rnnbench.fleet.same_suite import suite_facts
 from rnnbench.measure import PATHS
 from rnnbench.outside_text import describe_error
-from rnnbench.pipeline import check_trials, run_trials
+from rnnbench.pipeline import check_trials, run_trials, usable_cache
 from rnnbench.plan import RunPlan, begin_run, close_adapters
 from rnnbench.results import Record, Store, read_run, read_samples, samples_file
 from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel
@@ -80,10 +80,11 @@ def measure(work: GroupWork, channel: Channel, folder: Path) -> None:
 
 
 def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
+    cache = usable_cache(print, reads=not work.rebuild)
     if work.timed:
-        run_trials(plan, sender)
+        run_trials(plan, sender, cache=cache)
     else:
-        check_trials(plan, sender, work.jobs or len(os.sched_getaffinity(0)), shrinks=False)
+        check_trials(plan, sender, work.jobs or len(os.sched_getaffinity(0)), shrinks=False, cache=cache)
 
 
 @contextmanager

@@ -22,9 +22,12 @@ def run_on_cluster(
     *,
     timed: bool = True,
     jobs: int | None = None,
+    rebuild: bool = False,
     patience_s: float = PATIENCE_S,
 ) -> list[Left]:
     """Measure the trials of a run on a cluster; `timed` or only checked, with `jobs` at once on each node.
+
+    Nodes take what an earlier run built there from their caches, unless they are told to `rebuild`.
 
     Trials that are compared are measured by one node. The longest groups are begun first. Returns the trials that have
     no record because their task or node was lost; the run is ended where there are none. `tell` gets a sentence for
@@ -39,7 +42,7 @@ def run_on_cluster(
 
     def work_of(group: Group) -> bytes:
         expected = {trial.case: tuple(plan.expected_of(trial)) for trial in group.trials}
-        return encode_work(GroupWork(group.trials, expected, plan.seed, timed, jobs))
+        return encode_work(GroupWork(group.trials, expected, plan.seed, timed, jobs, rebuild))
 
     with join(place) as cluster:
         left = Dispatch(cluster, journal, suite, observer, tell).run(_groups(plan), work_of, patience_s)

@@ -11,6 +11,7 @@
     record           the last stage: `record_of`, and the `Journal` that writes records
     reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
+    cache_folder     what the runs of a user share: built programs
     progress         what is shown while a run goes on
 
 The values between stages are in `rnnbench.stages`, the first stage in `rnnbench.plan`, sampling in `rnnbench.sampling`.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
+    from rnnbench.pipeline.cache_folder import CacheError, usable_cache, user_cache
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
@@ -135,12 +137,18 @@ _NAMES = {
         "run_trials",
     ),
     "shrink": ("reproduce_command",),
+    "cache_folder": (
+        "CacheError",
+        "usable_cache",
+        "user_cache",
+    ),
 }
 __all__ = [
     "ENVIRONMENTS",
     "MAKING_ANCHORS",
     "Backfill",
     "Bisection",
+    "CacheError",
     "Confirmation",
     "Finding",
     "LatencyJudge",
@@ -189,5 +197,7 @@ __all__ = [
     "run_trials",
     "source_digest",
     "stored_reference",
+    "usable_cache",
+    "user_cache",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

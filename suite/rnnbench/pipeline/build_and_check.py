@@ -6,10 +6,7 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
-from pydantic import TypeAdapter
-
 from rnnbench.cases import Trial
-from rnnbench.disk import read_cached, write_bytes
 from rnnbench.measure import exceeds_wait
 from rnnbench.results import Finding
 from rnnbench.sampling import Context
@@ -33,9 +30,9 @@ from rnnbench.worker import (
     RunChecks,
     RunFolders,
     WorkerError,
+    remember_build,
+    remembered_build,
 )
-
-_BUILD_FIGURES = TypeAdapter(BuildFigures)
 
 
 class TrialWorker(Protocol):
@@ -157,9 +154,7 @@ def _nonconforming(figures: CheckResults) -> Failure | None:
 
 def _remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolders) -> BuildFigures:
     """Keep a cold build's figures beside its artifact, for a run that is interrupted here and resumed."""
-    path = folders.artifacts / f"{trial.digest}.build.json"
     if figures.origin == "cold":
-        write_bytes(path, _BUILD_FIGURES.dump_json(figures))
+        remember_build(folders.artifacts, trial, figures)
         return figures
-    kept = read_cached(path, lambda file: _BUILD_FIGURES.validate_json(file.read_bytes()))
-    return kept or figures
+    return remembered_build(folders.artifacts, trial) or figures

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock
 
+from rnnbench.cache import CacheFolder
 from rnnbench.cases import Target, Trial
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
@@ -26,17 +27,23 @@ MOST_SHRUNK = 4
 
 
 def check_trials(
-    plan: RunPlan, observer: Observer, jobs: int, shrinks: bool = True, examined: Sequence[Examined] | None = None
+    plan: RunPlan,
+    observer: Observer,
+    jobs: int,
+    shrinks: bool = True,
+    examined: Sequence[Examined] | None = None,
+    cache: CacheFolder | None = None,
 ) -> list[Checked]:
     """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
 
-    `examined` are the trials as the environment sees them that runs them; None: the running one.
+    `examined` are the trials as the environment sees them that runs them; None: the running one. `cache` has what
+    earlier runs built; None: this run builds everything.
     A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
     of each target and check did, at most MOST_SHRUNK; none without `shrinks`.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
-    checking = CheckPool(plan, Context(folders, wall_time, observer.stage), observer)
+    checking = CheckPool(plan, Context(replace(folders, cache=cache), wall_time, observer.stage), observer)
     checking.run(jobs, examine_all(plan.trials) if examined is None else examined)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []

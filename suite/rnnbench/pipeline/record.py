@@ -144,6 +144,7 @@ def _timing(sampled: Sampled, measured: Sampled) -> Timing:
         build_s=built.build_s if built else None,
         build_import_s=built.import_s if built else None,
         build_origin=built.origin if built else None,
+        built=built.built if built else "",
         load_s=loaded.load_s if loaded else None,
         load_import_s=loaded.import_s if loaded else None,
         open_s=loaded.open_s if loaded else None,

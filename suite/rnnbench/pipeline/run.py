@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rnnbench.cache import CacheFolder
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.anchors import examine_with_anchors
 from rnnbench.pipeline.batches import Comparing, build_and_check_all
@@ -19,16 +20,20 @@ from rnnbench.worker import RunFolders
 
 
 def run_trials(
-    plan: RunPlan, observer: Observer, keep_artifacts: bool = False, examined: Sequence[Examined] | None = None
+    plan: RunPlan,
+    observer: Observer,
+    keep_artifacts: bool = False,
+    examined: Sequence[Examined] | None = None,
+    cache: CacheFolder | None = None,
 ) -> None:
     """Build, check and sample the trials of a run, append each one's record as soon as it is complete, end the run.
 
     `examined` are the trials as the environments see them that run them; None: anchors are in environments of their
-    own, and all others in the running one.
+    own, and all others in the running one. `cache` has what earlier runs built; None: this run builds everything.
     A KeyboardInterrupt goes through once every worker is gone. What has a record then stays as it is.
     """
     wall_time, watch = WallTime(), MachineWatch()
-    folders = RunFolders.of_run(plan.folder)
+    folders = RunFolders.of_run(plan.folder, cache)
     context = Context(folders, wall_time, observer.stage)
     journal = Journal(plan, observer)
     if examined is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rnnbench.reports.cache import print_cache
     from rnnbench.reports.commands import Commands
     from rnnbench.reports.comparison import print_comparison
     from rnnbench.reports.comparison_page import COMMENT_CHARACTERS, comparison_markdown
@@ -41,6 +42,7 @@ _NAMES = {
         "COMMENT_CHARACTERS",
         "comparison_markdown",
     ),
+    "cache": ("print_cache",),
     "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
     "doctor": ("print_fitness",),
@@ -135,6 +137,7 @@ __all__ = [
     "not_believed_table",
     "number",
     "percent",
+    "print_cache",
     "print_comparison",
     "print_conformance",
     "print_description",

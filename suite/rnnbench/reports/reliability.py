@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
-from rnnbench.reports.units import WIDEST_PERCENT, percent
+from rnnbench.reports.units import WIDEST_PERCENT, count, percent
 from rnnbench.results import LAYOUT, Entry, Latency, View
 
 MANY_DISTURBED = 0.1
@@ -20,13 +20,25 @@ TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
 def reliability_sentences(view: View) -> tuple[str, ...]:
-    """Two or three sentences; none where nothing was sampled, or where the records have no such figures."""
+    """Some sentences; none where nothing was sampled, or where the records have no such figures."""
     latencies = _sampled(view.entries)
     half_widths = [width for latency in latencies if (width := half_width(latency)) is not None]
     lines = list(_precision(latencies, half_widths))
     if lines:
         lines.append(f"{'; '.join(_circumstances(view, latencies))}.")
+    lines += _earlier_builds(view)
     return tuple(lines)
+
+
+def _earlier_builds(view: View) -> Iterator[str]:
+    """Where build times are those of earlier runs, whose programs were taken from the cache."""
+    dates = sorted(entry.record.timing.built[:10] for entry in view.entries if entry.record.timing.built)
+    if dates:
+        when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+        yield (
+            f"Built by earlier runs ({when}), which the build times are of: {count(len(dates), 'program')}. With "
+            "--rebuild they are built and timed again."
+        )
 
 
 def measurement_warnings(view: View) -> tuple[str, ...]:

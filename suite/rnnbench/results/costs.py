@@ -56,11 +56,18 @@ def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
     return read
 
 
+def _build_memory(record: Record) -> float | None:
+    """Of a build of this run."""
+    return None if record.timing.built else record.memory.build_peak
+
+
 COSTS: Mapping[str, Cost] = {
     cost.name: cost
     for cost in (
-        Cost("build", "build time", "seconds", "build", "one measurement", lambda r: r.timing.build_s, BUILD_SECONDS),
-        Cost("build_memory", "build memory", "bytes", "memory", "one measurement", lambda r: r.memory.build_peak),
+        Cost(
+            "build", "build time", "seconds", "build", "one measurement", lambda r: r.timing.own_build_s, BUILD_SECONDS
+        ),
+        Cost("build_memory", "build memory", "bytes", "memory", "one measurement", _build_memory),
         Cost("run_memory", "run memory", "bytes", "memory", "one measurement", lambda r: r.memory.run_peak),
         Cost(
             "bytes", "artifact size", "bytes", "artifact", "exact", lambda r: r.artifact.nbytes if r.artifact else None

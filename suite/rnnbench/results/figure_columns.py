@@ -15,9 +15,10 @@ from rnnbench.results.timing import STEPS_PER_S, Latency
 
 def build_columns() -> Iterator[Column]:
     for name, unit, meaning in (
-        ("build_s", "s", "Time of a cold build, without imports."),
+        ("build_s", "s", "Time of a cold build, without imports; an earlier run's where `built` dates it."),
         ("build_import_s", "s", "Time of the imports that the build made."),
         ("build_origin", "text", "cold, or cached where the artifact was found ready."),
+        ("built", "text", "When an earlier run built the artifact, UTC; empty where this run did."),
         ("load_s", "s", "Time to load the artifact, without imports."),
         ("load_import_s", "s", "Time of the imports of the load and of the first call."),
         ("open_s", "s", "Time to open a session, without imports."),

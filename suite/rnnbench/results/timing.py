@@ -91,10 +91,13 @@ class Timing(FrozenModel):
     """All times of one trial."""
 
     build_s: float | None = None
-    """Seconds of a cold build, without imports; None where the artifact was in the cache."""
+    """Seconds of a cold build, without imports: of the earlier run's that `built` dates, where there is one. None where
+    the artifact was found ready, and its build is not known."""
     build_import_s: float | None = None
     """Seconds of the imports that the build made: a compiler, or an importer's framework."""
     build_origin: Literal["cold", "cached"] | None = None
+    built: str = ""
+    """When an earlier run built the artifact, UTC, ISO 8601; empty where this run did."""
     load_s: float | None = None
     """Seconds to load the artifact from the cache, without imports."""
     load_import_s: float | None = None
@@ -119,3 +122,8 @@ class Timing(FrozenModel):
     """How many real-time streams are held, where the case asks for it."""
     server: Server | None = None
     """What became of requests that arrive at random, where the case asks for it."""
+
+    @property
+    def own_build_s(self) -> float | None:
+        """The seconds of a build of this run. An earlier run's are no new measurement: no comparison uses them."""
+        return None if self.built else self.build_s

@@ -80,7 +80,9 @@ def _whole(value: Any, name: str) -> Any:
 
 
 def _timing(row: Row) -> Content:
-    once = _some(row, tuple(name for name in Timing.model_fields if name.endswith("_s") or name == "build_origin"))
+    once = _some(
+        row, tuple(name for name in Timing.model_fields if name.endswith("_s") or name in ("build_origin", "built"))
+    )
     sides = {name: {"seconds": row[f"{name}_s"]} for name in ("state_copy", "dispatch_floor") if f"{name}_s" in row}
     return {**once, **sides, "latency": {path: _latency(row, path) for path in PATHS if f"{path}_median_s" in row}}
 

@@ -6,6 +6,7 @@
     server         the worker's loop: `serve`, `open_channel`, `receive_command`
     commands       the commands of a trial's worker; `trial_worker`, `trial_sampler` and `forking` carry them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
+    kept_programs  programs that earlier runs built, and the figures of builds
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     memory         what a worker has resident, seen from outside
     process_state  what a command leaves changed in its process: named, put back, or the process is not used again
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.worker.file_process import check_file, describe_file
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
+    from rnnbench.worker.kept_programs import remember_build, remembered_build
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
     from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
@@ -88,6 +90,7 @@ _NAMES = {
         "ForkedWorker",
         "ForkingWorker",
     ),
+    "kept_programs": ("remember_build", "remembered_build"),
     "kernel": ("die_with_parent",),
     "launcher": (
         "Host",
@@ -162,6 +165,8 @@ __all__ = [
     "log_name",
     "open_channel",
     "receive_command",
+    "remember_build",
+    "remembered_build",
     "serve",
     "start_trial_worker",
     "variables",

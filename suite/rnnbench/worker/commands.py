@@ -18,6 +18,7 @@ from rnnbench.cases import Trial
 from rnnbench.measure import Block, BlockPlan, GrowthStep, Served
 from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
+from rnnbench.worker.kept_programs import CacheUse
 from rnnbench.worker.protocol import Command, Done
 
 
@@ -63,6 +64,8 @@ class Start(Command[ImportFigures]):
     affinity: tuple[int, ...]
     sources: str = ""
     """Digest of the backend's sources, where the worker has the suite's own interpreter. Otherwise it reads its own."""
+    kept: CacheUse | None = None
+    """The programs of earlier runs, where this run uses them."""
 
 
 @dataclass(frozen=True)

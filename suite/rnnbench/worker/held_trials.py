@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 
 from rnnbench.backends import Program, Request, request_of
+from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
-from rnnbench.conformance import ReferenceTrajectories
+from rnnbench.conformance import KeptReferences, ReferenceTrajectories
 from rnnbench.stages import WorkerState
 from rnnbench.worker.trial_programs import TrialPrograms
 
@@ -17,9 +18,10 @@ from rnnbench.worker.trial_programs import TrialPrograms
 class HeldTrials:
     """Each trial's reference is computed once, and its program loaded once."""
 
-    def __init__(self, programs: TrialPrograms, reference_files: Path) -> None:
+    def __init__(self, programs: TrialPrograms, reference_files: Path, cache: CacheFolder | None = None) -> None:
         self.programs = programs
         self._reference_files = reference_files
+        self._kept = None if cache is None else KeptReferences(cache)
         self._references: dict[str, ReferenceTrajectories] = {}
 
     def program(self, trial: Trial) -> Program:
@@ -32,7 +34,7 @@ class HeldTrials:
         return request_of(trial, self.reference(trial).weights)
 
     def reference(self, trial: Trial) -> ReferenceTrajectories:
-        return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files))
+        return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files, self._kept))
 
 
 def worker_state() -> WorkerState:

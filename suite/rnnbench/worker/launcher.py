@@ -18,6 +18,7 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from rnnbench.cache import CacheFolder
 from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
@@ -58,10 +59,12 @@ class RunFolders:
     references: Path
     """Reference trajectories."""
     logs: Path
+    cache: CacheFolder | None = None
+    """What is kept from one run to the next; None where everything is made in this run."""
 
     @classmethod
-    def of_run(cls, run: Path) -> RunFolders:
-        return cls(run / "artifacts", run / "references", run / "logs")
+    def of_run(cls, run: Path, cache: CacheFolder | None = None) -> RunFolders:
+        return cls(run / "artifacts", run / "references", run / "logs", cache)
 
     def clear(self) -> None:
         """Remove what a finished run does not need: artifacts and trajectories, by far the most of its bytes."""

@@ -11,6 +11,7 @@ from rnnbench.backends import sources_digest
 from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
+from rnnbench.worker.kept_programs import CacheUse
 from rnnbench.worker.launcher import Host, RunFolders, WorkerProcess
 
 Holder = TypeVar("Holder")
@@ -24,9 +25,16 @@ def start_trial_worker(
     affinity = tuple(cores or cores_for(trial.threads))
     backend, interpreter = trial.target.backend, examined.support.interpreter
     sources = sources_digest(backend) if interpreter in ("", sys.executable) else ""
-    start = Start(backend, folders.artifacts, folders.references, affinity, sources)
+    start = Start(backend, folders.artifacts, folders.references, affinity, sources, _cache_use(examined, folders))
     host = Host(folders.logs / log, variables(examined), interpreter)
     return WorkerProcess("rnnbench.worker", start, host)
+
+
+def _cache_use(examined: Examined, folders: RunFolders) -> CacheUse | None:
+    if folders.cache is None:
+        return None
+    device = examined.probe.device(examined.trial.device)
+    return CacheUse(folders.cache, dict(examined.probe.versions), variables(examined), device)
 
 
 def log_name(trial: Trial) -> str:

@@ -15,6 +15,8 @@ from typing import Literal
 from rnnbench.backends import Arrays, Artifact, Backend, Look, Program, ProgramStore, Request, check_program
 from rnnbench.cases import Trial
 from rnnbench.results import Finding, FindingKind
+from rnnbench.stages import BuildFigures
+from rnnbench.worker.kept_programs import KeptPrograms, later
 
 TAIL_SHARE = 0.5
 """The least share of the suite's own seconds that an adapter may say for the program of one step. The suite's have what
@@ -32,12 +34,15 @@ class TrialPrograms:
     sources built is not found.
     """
 
-    def __init__(self, backend: Backend, store: ProgramStore, sources: str) -> None:
+    def __init__(self, backend: Backend, store: ProgramStore, sources: str, kept: KeptPrograms | None = None) -> None:
         self._backend = backend
         self._store = store
+        self._kept = kept
         self._cache = store.programs / sources[:16]
         self._loaded: dict[str, Program] = {}
         self._findings: list[Finding] = []
+        self._wrote_later: set[str] = set()
+        """Trials whose programs wrote files here once they were built."""
 
     def take_findings(self) -> tuple[Finding, ...]:
         """What was found since the last call of this method."""
@@ -55,12 +60,18 @@ class TrialPrograms:
             return False
         wrong = self._store.mend(trial.digest)
         if wrong:
-            self._find(f"{_some(wrong)} in the cache: not what the build left there, so it was removed and built again")
+            self._find(f"{_some(wrong)} in the cache: not what the build left there, so it was removed")
         return not wrong
 
-    def begin_build(self, trial: Trial) -> Look:
-        """Remove from the cache what is damaged or a leftover. Returns what is in it before the build."""
+    def begin_build(self, trial: Trial, request: Request) -> Look:
+        """Remove from the store what is damaged or a leftover, and put into it what an earlier run built.
+
+        Returns what is in it before the build.
+        """
         self._store.clear_for(trial.digest)
+        if self._kept is not None and not self._store.has(trial.digest):
+            self._kept.restore(trial, request)
+            self._store.clear_for(trial.digest)  # What a damaged entry had before its damage was seen.
         return self._store.look()
 
     def build(self, request: Request) -> Program:
@@ -77,6 +88,11 @@ class TrialPrograms:
             self._find("the build says that it was not in the cache, and wrote nothing there: it counts as cached")
         self._store.note(trial.digest, changed, (*program.files.program, *program.files.identity))
         return "cold" if changed else "cached"
+
+    def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
+        """Keep what a cold build left, for later runs."""
+        if self._kept is not None:
+            self._kept.keep(trial, request, figures)
 
     def load(self, trial: Trial, request: Request) -> Program:
         """The program, as the adapter returns it. Raises FileNotFoundError where its files are not what they were."""
@@ -99,7 +115,8 @@ class TrialPrograms:
         yield
         changed = self._store.changed_since(before)
         if changed:
-            self._store.note(f"{trial.digest}-later", changed)
+            self._store.note(later(trial), changed)
+            self._wrote_later.add(trial.id)
         program = self._loaded.get(trial.id)
         if program is not None and doing == LOADING and not program.cached:
             self._find("a second build does not use what the first one left, and builds again")
@@ -131,6 +148,16 @@ class TrialPrograms:
         what = "nothing" if said is None else f"{said:.3g} s"
         self._find(f"the first ragged call took {seen:.3g} s longer than a later one, and {what} of it was said")
         return seen
+
+    def keep_tail(self, trial: Trial, request: Request, seconds: float | None) -> float | None:
+        """Keep the program of one step for later runs. Returns the seconds of its build, which may be an earlier
+        run's."""
+        if self._kept is None or seconds is None:
+            return seconds
+        if trial.id not in self._wrote_later:
+            return self._kept.tail_build_s(trial) or seconds
+        self._kept.keep_tail(trial, request, seconds)
+        return seconds
 
     def _has_tail(self, trial: Trial) -> bool:
         program = self._loaded.get(trial.id)

@@ -22,6 +22,7 @@ from rnnbench.worker.channel import ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.forking import Forking
 from rnnbench.worker.held_trials import HeldTrials, worker_state
+from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
@@ -43,8 +44,10 @@ class TrialWorker:
     def __init__(self, start: commands.Start) -> None:
         self._backend: Backend = find(start.backend)
         sources = start.sources or sources_digest(start.backend)
-        self._programs = TrialPrograms(self._backend, ProgramStore(start.cache), sources)
-        self.held = HeldTrials(self._programs, start.references)
+        store = ProgramStore(start.cache)
+        kept = KeptPrograms(start.kept, start.backend, sources, start.cache, store) if start.kept else None
+        self._programs = TrialPrograms(self._backend, store, sources, kept)
+        self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
         self.sampler = TrialSampler(self.held)
         self._imported_by_builds: tuple[str, ...] = ()
         self._findings: list[Finding] = []
@@ -88,7 +91,7 @@ class TrialWorker:
         def compile_and_measure() -> BuildFigures:
             self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
-            cache_before = self._programs.begin_build(trial)
+            cache_before = self._programs.begin_build(trial, request)
             before = set(modules())
             memory.reset_peak()
             inherited = memory.resident()
@@ -104,7 +107,10 @@ class TrialWorker:
                 modules=modules_since(before),
             )
             origin = self._programs.end_build(trial, request, program, cache_before)
-            return figures if origin == "cold" else BuildFigures("cached")
+            if origin == "cached":
+                return BuildFigures("cached")
+            self._programs.keep(trial, request, figures)
+            return figures
 
         answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
         self._findings += answer.findings
@@ -178,7 +184,8 @@ class TrialWorker:
 
         with self._programs.watched(trial, CHECKING):
             explained = dict(self._watch.explained(trial.id, results()))
-        tail_build_s = self._programs.tail_build_s(trial, seen[0] if seen else None)
+        seconds = self._programs.tail_build_s(trial, seen[0] if seen else None)
+        tail_build_s = self._programs.keep_tail(trial, self.held.request(trial), seconds)
         return CheckResults(explained, tail_build_s, reference.seconds, worker_state())
 
     def compare(self, command: commands.Compare) -> commands.ComparedBlocks:

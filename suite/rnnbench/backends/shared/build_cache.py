@@ -5,7 +5,6 @@ A folder has the files of the program and `artifact.json`, which describes them.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -35,18 +34,7 @@ def program_folder(request: Request, cache: Path, made_by: Mapping[str, str]) ->
     `made_by` has the versions, and what else of this machine decides the program. An edit of the adapter needs no
     mention: it has another `cache`.
     """
-    decisive = {
-        "route": request.route,
-        "model": request.model.params,
-        "strategy": dataclasses.asdict(request.strategy),
-        "batch": request.batch,
-        "precision": dataclasses.asdict(request.precision),
-        "device": request.device,
-        "threads": request.threads,
-        "ragged": request.ragged,
-        "made_by": dict(made_by),
-        "weights": request.weights.digest(request.model),
-    }
+    decisive = {**request.facts, "made_by": dict(made_by)}
     return cache / hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -96,7 +96,7 @@ class ExportedTrial:
                 meaning = f"{path.name.capitalize()} latency, median per call. {path.meaning}"
                 yield Figure(path.name, meaning, "s", latency.median, latency)
         for name, meaning, unit, value in (
-            ("build", "Time of a cold build, without imports.", "s", record.timing.build_s),
+            ("build", "Time of a cold build, without imports.", "s", record.timing.own_build_s),
             ("memory", "Peak of the process that loads and runs the program.", "bytes", record.memory.run_peak),
             ("artifact", "Size of the artifact, weights included.", "bytes", _size(self.entry)),
         ):

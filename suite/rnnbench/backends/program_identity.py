@@ -1,0 +1,95 @@
+"""What decides the program that a build makes, beside its request: the key under which runs share programs.
+
+It is asked in the worker that builds, whose interpreter and environment may be others than the suite's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from rnnbench.backends.base import Request
+
+VARIABLES = (
+    *("XLA_", "JAX_", "TF_", "KERAS_", "TORCH", "PYTORCH", "IREE_", "TVM_", "ORT_", "ONNX", "OV_", "OPENVINO_"),
+    *("LLVM_", "MLIR_", "OMP_", "KMP_", "GOMP_", "MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "CUDA_", "NVIDIA_", "VK_"),
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE", "CPLUS_INCLUDE", "LIBRARY_PATH"),
+    *("LD_", "GLIBC_TUNABLES"),
+)
+"""How the names of the environment variables begin that compilers, linkers and runtimes read."""
+TOOLS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "ld.lld", "lld")
+"""Compilers and linkers of the system that builds call."""
+
+
+def program_key(
+    request: Request, sources: str, versions: Mapping[str, str], variables: Mapping[str, str], device: object
+) -> dict[str, object]:
+    """All that decides the request's program, as JSON. Equal values are the same program.
+
+    `sources` is the digest of the adapter's. `versions` are those that it tells of its packages, `variables` those that
+    it asks for, and `device` is what its driver tells of the device.
+    """
+    return {
+        "request": request.facts,
+        "sources": sources,
+        "packages": {name: [version, package_digest(name)] for name, version in versions.items()},
+        "variables": {**_set_variables(), **variables},
+        "device": device,
+        **machine_facts(),
+    }
+
+
+def machine_facts() -> dict[str, object]:
+    """What of this machine and of this interpreter is in the programs that it builds."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": [platform.machine(), *platform.libc_ver()],
+        "python": sys.version,
+        "tools": _tools(),
+    }
+
+
+@cache
+def package_digest(name: str) -> str:
+    """Version and content of an installed package: a digest of its RECORD, which has a digest of each of its files.
+
+    The version alone for one that has none, as an editable install.
+    """
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return ""
+    record = package.read_text("RECORD") or ""
+    return f"{package.version} {hashlib.sha256(record.encode()).hexdigest()[:32]}"
+
+
+@cache
+def processor() -> str:
+    """The processor's model and features: code for one does not run, or runs slower, on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return " ".join(os.uname())
+    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
+    first = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
+    return "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
+
+
+def _set_variables() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name.startswith(VARIABLES)}
+
+
+@cache
+def _tools() -> dict[str, list[object]]:
+    """The path, size and time of each tool that there is."""
+    paths = {name: shutil.which(name) for name in TOOLS}
+    stats = {name: (os.path.realpath(path), os.stat(path)) for name, path in paths.items() if path}
+    return {name: [real, stat.st_size, stat.st_mtime_ns] for name, (real, stat) in stats.items()}

@@ -1,0 +1,283 @@
+"""Files that are kept from one run to the next: entries, each under a digest of all that its files depend on.
+
+An entry is a folder with its files and `entry.json`: their sizes and digests, when they were made, and what their maker
+says of them. It is written whole and then renamed, and never changed. Whoever uses it copies its files, verified, into
+a folder of its own: so nothing that a run uses is ever removed or damaged here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from rnnbench.disk import locked, read_cached, write_text, write_whole
+
+FORMAT = 1
+"""Of an entry. One of another format is not found."""
+ENTRY, FILES = "entry.json", "files"
+MAKING = ".making-"
+"""Begins the name of an entry that is being written."""
+ABANDONED_S = 3600.0
+"""Age of such a folder at which its writer is taken to have been killed. The largest artifact is written in seconds."""
+SHARE_LEFT = 0.9
+"""Share of the bound down to which entries are removed once it is exceeded: not every new entry then removes one."""
+_PIECE = 1 << 20
+"""Bytes that are copied at once."""
+
+
+class Content(NamedTuple):
+    """What is known of a file."""
+
+    nbytes: int
+    sha256: str
+
+
+class Entry(BaseModel):
+    """`entry.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    made: str
+    """UTC, ISO 8601."""
+    of: dict[str, Any]
+    """What its key is a digest of, for people who look into the folder."""
+    facts: dict[str, Any]
+    """What its maker says of it."""
+    files: dict[str, Content]
+    """By their path."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(content.nbytes for content in self.files.values())
+
+
+@dataclass(frozen=True)
+class Use:
+    """The entries of one kind, as `rnnbench cache` shows them. Times are seconds since 1970."""
+
+    kind: str
+    entries: int
+    nbytes: int
+    oldest: float
+    newest: float
+
+
+@dataclass(frozen=True)
+class CacheFolder:
+    """Where the entries are, and how a run uses them. Is passed to workers."""
+
+    path: Path
+    bound: int
+    """Bytes of all entries above which those that were used longest ago are removed."""
+    reads: bool = True
+    """False where everything is made afresh. What is made is kept all the same, in the place of what was there."""
+
+
+class DamagedError(ValueError):
+    """A file is not what its entry says."""
+
+
+class Cache:
+    """Entries by kind (a backend, or references) and key. Many processes may use one folder at a time."""
+
+    def __init__(self, folder: CacheFolder) -> None:
+        self._folder = folder
+        self._root = folder.path
+
+    def restore(self, kind: str, of: Mapping[str, Any], into: Path) -> Entry | None:
+        """Copy the files of an entry into a folder, each verified. None where there is no such entry.
+
+        There is none either where one of its files is damaged: it is then removed; and where `into` has another file
+        under such a name. Files that were copied before that was seen stay in `into`.
+        """
+        if not self._folder.reads:
+            return None
+        place = self._place(kind, of)
+        try:
+            with self._locked(shared=True):
+                entry = read_cached(place / ENTRY, _read_entry)
+                if entry is None and not place.exists():
+                    return None
+                if entry is not None and (missing := _missing(entry, into)) is not None:
+                    for name in missing:
+                        copy_verified(place / FILES / name, into / name, entry.files[name])
+                    os.utime(place / ENTRY)
+                    return entry
+                damaged = entry is None
+        except DamagedError:
+            damaged = True
+        except OSError:
+            return None
+        if damaged:
+            self._remove(place)
+        return None
+
+    def keep(self, kind: str, of: Mapping[str, Any], files: Mapping[str, Path], facts: Mapping[str, Any]) -> None:
+        """Make an entry of copies of these files, by the names that they are to have. Replaces one of the same key.
+
+        What cannot be written is not kept: the run goes on without. Nor is what is larger than the bound.
+        """
+        place = self._place(kind, of)
+        with suppress(OSError):
+            if sum(path.stat().st_size for path in files.values()) > self._folder.bound:
+                return
+            place.parent.mkdir(parents=True, exist_ok=True)
+            making = Path(tempfile.mkdtemp(prefix=MAKING, dir=place.parent))
+            try:
+                contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
+                made = datetime.now(UTC).isoformat(timespec="seconds")
+                entry = Entry(made=made, of=dict(of), facts=dict(facts), files=contents)
+                write_text(making / ENTRY, entry.model_dump_json(indent=1))
+                with self._locked():
+                    shutil.rmtree(place, ignore_errors=True)
+                    making.rename(place)
+                    self._note_growth(entry.nbytes)
+            finally:
+                shutil.rmtree(making, ignore_errors=True)
+
+    def uses(self) -> list[Use]:
+        """What there is, by kind."""
+        by_kind: dict[str, list[tuple[float, int, Path]]] = {}
+        for used, nbytes, place in self._entries():
+            by_kind.setdefault(place.parent.name, []).append((used, nbytes, place))
+        return [
+            Use(kind, len(entries), sum(n for _, n, _ in entries), min(entries)[0], max(entries)[0])
+            for kind, entries in sorted(by_kind.items())
+        ]
+
+    def clear(self) -> int:
+        """Remove every entry, and what killed writers left. Returns the number of entries. Raises OSError."""
+        with self._locked():
+            number = sum(1 for _ in self._entries())
+            for kind in self._kinds():
+                shutil.rmtree(kind)
+            self._total.unlink(missing_ok=True)
+        return number
+
+    def _note_growth(self, nbytes: int) -> None:
+        """Count new bytes, and remove entries where there are too many. Nobody else counts meanwhile.
+
+        The file with their sum makes it needless to look at every entry each time. Without it they are looked at.
+        """
+        noted = read_cached(self._total, lambda path: int(path.read_text()))
+        total = None if noted is None else noted + nbytes
+        if total is None or total > self._folder.bound:
+            total = self._evict()
+        write_text(self._total, f"{total}\n")
+
+    def _evict(self) -> int:
+        """Remove what was used longest ago while there is more than the bound. Returns the bytes that are left."""
+        self._remove_abandoned()
+        entries = sorted(self._entries())
+        total = sum(nbytes for _, nbytes, _ in entries)
+        if total <= self._folder.bound:
+            return total
+        for _, nbytes, place in entries:
+            if total <= SHARE_LEFT * self._folder.bound:
+                break
+            shutil.rmtree(place, ignore_errors=True)
+            total -= nbytes
+        return total
+
+    def _remove_abandoned(self) -> None:
+        for kind in self._kinds():
+            for left in kind.glob(f"{MAKING}*"):
+                with suppress(OSError):
+                    if time.time() - left.stat().st_mtime > ABANDONED_S:
+                        shutil.rmtree(left, ignore_errors=True)
+
+    def _entries(self) -> Iterator[tuple[float, int, Path]]:
+        """When each was last used, its bytes, its folder. One that cannot be read is the oldest, and has none."""
+        for kind in self._kinds():
+            for place in kind.glob("[!.]*"):
+                entry = read_cached(place / ENTRY, _read_entry)
+                used = 0.0
+                with suppress(OSError):
+                    used = (place / ENTRY).stat().st_mtime
+                yield (used, entry.nbytes, place) if entry else (0.0, 0, place)
+
+    def _kinds(self) -> Sequence[Path]:
+        return sorted(path for path in self._root.glob("[!.]*") if path.is_dir())
+
+    def _remove(self, place: Path) -> None:
+        with suppress(OSError), self._locked():
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _place(self, kind: str, of: Mapping[str, Any]) -> Path:
+        key = json.dumps([FORMAT, dict(of)], sort_keys=True, default=str)
+        return self._root / kind / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+    @property
+    def _total(self) -> Path:
+        return self._root / ".bytes"
+
+    @contextmanager
+    def _locked(self, *, shared: bool = False) -> Iterator[None]:
+        """Shared while an entry is read; alone while entries come to their place or are removed."""
+        with locked(self._root / ".lock", shared=shared):
+            yield
+
+
+def copy(source: Path, target: Path) -> Content:
+    """Copy a file, with its mode and times. Returns what was copied. Raises OSError."""
+    content = Content(0, "")
+
+    def write(file: BinaryIO) -> None:
+        nonlocal content
+        content = _copied(source, file)
+
+    write_whole(target, write)
+    shutil.copystat(source, target)
+    return content
+
+
+def copy_verified(source: Path, target: Path, content: Content) -> None:
+    """As `copy`, and nothing is in the target where it is not that content. Raises OSError and DamagedError."""
+
+    def write(file: BinaryIO) -> None:
+        if _copied(source, file) != content:
+            raise DamagedError(f"{source} is not what its entry says")
+
+    try:
+        write_whole(target, write)
+        shutil.copystat(source, target)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{source} is missing") from error
+
+
+def read_content(path: Path) -> Content:
+    with path.open("rb") as file:
+        return Content(os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _copied(source: Path, file: BinaryIO) -> Content:
+    digest, nbytes = hashlib.sha256(), 0
+    with source.open("rb") as original:
+        while piece := original.read(_PIECE):
+            digest.update(piece)
+            nbytes += file.write(piece)
+    return Content(nbytes, digest.hexdigest())
+
+
+def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
+    """The files that `into` lacks; None where it has another one under the name of any."""
+    there = {name for name in entry.files if (into / name).exists()}
+    if any(read_content(into / name) != entry.files[name] for name in there):
+        return None
+    return [name for name in entry.files if name not in there]
+
+
+def _read_entry(path: Path) -> Entry:
+    return Entry.model_validate_json(path.read_bytes())

@@ -1,0 +1,28 @@
+"""`rnnbench cache`: what is kept from one run to the next."""
+
+from __future__ import annotations
+
+import click
+
+from rnnbench.cli.options import console
+from rnnbench.cli.output import tell
+
+
+@click.command(short_help="Show what is kept from one run to the next, or remove it.")
+@click.option("--clear", is_flag=True, help="Remove everything that is kept.")
+def cache(clear: bool) -> None:
+    """Show the programs and reference trajectories that earlier runs left: the folder, and by backend what is in it.
+
+    A later run of the same trial takes them from there and builds nothing. RNNBENCH_CACHE names another folder, and
+    RNNBENCH_CACHE_SIZE sets its largest size: 4GiB by default, 0 for no cache. What was used longest ago goes first.
+    """
+    from rnnbench.cache import Cache
+    from rnnbench.pipeline import user_cache
+    from rnnbench.reports import print_cache
+
+    folder = user_cache()
+    if not clear:
+        print_cache(folder, Cache(folder).uses(), console())
+        return
+    removed = Cache(folder).clear() if folder.path.is_dir() else 0
+    tell(f"{folder.path}: {'1 entry' if removed == 1 else f'{removed} entries'} removed")

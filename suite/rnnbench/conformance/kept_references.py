@@ -1,0 +1,33 @@
+"""Reference trajectories that earlier runs computed: files that are kept from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rnnbench.backends import machine_facts, package_digest, rooms_digest
+from rnnbench.cache import Cache, CacheFolder
+
+KIND = "references"
+"""Of the entries, beside those of backends."""
+ROOMS = ("conformance", "model_files", "rnn")
+"""Rooms of the suite that decide what a trajectory is."""
+
+
+class KeptReferences:
+    """Files of trajectories in the cache. Each is under all that it depends on: `key`, the suite and the machine."""
+
+    def __init__(self, folder: CacheFolder) -> None:
+        self._cache = Cache(folder)
+
+    def restore(self, file: Path, key: Mapping[str, object]) -> None:
+        """Put the file into its folder, if it is kept."""
+        self._cache.restore(KIND, self._of(file, key), file.parent)
+
+    def keep(self, file: Path, key: Mapping[str, object]) -> None:
+        self._cache.keep(KIND, self._of(file, key), {file.name: file}, {})
+
+    @staticmethod
+    def _of(file: Path, key: Mapping[str, object]) -> dict[str, object]:
+        suite = {"sources": rooms_digest(ROOMS), "numpy": package_digest("numpy")}
+        return {"file": file.name, "key": dict(key), **suite, **machine_facts()}

@@ -1,0 +1,50 @@
+"""The cache that the runs of a user share: where it is, how large it may be, and whether it can be used."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rnnbench.cache import CacheFolder
+from rnnbench.cases import parse_size
+
+FOLDER, SIZE = "RNNBENCH_CACHE", "RNNBENCH_CACHE_SIZE"
+"""Environment variables: the folder, and the largest size of all that is in it."""
+DEFAULT_SIZE = "4GiB"
+
+
+class CacheError(ValueError):
+    """A variable says something that cannot be. The message says which and what to do."""
+
+
+def user_cache(*, reads: bool = True) -> CacheFolder:
+    """The cache as the environment variables say; whether it can be written is not looked at. Raises CacheError."""
+    text = os.environ.get(SIZE) or DEFAULT_SIZE
+    size = parse_size(text)
+    if size is None or size < 0:
+        raise CacheError(f"{SIZE} is '{text}'; expected a size such as {DEFAULT_SIZE}, or 0 for no cache")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.environ.get(FOLDER) or Path(home) / "rnnbench" / "artifacts"
+    return CacheFolder(Path(folder).absolute(), int(size), reads)
+
+
+def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheFolder | None:
+    """The cache, where it can be written; None where it cannot, which is a warning, and where its size is 0.
+
+    Only its owner may read the folder: what is in it is run. Raises CacheError.
+    """
+    cache = user_cache(reads=reads)
+    if not cache.bound:
+        return None
+    try:
+        cache.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=cache.path):
+            return cache
+    except OSError as error:
+        warn(
+            f"{cache.path} cannot be written ({error.strerror}): every program is built, and none is kept; "
+            f"{FOLDER} names another folder"
+        )
+        return None

@@ -1,0 +1,34 @@
+"""The table of what is kept from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from rnnbench.cache import CacheFolder, Use
+from rnnbench.reports import units
+from rnnbench.reports.escape import show
+from rnnbench.reports.release_page import print_table
+from rnnbench.reports.tables import Table
+
+
+def print_cache(folder: CacheFolder, uses: Sequence[Use], console: Console) -> None:
+    """The folder, and a line for each kind of entry."""
+    total = units.nbytes(sum(use.nbytes for use in uses))
+    show(console, f"folder  {folder.path}")
+    show(console, f"size    {total} of {units.nbytes(folder.bound)}")
+    if uses:
+        print_table(_table(uses), console)
+
+
+def _table(uses: Sequence[Use]) -> Table:
+    rows = tuple(
+        (use.kind, f"{use.entries:,}", units.nbytes(use.nbytes), _time(use.oldest), _time(use.newest)) for use in uses
+    )
+    return Table("Entries", ("of", "entries", "size", "oldest use (UTC)", "newest use (UTC)"), rows, text=1)
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else units.MISSING

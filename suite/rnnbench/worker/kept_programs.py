@@ -1,0 +1,114 @@
+"""Programs that earlier runs built: copied into a run's store before a build, and out of it after a cold one.
+
+The figures of a build go with its program. In a run's folder they stand beside the store, so that a run that is
+interrupted and resumed has them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from rnnbench.backends import ProgramStore, Request, program_key
+from rnnbench.cache import Cache, CacheFolder, Entry
+from rnnbench.cases import Trial
+from rnnbench.devices import Device
+from rnnbench.disk import read_cached, write_bytes
+from rnnbench.stages import BuildFigures
+
+PROGRAM, TAIL = "program", "program of one step"
+"""Parts of what is built for a trial, an entry each: the second one where a ragged rest needed it."""
+FIGURES, TAIL_SECONDS = "build", "tail_build_s"
+"""What the entry of each says of its build."""
+_FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(float)
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """The cache of a worker, and what of its environment decides the programs in it."""
+
+    folder: CacheFolder
+    versions: dict[str, str]
+    """Of its backend's packages, as its adapter tells them."""
+    variables: dict[str, str]
+    """Environment variables that the suite and its backend ask for."""
+    device: Device | None
+
+
+class KeptPrograms:
+    """The programs of one backend in the cache."""
+
+    def __init__(self, use: CacheUse, backend: str, sources: str, artifacts: Path, store: ProgramStore) -> None:
+        self._use = use
+        self._cache = Cache(use.folder)
+        self._backend = backend
+        self._sources = sources
+        self._artifacts = artifacts
+        self._store = store
+
+    def restore(self, trial: Trial, request: Request) -> None:
+        """Put the program into the store as its build left it, and its program of one step, if they are kept."""
+        program = self._restored(trial.digest, request, PROGRAM)
+        if program is None:
+            return
+        figures = _FIGURES.validate_python(program.facts[FIGURES])
+        remember_build(self._artifacts, trial, replace(figures, origin="cached", built=program.made))
+        tail = self._restored(later(trial), request, TAIL)
+        if tail is not None:
+            _remember_tail(self._artifacts, trial, tail.facts[TAIL_SECONDS])
+
+    def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
+        """Keep what a cold build left in the store."""
+        self._keep(trial.digest, request, PROGRAM, {FIGURES: asdict(replace(figures, modules=()))})
+
+    def keep_tail(self, trial: Trial, request: Request, seconds: float) -> None:
+        """Keep what the build of the program of one step left in the store."""
+        _remember_tail(self._artifacts, trial, seconds)
+        self._keep(later(trial), request, TAIL, {TAIL_SECONDS: seconds})
+
+    def tail_build_s(self, trial: Trial) -> float | None:
+        """The seconds of the build that made the program of one step in the store; None where they are not known."""
+        return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(file.read_bytes()))
+
+    def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
+        self._cache.keep(self._backend, self._of(request, part), self._store.listed(key), facts)
+
+    def _restored(self, key: str, request: Request, part: str) -> Entry | None:
+        entry = self._cache.restore(self._backend, self._of(request, part), self._store.programs)
+        if entry is not None:
+            self._store.note(key, entry.files)
+        return entry
+
+    def _of(self, request: Request, part: str) -> dict[str, object]:
+        device = self._use.device and asdict(self._use.device)
+        decisive = program_key(request, self._sources, self._use.versions, self._use.variables, device)
+        return {"part": part, **decisive}
+
+
+def later(trial: Trial) -> str:
+    """The key in a store of what a trial's program wrote once it was built."""
+    return f"{trial.digest}-later"
+
+
+def remember_build(artifacts: Path, trial: Trial, figures: BuildFigures) -> None:
+    """Keep the figures of a build beside a run's store. Raises OSError."""
+    write_bytes(_build_file(artifacts, trial), _FIGURES.dump_json(figures))
+
+
+def remembered_build(artifacts: Path, trial: Trial) -> BuildFigures | None:
+    """The figures of the build that made the program in a run's store; None where they are not known."""
+    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(file.read_bytes()))
+
+
+def _remember_tail(artifacts: Path, trial: Trial, seconds: float) -> None:
+    write_bytes(_tail_file(artifacts, trial), _SECONDS.dump_json(seconds))
+
+
+def _build_file(artifacts: Path, trial: Trial) -> Path:
+    return artifacts / f"{trial.digest}.build.json"
+
+
+def _tail_file(artifacts: Path, trial: Trial) -> Path:
+    return artifacts / f"{trial.digest}.tail.json"

@@ -1,0 +1,57 @@
+"""Where the cache of a user is, how large it may be, and what is said where it cannot be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from rnnbench.pipeline import CacheError, usable_cache, user_cache
+from rnnbench.pipeline.cache_folder import FOLDER, SIZE
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch, tmp_path):
+    for name in (FOLDER, SIZE):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+
+
+def test_it_is_in_the_user_s_cache_and_has_four_gibibytes(tmp_path):
+    cache = user_cache()
+    assert (cache.path, cache.bound, cache.reads) == (tmp_path / "home/rnnbench/artifacts", 4 << 30, True)
+
+
+def test_variables_name_another_folder_and_size(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER, str(tmp_path / "mine"))
+    monkeypatch.setenv(SIZE, "1.5GiB")
+    assert (user_cache().path, user_cache().bound) == (tmp_path / "mine", 3 << 29)
+    monkeypatch.setenv(SIZE, "1000")
+    assert user_cache().bound == 1000
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "4 cows", "nan"])
+def test_a_size_that_is_none_is_a_mistake(text, monkeypatch):
+    monkeypatch.setenv(SIZE, text)
+    with pytest.raises(CacheError, match=f"{SIZE} is '{text}'; expected a size such as 4GiB, or 0 for no cache"):
+        user_cache()
+
+
+def test_it_is_made_for_its_owner_alone(tmp_path):
+    warnings = []
+    cache = usable_cache(warnings.append)
+    assert cache is not None
+    assert (cache.path.stat().st_mode & 0o777, warnings) == (0o700, [])
+
+
+def test_a_size_of_0_is_no_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv(SIZE, "0")
+    assert usable_cache(pytest.fail) is None
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(FOLDER, str(tmp_path / "file/cache"))
+    warnings = []
+    assert usable_cache(warnings.append) is None
+    (warning,) = warnings
+    assert "file/cache cannot be written (Not a directory): every program is built, and none is kept" in warning

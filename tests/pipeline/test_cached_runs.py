@@ -1,0 +1,201 @@
+"""Runs that share a cache: the second one builds nothing, says so, and is held to all that the first one is."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from harness_trials import SilentObserver, context_in, make_trial
+from waiting import wait_until
+
+from rnnbench import pipeline
+from rnnbench.backends import program_identity
+from rnnbench.cache import ENTRY, Cache, CacheFolder
+from rnnbench.pipeline import build_and_check_trial, check_trials
+from rnnbench.plan import begin_run, close_adapters, examine
+from rnnbench.results import Store, read_run
+from rnnbench.stages import Examined
+from rnnbench.worker import start_trial_worker, trial_process
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+TRIAL = make_trial()
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return CacheFolder(tmp_path / "cache", 1 << 20)
+
+
+def run(folder, cache, trials=(TRIAL,), **how):
+    """The records of a run."""
+    plan = replace(begin_run(list(trials), Store(folder / "results")), seed=0)
+    pipeline.run_trials(plan, SilentObserver(), cache=cache, **how)
+    return read_run(plan.folder).records
+
+
+def entries(cache):
+    return {path.parent for path in cache.path.glob(f"fake/*/{ENTRY}")}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Records of four runs: the first one, the second one, one that builds everything, and one after it."""
+    folder = tmp_path_factory.mktemp("runs")
+    cache = CacheFolder(folder / "cache", 1 << 20)
+    caches = (cache, cache, replace(cache, reads=False), cache)
+    return [run(folder, cache)[0] for cache in caches], cache
+
+
+def test_the_second_run_builds_nothing_and_says_when_it_was_built(runs):
+    (first, second, *_), cache = runs
+    assert (first.timing.build_origin, first.timing.built) == ("cold", "")
+    assert (second.outcome, second.timing.build_origin) == ("ok", "cached")
+    assert second.timing.built[:4].isdigit()
+    assert second.timing.own_build_s is None, "no comparison takes it for a new measurement"
+    assert (second.artifact, second.findings) == (first.artifact, ())
+    assert len(entries(cache)) == 3, "the program, its program of one step, and the one of the dispatch floor"
+
+
+def test_the_figures_of_its_build_are_those_of_the_run_that_built_it(runs):
+    (first, second, *_), _ = runs
+    assert second.timing.build_s == first.timing.build_s
+    assert second.timing.tail_build_s == first.timing.tail_build_s
+    assert second.memory.build_peak == first.memory.build_peak
+
+
+def test_a_run_that_rebuilds_builds_everything_for_those_that_follow(runs):
+    (_, _, rebuilt, later), _ = runs
+    assert (rebuilt.timing.build_origin, later.timing.build_origin) == ("cold", "cached")
+    assert later.timing.build_s == rebuilt.timing.build_s
+
+
+CHANGES = {
+    "source": lambda patch: patch.setattr(trial_process, "sources_digest", lambda backend: "other sources"),
+    "flag": lambda patch: patch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
+    "processor": lambda patch: patch.setattr(program_identity, "processor", lambda: "another one"),
+    "compiler": lambda patch: patch.setattr(program_identity, "_tools", lambda: {"cc": ["/usr/bin/cc", 1, 2]}),
+}
+
+
+def build(run, cache, trial=TRIAL):
+    """The trial, or what was examined of it, built and checked in a run's folder."""
+    context = context_in(run)
+    context = replace(context, folders=replace(context.folders, cache=cache))
+    examined = trial if isinstance(trial, Examined) else examine(trial)
+    return build_and_check_trial(examined, start_trial_worker(examined, context.folders, "log"), context)
+
+
+def test_a_program_of_another_source_flag_compiler_or_processor_is_built(tmp_path, cache, monkeypatch):
+    build(tmp_path / "1", cache)
+    for name, change in CHANGES.items():
+        with monkeypatch.context() as patch:
+            change(patch)
+            assert build(tmp_path / name, cache).built.figures.origin == "cold", name
+    assert build(tmp_path / "2", cache).built.figures.origin == "cached"
+
+
+def test_a_program_of_another_version_is_built(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    now = examine(TRIAL)
+    other = replace(now, probe=replace(now.probe, versions={"rnnbench-fake": "2.0"}))
+    assert build(tmp_path / "2", cache, other).built.figures.origin == "cold"
+
+
+def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    for number, other in enumerate((replace(TRIAL, seed=1), make_trial(chunk=2), replace(TRIAL, threads=2)), 2):
+        assert build(tmp_path / str(number), cache, other).built.figures.origin == "cold"
+
+
+def test_a_case_of_another_name_shares_its_programs(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    assert build(tmp_path / "2", cache, replace(TRIAL, case="other")).built.figures.origin == "cached"
+
+
+def test_a_damaged_entry_is_built_again_and_never_run(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    for entry in entries(cache):
+        for file in entry.rglob("fake-*"):
+            file.write_text("damage")
+    again = build(tmp_path / "2", cache)
+    assert (again.failure, again.built.figures.origin) == (None, "cold")
+    assert build(tmp_path / "3", cache).built.figures.origin == "cached"
+
+
+def test_what_a_run_uses_is_its_own_whatever_becomes_of_the_cache(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    built = build(tmp_path / "2", cache).built
+    Cache(cache).clear()
+    again = build(tmp_path / "2", cache)
+    assert again.built.figures == built.figures, "also the figures of the build, which is an earlier run's"
+    assert again.failure is None
+
+
+def test_a_program_that_is_damaged_in_the_run_is_taken_from_the_cache_again(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    for file in (tmp_path / "1/artifacts/programs").rglob("fake-*"):
+        file.write_text("damage")
+    again = build(tmp_path / "1", cache)
+    assert (again.failure, again.built.figures.build_s is not None) == (None, True)
+
+
+def test_a_resumed_run_says_cold_of_what_it_built_itself(tmp_path, cache):
+    first = build(tmp_path, cache)
+    assert first.built.figures.origin == "cold"
+    assert build(tmp_path, cache).built.figures == first.built.figures
+
+
+def test_a_cache_that_cannot_be_written_is_a_cold_run(tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    built = build(tmp_path / "1", CacheFolder(tmp_path / "cache", 1 << 20))
+    assert (built.failure, built.built.figures.origin) == (None, "cold")
+
+
+@pytest.mark.parametrize("target", ["numpy:eager", "onnxruntime:onnx"])
+def test_a_program_of_a_runtime_is_used_in_another_folder(tmp_path, cache, target):
+    pytest.importorskip(target.partition(":")[0])
+    first, second = (build(tmp_path / name, cache, make_trial(target)) for name in "ab")
+    assert (first.failure, second.failure) == (None, None)
+    assert (first.built.figures.origin, second.built.figures.origin) == ("cold", "cached")
+    assert (second.artifact, second.findings) == (first.artifact, ())
+    assert second.figures.tail_build_s == first.figures.tail_build_s
+
+
+def test_a_check_uses_the_cache(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    kept = {entry: entry.stat().st_mtime_ns for entry in entries(cache)}
+    plan = begin_run([TRIAL], Store(tmp_path))
+    check_trials(plan, SilentObserver(), 1, cache=cache)
+    assert [record.outcome for record in read_run(plan.folder).records] == ["ok"]
+    assert {entry: entry.stat().st_mtime_ns for entry in entries(cache)} == kept, "nothing was built and kept again"
+
+
+def in_child(work):
+    """A fork that does some work. Adapters' processes are its own."""
+    close_adapters()
+    if (child := os.fork()) == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+
+
+def test_a_run_that_is_killed_leaves_whole_entries(tmp_path, cache):
+    """It is killed while its second trial hangs: the first one's program is kept, and is used."""
+    killed = in_child(lambda: run(tmp_path, cache, [TRIAL, make_trial("fake:build-hangs")]))
+    wait_until(lambda: len(entries(cache)) == 2, "the first trial is built")
+    os.kill(killed, signal.SIGKILL)
+    os.waitpid(killed, 0)
+    assert build(tmp_path / "next", cache).built.figures.origin == "cached"
+
+
+def test_two_runs_at_a_time_share_one_cache(tmp_path, cache):
+    children = [in_child(partial(build, tmp_path / name, cache)) for name in "ab"]
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert build(tmp_path / "next", cache).built.figures.origin == "cached"

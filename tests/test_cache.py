@@ -1,0 +1,186 @@
+"""What is kept from one run to the next: whole entries, verified where they are used, within a bound."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rnnbench.cache import ABANDONED_S, ENTRY, MAKING, Cache, CacheFolder
+
+KEY = {"model": "lstm", "seed": 0}
+FACTS = {"build": {"build_s": 1.5}}
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(CacheFolder(tmp_path / "cache", 1 << 20))
+
+
+@pytest.fixture
+def built(tmp_path):
+    """Files of a build, by their names in a store."""
+    (tmp_path / "built" / "a").mkdir(parents=True)
+    files = {"a/code.so": tmp_path / "built/a/code.so", "a/weights.bin": tmp_path / "built/a/weights.bin"}
+    files["a/code.so"].write_bytes(b"code")
+    files["a/weights.bin"].write_bytes(bytes(1000))
+    return files
+
+
+def entry_folder(tmp_path, kind="iree"):
+    (found,) = [path.parent for path in (tmp_path / "cache" / kind).glob(f"*/{ENTRY}")]
+    return found
+
+
+def test_an_entry_comes_back_as_it_was(cache, built, tmp_path):
+    built["a/code.so"].chmod(0o755)
+    os.utime(built["a/code.so"], (1, 1))
+    cache.keep("iree", KEY, built, FACTS)
+    entry = cache.restore("iree", KEY, tmp_path / "store")
+    assert entry is not None
+    assert entry.facts == FACTS
+    assert entry.made.startswith("20")
+    restored = tmp_path / "store/a/code.so"
+    assert restored.read_bytes() == b"code"
+    assert (restored.stat().st_mode & 0o777, restored.stat().st_mtime) == (0o755, 1)
+    assert (tmp_path / "store/a/weights.bin").read_bytes() == bytes(1000)
+
+
+def test_another_kind_or_key_is_not_found(cache, built, tmp_path):
+    cache.keep("iree", KEY, built, FACTS)
+    assert cache.restore("tvm", KEY, tmp_path / "store") is None
+    assert cache.restore("iree", {**KEY, "seed": 1}, tmp_path / "store") is None
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_run_that_builds_everything_finds_nothing_and_replaces_the_entry(cache, built, tmp_path):
+    cache.keep("iree", KEY, built, FACTS)
+    rebuilding = Cache(CacheFolder(tmp_path / "cache", 1 << 20, reads=False))
+    assert rebuilding.restore("iree", KEY, tmp_path / "store") is None
+    rebuilding.keep("iree", KEY, built, {"build": "the second one"})
+    assert cache.restore("iree", KEY, tmp_path / "store").facts == {"build": "the second one"}
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "missing", "description"])
+def test_a_damaged_entry_is_not_used_and_removed(cache, built, tmp_path, damage):
+    cache.keep("iree", KEY, built, FACTS)
+    folder = entry_folder(tmp_path)
+    file = folder / "files/a/weights.bin"
+    if damage == "changed":
+        file.write_bytes(bytes(999) + b"1")
+    elif damage == "cut":
+        file.write_bytes(bytes(999))
+    elif damage == "missing":
+        file.unlink()
+    else:
+        (folder / ENTRY).write_text("{")
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+    assert not (tmp_path / "store/a/weights.bin").exists()
+    assert not folder.exists()
+    cache.keep("iree", KEY, built, FACTS)
+    assert cache.restore("iree", KEY, tmp_path / "store") is not None
+
+
+def test_a_file_that_is_there_stays_and_another_one_under_its_name_keeps_the_entry_out(cache, built, tmp_path):
+    cache.keep("iree", KEY, built, FACTS)
+    store = tmp_path / "store/a"
+    store.mkdir(parents=True)
+    (store / "code.so").write_bytes(b"code")
+    assert cache.restore("iree", KEY, tmp_path / "store") is not None
+    (store / "code.so").write_bytes(b"other code")
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+    assert (store / "code.so").read_bytes() == b"other code"
+    assert entry_folder(tmp_path).exists()
+
+
+def test_what_was_used_longest_ago_goes_first(built, tmp_path):
+    cache = Cache(CacheFolder(tmp_path / "cache", 3500))
+    for seed in range(3):
+        cache.keep("iree", {"seed": seed}, built, FACTS)
+        for entry in (tmp_path / "cache/iree").glob(f"*/{ENTRY}"):
+            os.utime(entry, (entry.stat().st_mtime - 10,) * 2)
+    assert cache.restore("iree", {"seed": 0}, tmp_path / "store") is not None
+    cache.keep("iree", {"seed": 3}, built, FACTS)
+    found = [seed for seed in range(4) if cache.restore("iree", {"seed": seed}, tmp_path / "store")]
+    assert found == [0, 2, 3], "1 was used longest ago"
+    assert sum(use.nbytes for use in cache.uses()) <= 3500
+
+
+def test_what_is_larger_than_the_bound_is_not_kept(built, tmp_path):
+    cache = Cache(CacheFolder(tmp_path / "cache", 1000))
+    cache.keep("iree", KEY, built, FACTS)
+    assert cache.uses() == []
+
+
+def test_uses_and_clear(cache, built, tmp_path):
+    before = time.time()
+    cache.keep("iree", KEY, built, FACTS)
+    cache.keep("iree", {"seed": 1}, built, FACTS)
+    cache.keep("tvm", KEY, built, FACTS)
+    iree, tvm = cache.uses()
+    assert (iree.kind, iree.entries, iree.nbytes) == ("iree", 2, 2008)
+    assert (tvm.kind, tvm.entries) == ("tvm", 1)
+    assert before - 1 <= iree.oldest <= iree.newest <= time.time() + 1
+    assert cache.clear() == 3
+    assert cache.uses() == []
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing_and_fails_nobody(built, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))
+    cache.keep("iree", KEY, built, FACTS)
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+
+
+def test_what_a_killed_writer_left_is_no_entry_and_is_removed_once_it_is_old(built, tmp_path):
+    """The writer is killed while it copies: the pipe that it copies from has no end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = (
+        "from pathlib import Path\nfrom rnnbench.cache import *\n"
+        f"folder = CacheFolder(Path({str(tmp_path / 'cache')!r}), 1 << 20)\n"
+        f"Cache(folder).keep('iree', {KEY!r}, {{'a': Path({str(pipe)!r})}}, {{}})\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", code])
+    with pipe.open("wb"):  # Opens once the writer reads.
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+    cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))
+    (left,) = (tmp_path / "cache/iree").glob(f"{MAKING}*")
+    assert cache.uses() == []
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+    os.utime(left, (time.time() - 2 * ABANDONED_S,) * 2)
+    cache.keep("iree", KEY, built, FACTS)
+    assert not left.exists()
+    assert cache.restore("iree", KEY, tmp_path / "store") is not None
+
+
+def _use(folder: Path, number: int) -> None:
+    """Keep and restore the same few entries, again and again, in a cache that has room for two."""
+    cache = Cache(CacheFolder(folder / "cache", 2500))
+    source = folder / f"source-{number}"
+    source.write_bytes(bytes(1000))
+    for turn in range(30):
+        store = folder / f"store-{number}-{turn}"
+        if cache.restore("iree", {"seed": turn % 3}, store) is None:
+            cache.keep("iree", {"seed": turn % 3}, {"file": source}, {})
+        else:
+            assert (store / "file").read_bytes() == bytes(1000)
+
+
+def test_many_processes_use_one_cache(tmp_path):
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_use, args=(tmp_path, number)) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert sum(use.nbytes for use in Cache(CacheFolder(tmp_path / "cache", 2500)).uses()) <= 2500
