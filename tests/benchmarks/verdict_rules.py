@@ -35,14 +35,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """[repetitions]: what a rule said, after how many pairs, and whether an interval of any look missed the truth."""
+    """[repetitions]: what a rule said, and after how many pairs."""
 
     verdicts: np.ndarray
     pairs: np.ndarray
-    missed: np.ndarray
 
-    def share(self, *verdicts: str) -> float:
-        return float(np.isin(self.verdicts, verdicts).mean())
+    def percent(self, *verdicts: str) -> float:
+        return 100 * float(np.isin(self.verdicts, verdicts).mean())
 
 
 def rules() -> list[Rule]:
@@ -114,40 +113,30 @@ def confidence_sequence(precision: float, rate: float) -> dict[int, float]:
     return found
 
 
-def apply(rule: Rule, logs: np.ndarray, scatters: np.ndarray, truth: float, smallest: float) -> Outcomes:
-    """[repetitions, MOST] logarithms of ratios and the scatters of their rounds, as `rnnbench ab` would see them."""
-    repetitions, most = logs.shape
-    said = np.full(repetitions, "UNDECIDED")
-    pairs, looked = np.full(repetitions, most), np.zeros(repetitions, int)
-    missed = np.zeros(repetitions, bool)
+def apply(rule: Rule, logs: np.ndarray, scatters: np.ndarray, smallest: float) -> Outcomes:
+    """[repetitions, most pairs] logarithms of ratios and the scatters of their rounds, judged as `rnnbench ab` does."""
+    said = np.full(len(logs), "UNDECIDED")
+    pairs = np.full(len(logs), logs.shape[1])
+    looked = np.zeros(len(logs), int)
     limit = math.log1p(smallest)
-    change, same = (np.array([each.get(n, math.inf) for n in range(most + 1)]) for each in (rule.change, rule.same))
-    for number in range(min(rule.change), most + 1):
-        seen = slice(0, number)
-        kept = np.ones((repetitions, number), bool)
-        if rule.leaves_out:
-            kept = scatters[:, seen] <= DISTURBED * np.median(scatters[:, seen], axis=1)[:, None]
+    change, same = (np.array([of.get(n, math.inf) for n in range(MOST + 1)]) for of in (rule.change, rule.same))
+    for number in range(min(rule.change), logs.shape[1] + 1):
+        rows = np.flatnonzero(said == "UNDECIDED")
+        seen, scatter = logs[rows, :number], scatters[rows, :number]
+        kept = scatter <= (DISTURBED if rule.leaves_out else math.inf) * np.median(scatter, axis=1)[:, None]
         count = kept.sum(axis=1)
-        mean = np.where(kept, logs[:, seen], 0).sum(axis=1) / count
-        squares = (np.where(kept, logs[:, seen] - mean[:, None], 0) ** 2).sum(axis=1)
-        error = np.sqrt(squares / np.maximum(count - 1, 1) / count)
-        looks = (count > looked) & np.isfinite(change[count])
-        half = np.where(looks, change[count], 0) * error
-        inner = np.where(looks, same[count], 0) * error
-        missed |= looks & (np.abs(mean - truth) > half)
-        verdict = np.select(
-            [
-                (mean > half) & (mean >= limit / 2),
-                (mean < -half) & (mean <= -limit / 2),
-                (np.abs(mean) < limit / 2) & (np.abs(mean) + inner <= limit),
-            ],
-            ["SLOWER", "FASTER", "SAME"],
-            "UNDECIDED",
-        )
-        ends = looks & (said == "UNDECIDED") & (verdict != "UNDECIDED")
-        said[ends], pairs[ends] = verdict[ends], number
-        looked = np.where(looks, count, looked)
-    return Outcomes(said, pairs, missed)
+        mean = (seen * kept).sum(axis=1) / count
+        error = np.sqrt((kept * (seen - mean[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1) / count)
+        half, inner = (np.where(count > looked[rows], of[count], math.inf) * error for of in (change, same))
+        looked[rows] = np.where(np.isfinite(change[count]), np.maximum(looked[rows], count), looked[rows])
+        conditions = {
+            "SLOWER": (mean > half) & (mean >= limit / 2),
+            "FASTER": (mean < -half) & (mean <= -limit / 2),
+            "SAME": (np.abs(mean) < limit / 2) & (np.abs(mean) + inner <= limit),
+        }
+        said[rows] = np.select(list(conditions.values()), list(conditions), "UNDECIDED")
+        pairs[rows[said[rows] != "UNDECIDED"]] = number
+    return Outcomes(said, pairs)
 
 
 @cache
