@@ -31,8 +31,11 @@ def pool(request: pytest.FixtureRequest) -> verdict_pool.Pool:
 @pytest.mark.parametrize("smallest", [0.03, 0.01])
 def test_rules_side_by_side(pool: verdict_pool.Pool, smallest: float) -> None:
     slowdowns = pool.slowdowns if smallest == 0.03 else (0, 1, 2, 3)
-    drawn = {slowdown: _drawn(_rounds(pool, slowdown), slowdown) for slowdown in slowdowns}
+    drawn: dict[int | str, Pairs] = {slowdown: _drawn(_rounds(pool, slowdown), slowdown) for slowdown in slowdowns}
+    logs, scatters = drawn[0]
+    drawn["shifted"] = logs + math.log1p(smallest), scatters
     print(f"\nthreshold {smallest:.0%}: mean processes, mean seconds [% SLOWER or FASTER, % UNDECIDED]")
+    print(f"planted {slowdowns} %, and 0 % with all ratios {smallest:.0%} larger")
     for rule in verdict_rules.rules():
         outcomes = {slowdown: verdict_rules.apply(rule, *pairs, smallest) for slowdown, pairs in drawn.items()}
         print(f"{rule.name:26}" + " ".join(_cell(each, _seconds(pool, 8)) for each in outcomes.values()))
@@ -118,7 +121,7 @@ def _observed(rounds: np.ndarray) -> Pairs:
 
 
 def _adapted(rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What pairs show that take 8 rounds more, twice at most, while the standard error of their median is over 0.75 %."""
+    """What pairs show that take 8 rounds more, twice at most, where their median has a standard error over 0.75 %."""
     logs, scatters = _observed(rounds[:, :8])
     taken = np.full(len(rounds), 8)
     for more in (16, 24):
