@@ -25,7 +25,7 @@ from rnnbench.optional import require
 
 LOOKS = range(4, 41)
 """Pairs of processes at which a verdict is looked for. The last is the most that a verdict may take. After three pairs
-Student's t decides nothing below a change of 10 %."""
+Student's t decides nothing but changes of 5 % and more, and what they spend makes the fourth look wider."""
 POWER = 1 / 6
 """It spends 55 % of the error rate at the first look."""
 CELLS = 96
