@@ -18,7 +18,8 @@ import pytest
 import verdict_pool
 from scipy import stats
 
-from rnnbench.results.verdict import LOOKS, judge_pairs, pair_ratio
+from rnnbench.results.looks import LOOKS
+from rnnbench.results.verdict import Judgement, judge_pairs, pair_ratio, pair_scatter
 
 REPETITIONS = 1000
 FOUND_AT_LEAST = 0.95
@@ -40,7 +41,7 @@ def test_the_pool_is_large_enough(pool: verdict_pool.Pool) -> None:
     processes = 2 * len(pool.blocks)
     print(f"\npool: {processes} processes, {pool.wall.sum():.0f} s to collect")
     for slowdown in pool.slowdowns:
-        logs = np.log(_ratios(pool, slowdown))
+        logs = np.log(_pairs(pool, slowdown)[:, 0])
         calls = pool.blocks[:, pool.slowdowns.index(slowdown), ..., verdict_pool.STATS.index("count")]
         print(
             f"  {slowdown:2d} %: ratio {np.exp(logs.mean()):.4f}, pairs scatter by {logs.std(ddof=1):.2%}, "
@@ -54,12 +55,12 @@ def test_three_per_cent_is_found_and_nothing_is_not(pool: verdict_pool.Pool) -> 
     print(f"\n{'':8}" + "".join(f"{head:>{width}}" for head, width in heads.items()) + "  sharing none")
     found = {}
     for slowdown in pool.slowdowns:
-        ratios, chance = _ratios(pool, slowdown), np.random.default_rng(slowdown)
-        drawn = [_verdict(_shuffled(ratios, slowdown, chance)) for _ in range(REPETITIONS)]
+        pairs, chance = _pairs(pool, slowdown), np.random.default_rng(slowdown)
+        drawn = [_verdict(_shuffled(pairs, slowdown, chance)) for _ in range(REPETITIONS)]
         counts = found[slowdown] = Counter(verdict for verdict, _ in drawn)
-        processes = [2 * pairs for _, pairs in drawn]
+        processes = [2 * taken for _, taken in drawn]
         seconds = np.mean(processes) / 2 * _seconds_of_a_pair(pool)
-        apart = Counter(_disjoint(_shuffled(ratios, slowdown, chance)))
+        apart = Counter(_disjoint(_shuffled(pairs, slowdown, chance)))
         print(
             f"{slowdown:6d} %"
             + "".join(f"{counts[verdict]:{width}d}" for verdict, width in _WIDTHS.items())
@@ -100,35 +101,45 @@ def test_what_other_tools_say_of_the_same_processes(pool: verdict_pool.Pool) -> 
 _WIDTHS = {"FASTER": 8, "SLOWER": 8, "SAME": 8, "UNDECIDED": 11}
 
 
-def _ratios(pool: verdict_pool.Pool, slowdown: int) -> np.ndarray:
-    """[pairs]: the ratio that each pair of processes shows."""
-    return np.array([pair_ratio(rounds[:, 0], rounds[:, 1]) for rounds in pool.medians(slowdown)])
+def _pairs(pool: verdict_pool.Pool, slowdown: int) -> np.ndarray:
+    """[pairs, 2]: the ratio that each pair of processes shows, and the scatter of its rounds."""
+    return np.array([_ratio_and_scatter(rounds) for rounds in pool.medians(slowdown)])
 
 
-def _shuffled(ratios: np.ndarray, slowdown: int, chance: np.random.Generator) -> np.ndarray:
+def _ratio_and_scatter(rounds: np.ndarray) -> tuple[float, float]:
+    """Of the medians [rounds, sides] of one pair."""
+    return pair_ratio(rounds[:, 0], rounds[:, 1]), pair_scatter(rounds[:, 0], rounds[:, 1])
+
+
+def _shuffled(pairs: np.ndarray, slowdown: int, chance: np.random.Generator) -> np.ndarray:
     """The pairs in an order of chance; where nothing was planted, each with its sides as they are or exchanged."""
-    order = chance.permutation(ratios)
-    return order ** chance.choice([-1, 1], len(order)) if slowdown == 0 else order
+    order = chance.permutation(pairs)
+    if slowdown == 0:
+        order[:, 0] **= chance.choice([-1, 1], len(order))
+    return order
 
 
-def _verdict(ratios: np.ndarray) -> tuple[str, int]:
+def _verdict(pairs: np.ndarray) -> tuple[str, int]:
     """The verdict on pairs that come in this order, and how many it took."""
-    looks = [pairs for pairs in LOOKS if pairs <= len(ratios)]
-    for pairs in looks:
-        verdict = judge_pairs(ratios[:pairs]).verdict
-        if verdict != "UNDECIDED":
-            break
-    return verdict, pairs
+    judged: Judgement | None = None
+    most = min(len(pairs), LOOKS[-1])
+    for taken in range(LOOKS[0], most + 1):
+        now = judge_pairs(pairs[:taken, 0], scatters=pairs[:taken, 1])
+        if now.observations in LOOKS and (judged is None or now.observations > judged.observations):
+            judged = now
+            if judged.verdict != "UNDECIDED":
+                return judged.verdict, taken
+    return "UNDECIDED", most
 
 
-def _disjoint(ratios: np.ndarray) -> Iterator[str]:
+def _disjoint(pairs: np.ndarray) -> Iterator[str]:
     """Verdicts one after the other, each on pairs of its own, until the pool ends before a verdict does."""
-    while len(ratios) >= LOOKS[0]:
-        verdict, pairs = _verdict(ratios)
-        if verdict == "UNDECIDED" and pairs < LOOKS[-1]:
+    while len(pairs) >= LOOKS[0]:
+        verdict, taken = _verdict(pairs)
+        if verdict == "UNDECIDED" and taken < LOOKS[-1]:
             return
         yield verdict
-        ratios = ratios[pairs:]
+        pairs = pairs[taken:]
 
 
 def _drawn(pool: verdict_pool.Pool, slowdown: int, pairs: int, chance: np.random.Generator) -> np.ndarray:
@@ -142,7 +153,7 @@ def _drawn(pool: verdict_pool.Pool, slowdown: int, pairs: int, chance: np.random
 
 def _rnnbench(blocks: np.ndarray) -> str:
     medians = blocks[..., verdict_pool.STATS.index("median")]
-    verdict, _ = _verdict(np.array([pair_ratio(rounds[:, 0], rounds[:, 1]) for rounds in medians]))
+    verdict, _ = _verdict(np.array([_ratio_and_scatter(rounds) for rounds in medians]))
     return verdict
 
 

@@ -95,7 +95,7 @@ def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_comparison_of_two_sides_gives_no_verdict_on_what_is_not_believed(side):
     sides = [not_sampled(not_checked(examine(make_trial())))] * 2
-    judged = JudgedTrial(tuple(sides), {"bound": judge_pairs([1.0, 1.0, 1.0])}, {"bound": [1.0]}, 1.0)
+    judged = JudgedTrial(tuple(sides), {"bound": judge_pairs([1.0, 1.0, 1.0])}, {"bound": [1.0]}, {"bound": [0.0]}, 1.0)
     assert _without_disbelieved(judged) == judged
     doubtful = Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)
     sides[side] = replace(sides[side], findings=(doubtful,))

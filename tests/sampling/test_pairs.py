@@ -15,7 +15,8 @@ from harness_trials import check_trial, context_in, make_trial
 from rnnbench.cases import Target
 from rnnbench.pipeline import record_of
 from rnnbench.plan import examine
-from rnnbench.results.verdict import LOOKS
+from rnnbench.results import Judgement
+from rnnbench.results.looks import LOOKS
 from rnnbench.sampling import groups, pairs
 from rnnbench.sampling.pairs import (
     COMPARED,
@@ -58,7 +59,7 @@ def sampler(planned: dict[int, list[float]], requests: list[list[int]]) -> Calla
 
 def judged_trial(pair: TrialPair) -> JudgedTrial:
     a, b = (Sampled(Checked(Built(sampling.examined))) for sampling in pair.sides)
-    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.seconds)
+    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds)
 
 
 def test_a_trial_that_is_decided_has_no_more_pairs_and_the_others_go_on() -> None:
@@ -68,7 +69,7 @@ def test_a_trial_that_is_decided_has_no_more_pairs_and_the_others_go_on() -> Non
     assert clear.judgements["bound"].verdict == "SLOWER"
     assert len(clear.ratios["bound"]) == LOOKS[0]
     assert all(id(noisy) in ids for ids in requests)
-    assert len(noisy.ratios["bound"]) in LOOKS[3:]
+    assert len(noisy.ratios["bound"]) > LOOKS[3]
 
 
 def test_a_trial_with_too_much_noise_ends_undecided_at_the_last_look() -> None:
@@ -77,6 +78,35 @@ def test_a_trial_with_too_much_noise_ends_undecided_at_the_last_look() -> None:
     judgement = pair.judgements["bound"]
     assert (judgement.verdict, judgement.observations) == ("UNDECIDED", LOOKS[-1])
     assert verdict_cost([judged_trial(pair)]).startswith(f"A verdict took {2 * LOOKS[-1]} processes")
+
+
+def test_a_pair_that_was_disturbed_is_left_out_and_pays_for_no_second_look() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    planned = [1.0, 0.98, 1.02, 1.0, 0.5, 1.0, 1.0, 1.0, 1.0]
+    looks: list[Judgement | None] = []
+
+    def sample(trials: Sequence[TrialPair], number: int) -> None:
+        looks.append(pair.judgements.get("bound"))
+        sampler({id(pair): planned}, [])(trials, number)
+        pair.scatters.setdefault("bound", []).append(0.3 if planned[number] == 0.5 else 0.01)
+
+    decide([pair], ENDLESS, sample)
+    assert looks[:4] == [None] * 4
+    assert looks[5] is looks[4], "the fifth pair added nothing to look at"
+    assert pair.judgements["bound"].observations == len(pair.ratios["bound"]) - 1
+    assert "2 processes were disturbed and left out" in verdict_cost([judged_trial(pair)])
+
+
+def test_before_the_first_look_there_is_a_judgement_only_where_the_budget_ends() -> None:
+    pair, ratios = planned_pair(0.10, 0.0001)
+    seen: list[bool] = []
+
+    def sample(trials: Sequence[TrialPair], number: int) -> None:
+        seen.append(bool(pair.judgements))
+        sampler({id(pair): ratios}, [])(trials, number)
+
+    decide([pair], ENDLESS, sample)
+    assert seen == [False] * LOOKS[0]
 
 
 def test_a_fixed_number_of_pairs_is_sampled_whatever_they_show() -> None:
@@ -155,7 +185,7 @@ def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(checked: C
     (pair,) = sample_pairs((honest, honest), rounds=3, number=2)
     assert pair.is_alive
     for path in COMPARED:
-        assert len(pair.ratios[path]) == 2
+        assert len(pair.ratios[path]) == len(pair.scatters[path]) == 2
         assert all(ratio > 0 for ratio in pair.ratios[path])
         for sampling in pair.sides:
             assert [len(blocks) for blocks in sampling.paths[path].processes] == [3, 3]

@@ -16,7 +16,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.results import compare_runs
 from rnnbench.results.ranking import RATIO_CONFIDENCE
-from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_pairs
+from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_once
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
@@ -295,7 +295,7 @@ def test_verdicts_in_the_browser_are_those_of_results(made, desktop):
         both = min(len(base), len(new))
         cases.append([base, new])
         apart = judge_apart(base, new)
-        pairs = judge_pairs([b / a for a, b in zip(base[:both], new[:both], strict=True)], confidence=RATIO_CONFIDENCE)
+        pairs = judge_once([b / a for a, b in zip(base[:both], new[:both], strict=True)], confidence=RATIO_CONFIDENCE)
         expected.append((apart, pairs))
     made_here = page.evaluate(
         "([cases, smallest, error, confidence]) => cases.map(([a, b]) => "

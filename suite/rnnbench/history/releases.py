@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from rnnbench.history.columns import reference_ratios
 from rnnbench.history.store import History
-from rnnbench.results import COMPARED_PATHS, ERROR_RATE, SMALLEST, Judgement, judge_apart, judge_pairs
+from rnnbench.results import COMPARED_PATHS, ERROR_RATE, SMALLEST, Judgement, judge_apart, judge_once
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ReleasePoint:
     @property
     def judged(self) -> Judgement | None:
         """Against the reference; None where it was not measured."""
-        return judge_pairs(self.ratios) if self.ratios else None
+        return judge_once(self.ratios, 1 - ERROR_RATE) if self.ratios else None
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
                 "path": path,
                 **asdict(judgement),
                 "ratios": trial.ratios[path],
+                "scatters": trial.scatters[path],
                 "seconds": trial.seconds,
             }
             for trial in judged

@@ -31,7 +31,8 @@ FACTS: tuple[Fact, ...] = ("outcome", "failed_checks", "believed", "measured", "
 """In the order in which they are told."""
 PAIRED = (
     "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict. The interval is "
-    "corrected for the number of looks at it."
+    "corrected for the number of looks at it. Disturbed pairs are left out. SAME excludes a change as large as the "
+    "threshold on each side with 99 %; the interval excludes both at once and may reach a little further."
 )
 APART = (
     "The runs were not sampled in turn: a drift of the machine between them is part of the ratio. `rnnbench ab` "

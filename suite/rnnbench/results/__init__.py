@@ -9,6 +9,7 @@
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
     compare, fact_changes, costs         two runs: verdicts on latencies, other measures, and what is no number
     verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
+    looks                                the intervals of a verdict that is looked for after every pair of processes
     identity                             what must be equal for runs to be compared
 
 The package imports nothing of the suite but `measure.paths` and `measure.metrics`, which declare what is measured.
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import append_record, unwritable, write_info
+    from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
@@ -90,14 +92,14 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.verdict import (
         ERROR_RATE,
-        LOOKS,
-        ONE_LOOK,
         SMALLEST,
         Judgement,
         Verdict,
         judge_apart,
+        judge_once,
         judge_pairs,
         pair_ratio,
+        pair_scatter,
     )
     from rnnbench.results.views import (
         ORIGIN_MEANS,
@@ -172,16 +174,17 @@ _NAMES = {
     "thresholds": ("THRESHOLDS", "parse_thresholds"),
     "scenarios": ("Server", "Streams", "StreamTest"),
     "timing": ("DispatchFloor", "Latency", "STEPS_PER_S", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
+    "looks": ("LOOKS",),
     "verdict": (
         "ERROR_RATE",
-        "ONE_LOOK",
         "Judgement",
-        "LOOKS",
         "SMALLEST",
         "Verdict",
         "judge_apart",
+        "judge_once",
         "judge_pairs",
         "pair_ratio",
+        "pair_scatter",
     ),
     "views": (
         "Entry",
@@ -210,7 +213,6 @@ __all__ = [
     "LEAST_POINTS",
     "LOOKS",
     "NO_ANSWER",
-    "ONE_LOOK",
     "ORIGINS",
     "ORIGIN_MEANS",
     "RATIO_CONFIDENCE",
@@ -302,6 +304,7 @@ __all__ = [
     "growth_word",
     "is_lowered_form",
     "judge_apart",
+    "judge_once",
     "judge_pairs",
     "machine_identity",
     "machine_key",
@@ -310,6 +313,7 @@ __all__ = [
     "not_believed",
     "open_database",
     "pair_ratio",
+    "pair_scatter",
     "parquet",
     "parse_fail_on",
     "parse_lowered",

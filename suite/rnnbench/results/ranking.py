@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rnnbench.results.timing import Latency
-from rnnbench.results.verdict import Judgement, judge_pairs
+from rnnbench.results.verdict import Judgement, judge_once
 from rnnbench.results.views import ORIGINS, Entry
 
 LAYOUT = 0.02
@@ -93,7 +93,7 @@ def _ratio(first: Entry, second: Entry) -> Judgement | None:
     if first.measured == second.measured:
         return None
     pairs = zip(_bound(first).process_medians, _bound(second).process_medians, strict=False)
-    return judge_pairs([a / b for a, b in pairs], confidence=RATIO_CONFIDENCE)
+    return judge_once([a / b for a, b in pairs], confidence=RATIO_CONFIDENCE)
 
 
 def overlap(a: Latency, b: Latency) -> bool:

@@ -14,9 +14,12 @@ at half of m. Were SLOWER to ask for a ratio of m itself, an effect of just m wo
 
 Pairs of processes, one of each side, sampled in turn, give one observation each: the drift of the machine hits both and
 goes out, and what is left from pair to pair has the variance between processes and that within them in it. Pairs are
-added until there is a verdict, and it is looked for only at the counts LOOKS. Each look spends an equal part of
-ERROR_RATE (Bonferroni), so that all intervals hold together with a chance of at least 1 - ERROR_RATE, whichever of
-them is the last.
+added until there is a verdict. It is looked for after each pair, and all looks together miss the truth with a chance of
+at most ERROR_RATE (`looks`). A SAME of pairs needs no more than that each of two limits is excluded, which are two
+one-sided tests (Schuirmann 1987): each may be wrong with ERROR_RATE, since only one of them can be the truth.
+
+A pair whose rounds disagree far more than those of the other pairs was disturbed, and is left out. That looks at the
+scatter of the rounds alone, which is the same when the sides change places, so that it favours neither side.
 """
 
 from __future__ import annotations
@@ -29,17 +32,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnbench.optional import require
+from rnnbench.results.looks import critical_t
 
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 SMALLEST = 0.03
 """Smallest relative change that matters, where none is given."""
 ERROR_RATE = 0.01
 """Chance that the interval of a verdict misses the truth, and so the most that a change is seen where none is."""
-LOOKS = (5, 8, 12, 18, 27, 40)
-"""Pairs of processes at which a verdict is looked for; the last is the most that one verdict may take. Half as many
-again each time: pairs whose ratios scatter by 1 % are mostly decided at the second, those by 3 % at the fourth."""
-ONE_LOOK = 1 - ERROR_RATE / len(LOOKS)
-"""Confidence of the interval of one of these looks."""
+DISTURBED = 4.0
+"""Times the scatter of the median pair, beyond which a pair was disturbed: 2 % of pairs on a quiet machine, 10 % on a
+busy one. Any limit from 3 to 8 costs as much."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,31 @@ class Judgement:
     """None where there are too few processes for one."""
     verdict: Verdict
     observations: int
-    """Pairs of processes; or, where they are not paired, processes of the side that has fewer."""
+    """Pairs of processes that it rests on; or, where they are not paired, processes of the side that has fewer."""
 
 
-def judge_pairs(ratios: Sequence[float], smallest: float = SMALLEST, confidence: float = ONE_LOOK) -> Judgement:
-    """The verdict on the ratios new / base of pairs of processes, by the paired t interval."""
+def judge_pairs(
+    ratios: Sequence[float], smallest: float = SMALLEST, scatters: Sequence[float] | None = None
+) -> Judgement:
+    """The verdict on the ratios new / base of pairs of processes, where there was a look after each of LOOKS.
+
+    `scatters` has the scatter of the rounds of each pair; None where it is not known.
+    """
+    kept = ratios if scatters is None else undisturbed(ratios, scatters)
+    logs = [math.log(ratio) for ratio in kept]
+    mean = statistics.fmean(logs)
+    if len(logs) < 2:
+        return Judgement(math.exp(mean), None, "UNDECIDED", len(logs))
+    error = math.sqrt(_variance(logs) / len(logs))
+    interval, within = (
+        (mean - half, mean + half)
+        for half in (critical_t(len(logs), rate) * error for rate in (ERROR_RATE, 2 * ERROR_RATE))
+    )
+    return _judgement(mean, interval, smallest, len(logs), within)
+
+
+def judge_once(ratios: Sequence[float], confidence: float, smallest: float = SMALLEST) -> Judgement:
+    """The verdict on the ratios of pairs that are looked at once, their number having been fixed before."""
     logs = [math.log(ratio) for ratio in ratios]
     if len(logs) < 2:
         return Judgement(math.exp(statistics.fmean(logs)), None, "UNDECIDED", len(logs))
@@ -84,6 +106,19 @@ def pair_ratio(base: Sequence[float], new: Sequence[float]) -> float:
     The median over the rounds, since a block that was disturbed shows in its own round only.
     """
     return math.exp(statistics.median(math.log(b / a) for a, b in zip(base, new, strict=True)))
+
+
+def pair_scatter(base: Sequence[float], new: Sequence[float]) -> float:
+    """How far the rounds of a pair disagree: the median deviation of their logarithms from that of `pair_ratio`."""
+    logs = [math.log(b / a) for a, b in zip(base, new, strict=True)]
+    middle = statistics.median(logs)
+    return statistics.median(abs(log - middle) for log in logs)
+
+
+def undisturbed(ratios: Sequence[float], scatters: Sequence[float]) -> list[float]:
+    """The ratios of the pairs that were not disturbed: more than half of them."""
+    limit = DISTURBED * statistics.median(scatters)
+    return [ratio for ratio, scatter in zip(ratios, scatters, strict=True) if scatter <= limit]
 
 
 def checked_smallest(smallest: float) -> float:
@@ -124,15 +159,23 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def _judgement(log_ratio: float, interval: tuple[float, float], smallest: float, observations: int) -> Judgement:
+def _judgement(
+    log_ratio: float,
+    interval: tuple[float, float],
+    smallest: float,
+    observations: int,
+    within: tuple[float, float] | None = None,
+) -> Judgement:
+    """`within` is the interval that SAME asks for, where that is another one."""
     low, high = interval
+    inner_low, inner_high = within or interval
     limit = math.log1p(checked_smallest(smallest))
     verdict: Verdict = "UNDECIDED"
     if low > 0 and log_ratio >= limit / 2:
         verdict = "SLOWER"
     elif high < 0 and log_ratio <= -limit / 2:
         verdict = "FASTER"
-    elif abs(log_ratio) < limit / 2 and -limit <= low and high <= limit:
+    elif abs(log_ratio) < limit / 2 and -limit <= inner_low and inner_high <= limit:
         verdict = "SAME"
     return Judgement(math.exp(log_ratio), (_exp(low), _exp(high)), verdict, observations)
 

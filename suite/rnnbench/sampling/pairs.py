@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnbench.cases import Trial
 from rnnbench.measure import PATHS, Block, BlockPlan, WarmUp
-from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio
+from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio, pair_scatter
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
@@ -51,6 +51,8 @@ class JudgedTrial:
     """By latency path."""
     ratios: Mapping[str, Sequence[float]]
     """By latency path, the ratio b / a that each pair of processes showed."""
+    scatters: Mapping[str, Sequence[float]]
+    """By latency path, the scatter of the rounds of each of these pairs."""
     seconds: float
     """Wall time that its pairs took, shared evenly with the trials in the same processes."""
 
@@ -80,6 +82,7 @@ class TrialPair:
     b: TrialSampling
     paths: tuple[str, ...] = COMPARED
     ratios: dict[str, list[float]] = field(default_factory=dict)
+    scatters: dict[str, list[float]] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     calls_per_sample: dict[str, int] = field(default_factory=dict)
     """How many calls are timed at once on either side, so that the clock's cost hides no change: by the first pair."""
@@ -99,10 +102,17 @@ class TrialPair:
         judged = self.judgements
         return [path for path in self.paths if path not in judged or judged[path].verdict == "UNDECIDED"]
 
-    def judge(self, smallest_change: float) -> None:
+    def judge(self, smallest_change: float, counts: Container[int] = range(1, LOOKS[-1] + 1)) -> None:
+        """Look for verdicts that rest on more pairs than at the look before, where their number is one of `counts`.
+
+        A pair that was disturbed adds none: what was paid for one look is not used for two.
+        """
         for path in self.undecided:
             if ratios := self.ratios.get(path):
-                self.judgements[path] = judge_pairs(ratios, smallest_change)
+                before = self.judgements.get(path)
+                judged = judge_pairs(ratios, smallest_change, self.scatters.get(path))
+                if judged.observations in counts and (before is None or judged.observations > before.observations):
+                    self.judgements[path] = judged
 
 
 def judge_trials(
@@ -130,10 +140,9 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
     """Sample pair after pair of processes until all is judged, or the budget is spent, or the looks end.
 
     `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what
-    was seen, so the look at its end is one that LOOKS has paid for.
+    was seen. Where it ends before the first of LOOKS, its end is the only look.
     """
-    looks = LOOKS if budget.pairs is None else (budget.pairs,)
-    for number in range(looks[-1]):
+    for number in range(budget.pairs or LOOKS[-1]):
         current = [pair for pair in pairs if pair.is_alive and pair.undecided and pair.seconds < budget.seconds]
         if not current:
             break
@@ -142,8 +151,8 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
         seconds = time.monotonic() - started
         for pair in current:
             pair.seconds += seconds / len(current)
-            if number + 1 in looks:
-                pair.judge(budget.smallest_change_of(pair.a.trial))
+            if budget.pairs is None:
+                pair.judge(budget.smallest_change_of(pair.a.trial), LOOKS)
     for pair in pairs:
         pair.judge(budget.smallest_change_of(pair.a.trial))
 
@@ -235,9 +244,13 @@ def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
     seconds = [trial.seconds for trial in trials if trial.judgements]
     if not processes:
         return "No verdict was reached."
+    disturbed = sum(
+        len(trial.ratios[path]) - judged.observations for trial in trials for path, judged in trial.judgements.items()
+    )
+    left_out = f" {2 * disturbed} processes were disturbed and left out." if disturbed else ""
     return (
         f"A verdict took {statistics.fmean(processes):.0f} processes and a trial {statistics.fmean(seconds):.0f} s "
-        f"on average, and {max(processes)} processes and {max(seconds):.0f} s at most."
+        f"on average, and {max(processes)} processes and {max(seconds):.0f} s at most.{left_out}"
     )
 
 
@@ -247,7 +260,7 @@ def _memory_of_pairs(pairs: Sequence[CheckedPair]) -> int:
 
 def _judged(checked: CheckedPair, pair: TrialPair) -> JudgedTrial:
     a, b = (sampling.sampled(one, NO_ROOF) for one, sampling in zip(checked, pair.sides, strict=True))
-    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.seconds)
+    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds)
 
 
 def _with_anchor(judged: JudgedTrial, anchor: JudgedTrial, group: int, groups: int) -> JudgedTrial:
@@ -265,6 +278,7 @@ def _note_ratios(pair: TrialPair, paths: Sequence[str]) -> None:
     for path in paths:
         medians = [_block_medians(sampling.paths[path].processes[-1]) for sampling in pair.sides]
         pair.ratios.setdefault(path, []).append(pair_ratio(*medians))
+        pair.scatters.setdefault(path, []).append(pair_scatter(*medians))
 
 
 def _forget_empty(pair: TrialPair) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rnnbench.measure import half_width
 from rnnbench.reports import EMULATED, percent, program, ratio, seconds
-from rnnbench.results import ORIGIN_MEANS, RATIO_CONFIDENCE, Judgement, Ranking, judge_pairs, rank
+from rnnbench.results import ORIGIN_MEANS, RATIO_CONFIDENCE, Judgement, Ranking, judge_once, rank
 from rnnbench.site.content import Content, Machine, Shown, workload_name
 
 STEPS = (1.03, 1.25, 2.0, 4.0, 10.0)
@@ -182,7 +182,7 @@ def _judged(shown: Shown, fastest: Shown) -> Judgement:
     assert shown.entry.bound is not None, "a cell with a verdict has a bound latency"
     assert fastest.entry.bound is not None, "ranked entries have a bound latency"
     pairs = zip(shown.entry.bound.process_medians, fastest.entry.bound.process_medians, strict=False)
-    return judge_pairs([new / base for new, base in pairs], confidence=RATIO_CONFIDENCE)
+    return judge_once([new / base for new, base in pairs], confidence=RATIO_CONFIDENCE)
 
 
 def _per_step(median: float, interval: tuple[float, float] | None, chunk: int) -> str:

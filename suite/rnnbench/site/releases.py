@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Literal
 
 from rnnbench.history import MEASURES, History, ReleaseSeries, ReleaseStep, release_changes
-from rnnbench.results import ONE_LOOK, SMALLEST, Judgement, short_names
+from rnnbench.results import ERROR_RATE, SMALLEST, Judgement, short_names
 from rnnbench.site.alerts import SIGN, size
 from rnnbench.site.content import Content
 from rnnbench.site.page import Folder, as_line
@@ -143,7 +143,8 @@ def _news(content: Content, series: ReleaseSeries, step: ReleaseStep) -> Release
 
 def write_releases(content: Content, history: History | None, folder: Folder) -> None:
     """`releases.html`, and of each trial the rows of all its releases."""
-    folder.page("releases.html", "releases.html", content=content, backfills=backfills_of(content), confidence=ONE_LOOK)
+    backfills = backfills_of(content)
+    folder.page("releases.html", "releases.html", content=content, backfills=backfills, confidence=1 - ERROR_RATE)
     if history is None or not content.releases:
         return
     rows: dict[tuple[str, str], list[Row]] = {}

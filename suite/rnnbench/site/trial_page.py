@@ -9,7 +9,7 @@ from typing import Any
 from rnnbench.history import MEASURES, Change
 from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, program, strategy
-from rnnbench.results import COMPARED_PATHS, NO_ANSWER, ONE_LOOK, CheckResult, Place, Ranking, Record, rank
+from rnnbench.results import COMPARED_PATHS, ERROR_RATE, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
 from rnnbench.site.alerts import sentence_of
 from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
 from rnnbench.site.content import Content, Machine, Shown
@@ -106,7 +106,7 @@ def _write_trial(
         program=program(shown.entry),
         strategy=strategy(shown.entry),
         releases=release_charts(content.releases_of.get((machine.fingerprint, shown.trial), ())),
-        confidence=ONE_LOOK,
+        confidence=1 - ERROR_RATE,
         files=_files(shown.page),
     )
 
