@@ -1,4 +1,4 @@
-"""`import rnnbench`: the program that README opens with, and the suite from Python."""
+"""`import rnnbench`: the program in README, and the suite from Python."""
 
 from __future__ import annotations
 
