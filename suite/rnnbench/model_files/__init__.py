@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS, Oracle
+    from rnnbench.model_files.formats.keras.program import KerasProgram
     from rnnbench.model_files.formats.onnx.tensors import graphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program
     from rnnbench.model_files.formats.tflite.file import tensor_names
@@ -52,6 +53,7 @@ _NAMES = {
         "unchanged",
     ),
     "formats": ("FORMATS", "Oracle"),
+    "formats.keras.program": ("KerasProgram",),
     "formats.pt2.program": ("Pt2Program",),
     "reading": ("describe", "oracle_of"),
     "section": (
@@ -79,6 +81,7 @@ __all__ = [
     "FileNetwork",
     "FileSection",
     "Given",
+    "KerasProgram",
     "ModelFileError",
     "Oracle",
     "Pt2Program",
