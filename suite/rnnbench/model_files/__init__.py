@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.keras.program import KerasProgram
     from rnnbench.model_files.formats.onnx.tensors import graphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program
+    from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.tflite.file import tensor_names
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         section_yaml,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
+    from rnnbench.model_files.tensorflow_program import TensorflowProgram
 
 _NAMES = {
     "description": (
@@ -55,6 +57,8 @@ _NAMES = {
     "formats": ("FORMATS", "Oracle"),
     "formats.keras.program": ("KerasProgram",),
     "formats.pt2.program": ("Pt2Program",),
+    "formats.savedmodel.program": ("SavedModelProgram",),
+    "tensorflow_program": ("TensorflowProgram",),
     "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
@@ -86,8 +90,10 @@ __all__ = [
     "Oracle",
     "Pt2Program",
     "Question",
+    "SavedModelProgram",
     "StateCheck",
     "StatePair",
+    "TensorflowProgram",
     "answered",
     "check_state",
     "describe",

@@ -58,6 +58,31 @@ _CALLED = {
     **dict.fromkeys(_CALL, ("f",)),
 }
 """The attributes that name functions."""
+ASSIGNMENTS = frozenset(("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"))
+_PLAIN = frozenset(
+    (
+        *(
+            "Placeholder",
+            "NoOp",
+            "BiasAdd",
+            "AddV2",
+            "Add",
+            "AddN",
+            "Sub",
+            "Mul",
+            "RealDiv",
+            "Div",
+            "DivNoNan",
+            "Square",
+        ),
+        *("Sqrt", "Rsqrt", "SquaredDifference", "LeakyRelu", "FloorDiv", "FloorMod", "Shape", "Size", "Rank", "Prod"),
+        *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot"),
+        *("All", "Any", "ArgMax", "Cumsum", "TensorListReserve", "TensorListFromTensor", "TensorListSetItem"),
+        *("TensorListLength", "TensorListPushBack", "EmptyTensorList", "TensorListElementShape", "BroadcastArgs"),
+    )
+)
+READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
+"""Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
 _INPUTS = frozenset(("Placeholder", "NoOp"))
 
 
@@ -89,7 +114,7 @@ class TensorflowGraph:
         """Raises ModelFileError where an operation computes in float32: its float64 result is not known."""
         self._tf = require("tensorflow", *PURPOSE)
         self._function, self._captured = function, list(function.captured_inputs)
-        self._plan = _plan(self._tf, function.graph)
+        self._plan = _plan(self._tf, function.graph, function.graph)
 
     def __call__(self, arithmetic: Arithmetic, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs, of as many arrays as the function has arguments."""
@@ -101,7 +126,7 @@ class TensorflowGraph:
         return [np.array(tensor) for tensor in made]
 
 
-def _plan(tf: Any, graph: Any) -> _Plan:
+def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
     constants: dict[str, Any] = {}
     operations, fixed = [], set[str]()
     for operation in graph.get_operations():
@@ -115,7 +140,7 @@ def _plan(tf: Any, graph: Any) -> _Plan:
         if operation.type == "Const":
             constants[operation.outputs[0].name] = tf.constant(tf.make_ndarray(operation.get_attr("value")))
         elif operation.type not in _INPUTS:
-            operations.append(_operation(tf, graph, operation))
+            operations.append(_operation(tf, graph, outermost, operation))
     inputs, outputs = (tuple(tensor.name for tensor in side) for side in (graph.inputs, graph.outputs))
     return _Plan(inputs, constants, tuple(operations), outputs)
 
@@ -124,7 +149,7 @@ def _is_single(tensor: Any) -> bool:
     return bool(tensor.dtype.is_floating and tensor.dtype.size < 8)
 
 
-def _operation(tf: Any, graph: Any, operation: Any) -> _Operation:
+def _operation(tf: Any, graph: Any, outermost: Any, operation: Any) -> _Operation:
     called = [operation.get_attr(name).name for name in _CALLED.get(operation.type, ())]
     own = () if called else [each.name for each in operation.op_def.attr]
     return _Operation(
@@ -132,8 +157,18 @@ def _operation(tf: Any, graph: Any, operation: Any) -> _Operation:
         inputs=tuple(tensor.name for tensor in operation.inputs),
         outputs=tuple(tensor.name for tensor in operation.outputs),
         attributes={name: _attribute(tf, operation.get_attr(name)) for name in own},
-        called=tuple(_plan(tf, graph._get_function(name).graph) for name in called),
+        called=tuple(_plan(tf, _graph_of(graph, outermost, name), outermost) for name in called),
     )
+
+
+def _graph_of(graph: Any, outermost: Any, name: str) -> Any:
+    """The graph of a function: one that was traced here, or one that came into the outermost graph with a file."""
+    function = graph._get_function(name) or outermost._get_function(name)
+    if hasattr(function, "graph"):
+        return function.graph
+    convert = require("tensorflow.python.framework.function_def_to_graph", *PURPOSE).function_def_to_graph
+    with outermost.as_default():
+        return convert(function.definition)
 
 
 def _attribute(tf: Any, value: Any) -> Any:

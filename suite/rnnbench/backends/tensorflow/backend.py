@@ -15,6 +15,7 @@ from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import AUTHORS, READS, ROUTES, environment, is_compiled, is_keras, unsupported
 
 PACKAGES = ("tensorflow", "keras")
+IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
@@ -29,6 +30,8 @@ class TensorflowBackend:
         reason = unsupported(request)
         if reason:
             return Support("unsupported", reason)
+        if request.file is not None and request.file.format == "savedmodel" and request.strategy.state != "none":
+            return Support("emulated", IN_VARIABLES, environment=environment(request.threads), covers=COVERS)
         return Support("native", environment=environment(request.threads), covers=COVERS)
 
     def load(self) -> None:

@@ -1,7 +1,7 @@
-"""A user's `.keras` file as a `tf.Module` with `step`, as in `traced_function`: its own layers, in the suite's layout.
+"""A user's file as a `tf.Module` with `step`, as in `traced_function`: its own layers or graph, in the suite's layout.
 
-The states of layers with `stateful=True` are arguments of the layers' call (`keras.StatelessScope`), as those are that
-the file has as inputs and outputs. So both kinds are stitched, or in variables of the module.
+States in variables of the file are arguments of its call, as those are that it has as inputs and outputs. So both kinds
+are stitched, or in variables of the module.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ import tensorflow as tf
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.backends.tensorflow.traced_function import traced, x_spec
-from rnnbench.model_files import FileNetwork, KerasProgram, ModelFileError, unchanged
+from rnnbench.model_files import (
+    FileNetwork,
+    KerasProgram,
+    ModelFileError,
+    SavedModelProgram,
+    TensorflowProgram,
+    unchanged,
+)
+
+_PROGRAMS = {"keras": KerasProgram, "savedmodel": SavedModelProgram}
 
 
 def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
     """The module. Raises BuildError."""
     try:
-        program = KerasProgram(unchanged(network))
+        program: TensorflowProgram = _PROGRAMS[network.format](unchanged(network))
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     call, module = _Call(request, network, program), tf.Module()
@@ -51,7 +60,7 @@ def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
 class _Call:
     """A call of the file, of x and the state as the suite has them: a list of rows [batch, size]."""
 
-    def __init__(self, request: Request, network: FileNetwork, program: KerasProgram) -> None:
+    def __init__(self, request: Request, network: FileNetwork, program: TensorflowProgram) -> None:
         self._network, self._program = network, program
         self._sizes = request.strategy.chunk, request.batch
         self._shapes = network.state_shapes(request.batch)

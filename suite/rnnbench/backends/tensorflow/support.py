@@ -5,7 +5,10 @@ from __future__ import annotations
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
-READS = dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"}))
+READS = {
+    **dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"})),
+    **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
+}
 AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt"}))
 
 

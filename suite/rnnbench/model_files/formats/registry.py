@@ -11,6 +11,7 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.outside_text import safe_text
 
 _OTHERS = ("format", "registry")
+SAVED_MODEL = "saved_model.pb"
 _PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
 _HDF5 = frozenset({".h5", ".hdf5"})
 
@@ -30,6 +31,8 @@ FORMATS: dict[str, Format] = _found()
 def format_of(path: Path) -> Format:
     """The format that a file's name says. Raises ModelFileError for a kind of file that is not read."""
     suffix = path.suffix.lower()
+    if (path / SAVED_MODEL).is_file():
+        raise ModelFileError(f"it is the folder of a SavedModel; give the file {SAVED_MODEL} in it")
     for each in FORMATS.values():
         if suffix == each.suffix:
             return each

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.keras.description import describe
-from rnnbench.model_files.formats.keras.oracle import KerasOracle
+from rnnbench.model_files.formats.keras.oracle import keras_oracle
 
-FORMAT = Format("keras", ".keras", describe, KerasOracle)
+FORMAT = Format("keras", ".keras", describe, keras_oracle)

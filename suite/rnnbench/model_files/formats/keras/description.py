@@ -12,7 +12,8 @@ from rnnbench.model_files.description import ArrayDescription, Dim, FileDescript
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import Carried, Flow, Value
 from rnnbench.model_files.formats.keras.layers import RECURRENT, kinds_of
-from rnnbench.model_files.formats.keras.program import KerasArray, KerasProgram
+from rnnbench.model_files.formats.keras.program import KerasProgram
+from rnnbench.model_files.tensorflow_program import TensorflowArray
 from rnnbench.outside_text import describe_error
 
 BATCH, STEPS = "batch", "steps"
@@ -43,7 +44,7 @@ def _described(name: str, program: KerasProgram) -> FileDescription:
         weight_bytes=program.file.weight_bytes,
     )
     before = [state.before for state in program.states]
-    after = [KerasArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
+    after = [TensorflowArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
     axes: dict[str, Axes] = {array.name: (None, 0) for array in (*before, *after)}
     axes |= {a.name: (_TIME if has_time and _has_time(a) else None, 0) for a in (*program.inputs, *program.outputs)}
     return described(
@@ -56,11 +57,11 @@ def _described(name: str, program: KerasProgram) -> FileDescription:
     )
 
 
-def _has_time(array: KerasArray) -> bool:
+def _has_time(array: TensorflowArray) -> bool:
     return len(array.shape) >= 3 or (len(array.shape) == 2 and array.shape[_TIME] is None)
 
 
-def _array(array: KerasArray, role: Role, axes: Axes) -> ArrayDescription:
+def _array(array: TensorflowArray, role: Role, axes: Axes) -> ArrayDescription:
     shape: list[Dim] = list(array.shape)
     for axis, name in zip(axes, (STEPS, BATCH), strict=True):
         if axis is not None and axis < len(shape) and shape[axis] is None:

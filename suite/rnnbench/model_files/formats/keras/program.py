@@ -5,41 +5,21 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
 from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, safe_config
+from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, one_line
 from rnnbench.optional import require
-from rnnbench.outside_text import describe_error, safe_text
 
 BOUNDED = "Bounded"
 BUILT = 4
 """How often a weight may be made: a layer in a Bidirectional is built by itself, and then copied twice."""
 _SETTINGS = {"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-
-
-@dataclass(frozen=True)
-class KerasArray:
-    """An input, output or state: axis 0 is the batch. A size that the caller chooses is None."""
-
-    name: str
-    shape: tuple[int | None, ...]
-    dtype: str
-
-
-@dataclass(frozen=True)
-class KerasState:
-    """A variable that a layer with `stateful=True` keeps between calls."""
-
-    before: KerasArray
-    after: str
-    variable: Any
 
 
 def require_keras() -> Any:
@@ -71,11 +51,9 @@ class KerasProgram:
             keys = [str(path[0]) for path, _ in tree.flatten_with_path(made)] if isinstance(made, dict) else None
             names = keys or self._model.output_names
         tensors = tree.flatten(self._given)
-        self.inputs = _arrays([tensor.name for tensor in tensors], tensors)
-        self.outputs = _arrays(names, tree.flatten(made))
+        self.inputs = named_arrays([tensor.name for tensor in tensors], tensors)
+        self.outputs = named_arrays(names, tree.flatten(made))
         self.states = tuple(_states(self._model))
-        if len(self.inputs) + len(self.outputs) + 2 * len(self.states) > limits.ARRAYS:
-            raise ModelFileError(f"it has more than {limits.ARRAYS} inputs, outputs and states; that many are not read")
 
     @property
     def variables(self) -> list[Any]:
@@ -110,8 +88,7 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        told = safe_text(" ".join(describe_error(error).split()), 300)
-        raise ModelFileError(f"Keras cannot build its layers: {told}") from error
+        raise ModelFileError(f"Keras cannot build its layers: {one_line(error)}") from error
     return model
 
 
@@ -133,13 +110,13 @@ def _bounded(keras: Any, elements: int) -> type:
     return Bounded
 
 
-def _states(model: Any) -> Iterator[KerasState]:
+def _states(model: Any) -> Iterator[TensorflowState]:
     layers = [layer for layer in _layers(model) if type(layer).__name__ in RECURRENT and layer.stateful]
     flat = [(layer.name, _flat(layer.states)) for layer in layers]
     names = [f"{name}_{kind}" for name, states in flat for kind in _kinds(len(states))]
     variables = [variable for _, states in flat for variable in states]
-    for array, variable in zip(_arrays(names, variables), variables, strict=True):
-        yield KerasState(array, f"{array.name}_next", variable)
+    for array, variable in zip(named_arrays(names, variables), variables, strict=True):
+        yield TensorflowState(array, f"{array.name}_next", variable)
 
 
 def _kinds(states: int) -> list[str]:
@@ -157,19 +134,3 @@ def _layers(layer: Any) -> Iterator[Any]:
     for each in (*getattr(layer, "layers", ()), *inner):
         if each is not None:
             yield from _layers(each)
-
-
-def _arrays(names: Iterable[str], tensors: Iterable[Any]) -> tuple[KerasArray, ...]:
-    """Arrays by name. Where a layer gives several, or two layers have one name, later ones have a number."""
-    seen: Counter[str] = Counter()
-    arrays = []
-    for name, tensor in zip(names, tensors, strict=True):
-        if not name.isprintable() or not 0 < len(name) <= limits.NAME_CHARACTERS:
-            raise ModelFileError("an input or output has a name that cannot be printed")
-        seen[name] += 1
-        unique = name if seen[name] == 1 else f"{name}_{seen[name] - 1}"
-        shape = tuple(None if size is None else int(size) for size in tensor.shape)
-        if math.prod(size for size in shape if size) > limits.ELEMENTS:
-            raise ModelFileError(f"{unique} has the shape {list(shape)}; that many elements are not read")
-        arrays.append(KerasArray(unique, shape, str(tensor.dtype)))
-    return tuple(arrays)
