@@ -3,6 +3,7 @@
     reading           `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
     formats/          a folder for each format: its `description`, reading its `file` within `limits`, and its `oracle`
     described         what every format tells alike: states (`state_pairs`), `axes`, roles and questions
+    tensorflow_program what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
     network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
     state_check       whether its states are states: `check_state`
