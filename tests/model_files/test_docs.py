@@ -20,7 +20,7 @@ def test_the_table_has_every_format_with_the_routes_that_read_it():
         for each in FORMATS.values()
     }
     written = {
-        (name, suffix): set(re.findall(r"`(\w+:\w+)`", routes))
+        (name, suffix): set(re.findall(r"`(\w+:[\w-]+)`", routes))
         for name, suffix, routes in ROW.findall(PAGE.read_text())
     }
     assert written == declared

@@ -3,6 +3,7 @@
     reading           `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
     formats/          a folder for each format: its `description`, reading its `file` within `limits`, and its `oracle`
     described         what every format tells alike: states (`state_pairs`), `axes`, roles and questions
+    tensorflow_program what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
     network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
     state_check       whether its states are states: `check_state`
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS, Oracle
+    from rnnbench.model_files.formats.keras.program import KerasProgram
     from rnnbench.model_files.formats.onnx.tensors import graphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program
+    from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.tflite.file import tensor_names
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         section_yaml,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
+    from rnnbench.model_files.tensorflow_program import TensorflowProgram
 
 _NAMES = {
     "description": (
@@ -52,7 +56,10 @@ _NAMES = {
         "unchanged",
     ),
     "formats": ("FORMATS", "Oracle"),
+    "formats.keras.program": ("KerasProgram",),
     "formats.pt2.program": ("Pt2Program",),
+    "formats.savedmodel.program": ("SavedModelProgram",),
+    "tensorflow_program": ("TensorflowProgram",),
     "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
@@ -79,12 +86,15 @@ __all__ = [
     "FileNetwork",
     "FileSection",
     "Given",
+    "KerasProgram",
     "ModelFileError",
     "Oracle",
     "Pt2Program",
     "Question",
+    "SavedModelProgram",
     "StateCheck",
     "StatePair",
+    "TensorflowProgram",
     "answered",
     "check_state",
     "describe",

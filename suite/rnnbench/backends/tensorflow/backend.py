@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Origin, Probe, Program, Request, Support
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
-from rnnbench.backends.tensorflow.support import AUTHORS, ROUTES, environment, is_compiled, is_keras, unsupported
+from rnnbench.backends.tensorflow.support import AUTHORS, READS, ROUTES, environment, is_compiled, is_keras, unsupported
 
 PACKAGES = ("tensorflow", "keras")
+IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
@@ -23,24 +24,26 @@ class TensorflowBackend:
 
     def probe(self) -> Probe:
         probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
-        return replace(probe, authors=AUTHORS)
+        return replace(probe, authors=AUTHORS, reads=READS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
         if reason:
             return Support("unsupported", reason)
+        if request.file is not None and request.file.format == "savedmodel" and request.strategy.state != "none":
+            return Support("emulated", IN_VARIABLES, environment=environment(request.threads), covers=COVERS)
         return Support("native", environment=environment(request.threads), covers=COVERS)
 
     def load(self) -> None:
         importlib.import_module("tensorflow")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         jit = is_compiled(request.route)
         loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
         artifact = Artifact(
             **loaded.facts,
-            origin="library" if is_keras(request.route) else "authored",
+            origin=_origin(request),
             math="exact",
             flags=_flags(request),
             notes=_notes(request, loaded.function),
@@ -49,7 +52,17 @@ class TensorflowBackend:
         return TensorflowProgram(request, artifact, loaded.files, loaded.cached, tail, loaded.model, loaded.function)
 
 
+def _origin(request: Request) -> Origin:
+    if request.file is not None:
+        return "imported"
+    return "library" if is_keras(request.route) else "authored"
+
+
 def _module(request: Request, jit: bool) -> Any:
+    if request.file is not None:
+        from rnnbench.backends.tensorflow.file_module import file_module
+
+        return file_module(request, request.file, jit)
     if is_keras(request.route):
         from rnnbench.backends.tensorflow.keras_layers import library
 
@@ -78,7 +91,9 @@ def _notes(request: Request, function: Any) -> tuple[str, ...]:
         notes.append("XLA always starts a pool of threads; with one requested thread they stay idle")
     else:
         notes.append("Grappler optimises the graph at load, and once more at the first public call")
-    if is_keras(request.route):
+    if request.file is not None:
+        notes.append("the layers of the user's file, called as they are between operations that lay arrays out")
+    elif is_keras(request.route):
         notes.append("Keras has the batch first: x and y are transposed inside the call")
         notes.append("on the CPU every form of a layer is a While over its cell, or copies of the cell")
     elif not request.model.is_exact:

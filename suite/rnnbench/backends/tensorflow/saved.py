@@ -106,6 +106,8 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
         identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
         counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks)
     (folder / IDENTITY).write_bytes(identity)
+    if request.file is not None:
+        facts["lowered"] = "given"
     return {
         **facts,
         "operations": {OperationStage.INPUT: canonical.operations(library.functions), OperationStage.COMPILED: counts},

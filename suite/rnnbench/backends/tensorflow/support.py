@@ -5,6 +5,10 @@ from __future__ import annotations
 from rnnbench.backends.base import Request
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
+READS = {
+    **dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"})),
+    **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
+}
 AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt"}))
 
 
@@ -37,6 +41,8 @@ def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.precision.uniform not in ("float32", "float64"):
         return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
+    if request.file is not None:
+        return ""
     return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
 
 

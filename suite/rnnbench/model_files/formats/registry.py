@@ -11,8 +11,9 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.outside_text import safe_text
 
 _OTHERS = ("format", "registry")
+SAVED_MODEL = "saved_model.pb"
 _PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
-_KERAS = frozenset({".h5", ".hdf5", ".keras"})
+_HDF5 = frozenset({".h5", ".hdf5"})
 
 
 def _found() -> dict[str, Format]:
@@ -30,6 +31,8 @@ FORMATS: dict[str, Format] = _found()
 def format_of(path: Path) -> Format:
     """The format that a file's name says. Raises ModelFileError for a kind of file that is not read."""
     suffix = path.suffix.lower()
+    if (path / SAVED_MODEL).is_file():
+        raise ModelFileError(f"it is the folder of a SavedModel; give the file {SAVED_MODEL} in it")
     for each in FORMATS.values():
         if suffix == each.suffix:
             return each
@@ -38,10 +41,10 @@ def format_of(path: Path) -> Format:
             f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
             f"export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
         )
-    if suffix in _KERAS:
+    if suffix in _HDF5:
         raise ModelFileError(
             f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
-            f"export the network, for example with model.export('model.onnx', format='onnx') or 'litert' for .tflite"
+            f"save the network with Keras 3 as .keras, or export it: model.export('model.onnx', format='onnx')"
         )
     known = ", ".join(each.suffix for each in FORMATS.values())
     raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")

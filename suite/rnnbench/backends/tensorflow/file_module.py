@@ -1,0 +1,96 @@
+"""A user's file as a `tf.Module` with `step`, as in `traced_function`: its own layers or graph, in the suite's layout.
+
+States in variables of the file are arguments of its call, as those are that it has as inputs and outputs. So both kinds
+are stitched, or in variables of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.shared import from_file, to_file
+from rnnbench.backends.tensorflow.traced_function import traced, x_spec
+from rnnbench.model_files import (
+    FileNetwork,
+    KerasProgram,
+    ModelFileError,
+    SavedModelProgram,
+    TensorflowProgram,
+    unchanged,
+)
+
+_PROGRAMS = {"keras": KerasProgram, "savedmodel": SavedModelProgram}
+
+
+def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
+    """The module. Raises BuildError."""
+    try:
+        program: TensorflowProgram = _PROGRAMS[network.format](unchanged(network))
+    except ModelFileError as error:
+        raise BuildError(str(error)) from error
+    call, module = _Call(request, network, program), tf.Module()
+    module.weights, module.state = program.variables, []
+
+    def from_zeros(x: Any) -> tuple[Any]:
+        return (call(x, ())[0],)
+
+    def stateful(x: Any) -> tuple[Any]:
+        y, after = call(x, [variable.read_value() for variable in module.state])
+        for variable, value in zip(module.state, after, strict=True):
+            variable.assign(value)
+        return (y,)
+
+    def stitched(x: Any, *state: Any) -> tuple[Any, ...]:
+        y, after = call(x, state)
+        return (y, *after)
+
+    if request.strategy.state == "none":
+        return traced(module, from_zeros, [x_spec(request)], jit)
+    if request.strategy.state == "stitched":
+        specs = [tf.TensorSpec(shape, tf.float32, f"state{index}") for index, shape in enumerate(call.rows)]
+        return traced(module, stitched, [x_spec(request), *specs], jit)
+    module.state = [tf.Variable(tf.zeros(shape)) for shape in call.rows]
+    return traced(module, stateful, [x_spec(request)], jit)
+
+
+class _Call:
+    """A call of the file, of x and the state as the suite has them: a list of rows [batch, size]."""
+
+    def __init__(self, request: Request, network: FileNetwork, program: TensorflowProgram) -> None:
+        self._network, self._program = network, program
+        self._sizes = request.strategy.chunk, request.batch
+        self._shapes = network.state_shapes(request.batch)
+        self.rows = [shape[1:] for shape in self._shapes.values() for _ in range(shape[0])]
+
+    def __call__(self, x: Any, rows: Sequence[Any]) -> tuple[Any, list[Any]]:
+        given = to_file(_Ops(), self._network, x, self._joined(rows), *self._sizes)
+        given |= {name: tf.constant(value, dtype) for name, value, dtype in self._network.constants}
+        y, states = from_file(_Ops(), self._network, self._program(given), *self._sizes)
+        return y, [row for name in self._shapes for row in tf.unstack(states[name])]
+
+    def _joined(self, rows: Sequence[Any]) -> dict[str, Any]:
+        left = iter(rows)
+        return {name: tf.stack([next(left) for _ in range(shape[0])]) for name, shape in self._shapes.items()}
+
+
+class _Ops:
+    """`ArrayOps` over tensors."""
+
+    def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
+        return tf.reshape(value, shape)
+
+    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+        return tf.transpose(value, order)
+
+    def columns(self, value: Any, first: int, end: int) -> Any:
+        return value[:, :, first:end]
+
+    def cast(self, value: Any, dtype: str) -> Any:
+        return tf.cast(value, dtype)
+
+    def joined(self, values: Sequence[Any]) -> Any:
+        return tf.concat(values, 2)

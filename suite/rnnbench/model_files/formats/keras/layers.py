@@ -1,0 +1,128 @@
+"""Which layers of a `.keras` file are read, and the file's layers as they are built: in a dtype, without training.
+
+Other classes are refused by name: a Lambda layer holds Python code, layers such as TFSMLayer and StringLookup read
+other files, and a class of the user's own is not in the file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.outside_text import safe_text
+
+LAYERS = frozenset(
+    (
+        *("InputLayer", "Dense", "Embedding", "Identity", "Masking", "Rescaling", "Normalization"),
+        *("LSTM", "GRU", "SimpleRNN", "RNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"),
+        *("Bidirectional", "TimeDistributed", "ConvLSTM1D", "ConvLSTM2D"),
+        *("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"),
+        *("MaxPooling1D", "MaxPooling2D", "AveragePooling1D", "AveragePooling2D"),
+        *("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling1D", "GlobalAveragePooling2D"),
+        *("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization"),
+        *("Activation", "ReLU", "LeakyReLU", "PReLU", "ELU", "Softmax"),
+        *("Dropout", "SpatialDropout1D", "SpatialDropout2D", "GaussianDropout", "GaussianNoise"),
+        *("Flatten", "Reshape", "Permute", "RepeatVector"),
+        *("ZeroPadding1D", "ZeroPadding2D", "Cropping1D", "Cropping2D", "UpSampling1D", "UpSampling2D"),
+        *("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot"),
+        *("Attention", "AdditiveAttention", "MultiHeadAttention"),
+    )
+)
+OPERATIONS = frozenset(
+    (
+        *("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Absolute", "Power", "Square", "Sqrt"),
+        *("Exp", "Log", "Sin", "Cos", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Silu", "Gelu", "Softplus", "Softmax"),
+        *("Maximum", "Minimum", "Max", "Min", "Mean", "Sum", "Matmul", "Einsum"),
+        *("Concatenate", "Stack", "Split", "GetItem", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Flip"),
+    )
+)
+"""Of `keras.ops`: what stands between layers as `x + y` or `x[:, -1]`."""
+RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN", "RNN": "RNN", "ConvLSTM1D": "LSTM", "ConvLSTM2D": "LSTM"}
+"""Layers with a state, by the names that recurrent operators have in the suite."""
+_MODELS = frozenset(("Sequential", "Functional"))
+_MODULES_OF_MODELS = frozenset(("keras", "keras.models", "keras.src.models.functional", "keras.src.models.sequential"))
+_MODULES_OF_OPERATIONS = frozenset(("keras.src.ops.numpy", "keras.src.ops.nn"))
+_PLAIN = frozenset(("__keras_tensor__", "__slice__", "__ellipsis__"))
+"""What stands for a tensor or an index."""
+_DROPPED = ("compile_config", "quantization_config", "shared_object_id")
+"""For training, refused with the dtype of such layers, and a number that only saves space."""
+Config = dict[str, Any]
+
+
+def safe_config(config: object, dtype: str, initializer: Config) -> Config:
+    """The layers to build: floats in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
+    if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
+        raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
+    built: Config = _Cleaner(dtype, initializer).cleaned(config)
+    return built
+
+
+def kinds_of(config: object) -> Counter[str]:
+    """How many layers of each class there are, models inside models included."""
+    kinds: Counter[str] = Counter()
+    waiting = [config]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            if here.get("class_name") in (LAYERS | OPERATIONS) - {"InputLayer"}:
+                kinds[here["class_name"]] += 1
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+    return kinds
+
+
+class _Cleaner:
+    def __init__(self, dtype: str, initializer: Config) -> None:
+        self._dtype, self._initializer = dtype, initializer
+
+    def cleaned(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.cleaned(each) for each in value]
+        if isinstance(value, int) and abs(value) > limits.ELEMENTS:
+            raise ModelFileError(f"a layer has the size {safe_text(str(value), 40)}; that many elements are not read")
+        if not isinstance(value, dict):
+            return value
+        if "class_name" in value:
+            _require_read(value)
+        return {key: self._entry(key, each) for key, each in value.items() if key not in _DROPPED}
+
+    def _entry(self, key: str, value: Any) -> Any:
+        if key == "dtype":
+            return self._typed(value)
+        if value is None or key.endswith(("_regularizer", "_constraint")):
+            return None
+        return self._initializer if key.endswith("_initializer") else self.cleaned(value)
+
+    def _typed(self, value: Any) -> Any:
+        name = value.get("config", {}).get("name") if isinstance(value, dict) else value
+        if name == "float32":
+            return self._dtype
+        if value is None or (isinstance(value, str) and value.startswith(("int", "uint", "bool"))):
+            return value
+        raise ModelFileError(f"a layer computes in {safe_text(str(name), 40)}; float32 is read")
+
+
+def _require_read(value: Mapping[str, Any]) -> None:
+    """Raises ModelFileError unless the class is Keras' own, and on the list."""
+    name, module, registered = (value.get(key) for key in ("class_name", "module", "registered_name"))
+    if name in _PLAIN and module is None and registered is None:
+        return
+    if name in _MODELS and module in _MODULES_OF_MODELS and registered in (None, name):
+        return
+    if name in OPERATIONS and module in _MODULES_OF_OPERATIONS and registered in (None, name):
+        return
+    if name in LAYERS and module == "keras.layers" and registered is None:
+        return
+    if name == "DTypePolicy" and module == "keras" and registered is None:
+        return
+    shown = safe_text(str(name), 60)
+    if name == "Lambda":
+        raise ModelFileError("it has a Lambda layer, which is Python code; files with code are not read")
+    if module is not None and str(module).startswith("keras.") and registered in (None, name):
+        whose = safe_text(str(module), 60)
+        raise ModelFileError(f"it has {shown} of {whose}, which is not among the layers that are read")
+    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which the file has not")

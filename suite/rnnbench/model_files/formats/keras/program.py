@@ -1,0 +1,136 @@
+"""Calling the layers of a `.keras` file: Keras' own, on TensorFlow, with the states as arrays of each call."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
+from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, safe_config
+from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, one_line
+from rnnbench.optional import require
+
+BOUNDED = "Bounded"
+BUILT = 4
+"""How often a weight may be made: a layer in a Bidirectional is built by itself, and then copied twice."""
+_SETTINGS = {"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def require_keras() -> Any:
+    """The package keras on TensorFlow. Raises MissingExtraError, and ModelFileError where it runs on another one."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    require("tensorflow", EXTRA, "computing a .keras file")
+    keras = require("keras", EXTRA, "computing a .keras file")
+    if keras.backend.backend() != "tensorflow":
+        raise ModelFileError(f"Keras runs on {keras.backend.backend()} here; set KERAS_BACKEND=tensorflow")
+    return keras
+
+
+class KerasProgram:
+    """The layers with their weights, in `dtype` wherever the file has float32."""
+
+    def __init__(self, path: Path, dtype: str = "float32") -> None:
+        """Raises ModelFileError for a file that is not read, or whose layers Keras cannot build."""
+        self._keras = require_keras()
+        file = read_keras(path)
+        self._model = _built(self._keras, file, dtype)
+        self.file: KerasFile = replace(file, weights=b"")
+        tree = self._keras.tree
+        if isinstance(self._model, self._keras.Sequential):
+            self._given, made = self._model.inputs[0], self._model.outputs[0]
+            names = [self._model.layers[-1].name]
+        else:
+            self._given, made = self._model.input, self._model.output
+            keys = [str(path[0]) for path, _ in tree.flatten_with_path(made)] if isinstance(made, dict) else None
+            names = keys or self._model.output_names
+        tensors = tree.flatten(self._given)
+        self.inputs = named_arrays([tensor.name for tensor in tensors], tensors)
+        self.outputs = named_arrays(names, tree.flatten(made))
+        self.states = tuple(_states(self._model))
+
+    @property
+    def variables(self) -> list[Any]:
+        """The weights, as variables of TensorFlow."""
+        return [variable.value for variable in self._model.weights]
+
+    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every output and next state, of every input and state, all by name. No variable changes."""
+        tree = self._keras.tree
+        packed = tree.pack_sequence_as(self._given, [given[array.name] for array in self.inputs])
+        before = [(state.variable, given[state.before.name]) for state in self.states]
+        with self._keras.StatelessScope(state_mapping=before) as scope:
+            outputs = tree.flatten(self._model(packed, training=False))
+            after = {state.after: scope.get_current_value(state.variable) for state in self.states}
+        return dict(zip((array.name for array in self.outputs), outputs, strict=True)) | after
+
+
+def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
+    """The model with the file's weights. Raises ModelFileError."""
+    bounded = _bounded(keras, file.elements)
+    initializer: Config = {"module": None, "class_name": BOUNDED, "config": {}, "registered_name": BOUNDED}
+    try:
+        config = safe_config(file.config, dtype, initializer)
+        with keras.saving.custom_object_scope({BOUNDED: bounded}):
+            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        if not model.built or not model.inputs:
+            raise ModelFileError("it was saved before it knew the shape of its input; call it once, and save it again")
+        with tempfile.TemporaryDirectory() as folder:
+            weights = Path(folder) / "model.weights.h5"
+            weights.write_bytes(file.weights)
+            model.load_weights(weights)
+    except (ModelFileError, MemoryError):
+        raise
+    except Exception as error:  # Keras and TensorFlow have no base class of their errors
+        raise ModelFileError(f"Keras cannot build its layers: {one_line(error)}") from error
+    return model
+
+
+def _bounded(keras: Any, elements: int) -> type:
+    """Zeros for weights that the file's own replace. No more are made than it calls for."""
+    left = BUILT * elements
+
+    class Bounded(keras.initializers.Initializer):  # type: ignore[misc]
+        def __call__(self, shape: Iterable[int], dtype: str | None = None, **_: Any) -> Any:
+            nonlocal left
+            left -= math.prod(shape)
+            if left < 0:
+                raise ModelFileError(f"its layers need more weights than the {elements:,} numbers that it has")
+            return keras.ops.zeros(shape, dtype)
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    return Bounded
+
+
+def _states(model: Any) -> Iterator[TensorflowState]:
+    layers = [layer for layer in _layers(model) if type(layer).__name__ in RECURRENT and layer.stateful]
+    flat = [(layer.name, _flat(layer.states)) for layer in layers]
+    names = [f"{name}_{kind}" for name, states in flat for kind in _kinds(len(states))]
+    variables = [variable for _, states in flat for variable in states]
+    for array, variable in zip(named_arrays(names, variables), variables, strict=True):
+        yield TensorflowState(array, f"{array.name}_next", variable)
+
+
+def _kinds(states: int) -> list[str]:
+    return ["h", "c"][:states] if states <= 2 else [str(number) for number in range(states)]
+
+
+def _flat(states: Any) -> list[Any]:
+    return [each for one in states for each in _flat(one)] if isinstance(states, (list, tuple)) else [states]
+
+
+def _layers(layer: Any) -> Iterator[Any]:
+    """A layer and those in it."""
+    yield layer
+    inner = [getattr(layer, name, None) for name in ("forward_layer", "backward_layer")]
+    for each in (*getattr(layer, "layers", ()), *inner):
+        if each is not None:
+            yield from _layers(each)

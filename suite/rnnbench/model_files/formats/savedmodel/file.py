@@ -1,0 +1,218 @@
+"""Reading a SavedModel within limits, without loading it: one signature's graph, and its variables from the checkpoint.
+
+`tf.saved_model.load` is not used. It makes the tables and runs the initialisers that a model names, and a graph may
+hold operations that read and write files or call Python. Here the graph is data, with operations of a list.
+Source: tensorflow/core/protobuf/{saved_model,saved_object_graph,trackable_object_graph}.proto.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
+from rnnbench.optional import require
+from rnnbench.outside_text import describe_error, safe_text
+
+VARIABLES = "variables"
+MAIN = "serving_default"
+_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+@dataclass(frozen=True)
+class SavedVariable:
+    """A variable that the signature uses."""
+
+    tensor: str
+    """Its handle in the graph."""
+    name: str
+    value: np.ndarray
+    is_state: bool
+    """Whether a call changes it."""
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    graph: Any
+    """The GraphDef: the call of the signature's function and all functions that it needs."""
+    inputs: Mapping[str, Any]
+    """The TensorInfo of each input of the signature by its name."""
+    outputs: Mapping[str, Any]
+    variables: tuple[SavedVariable, ...]
+    operators: Counter[str]
+    external: tuple[str, ...]
+    producer: str
+
+
+def read_saved_model(path: Path) -> SavedFile:
+    """The model of `saved_model.pb`. Raises ModelFileError, and MissingExtraError without TensorFlow."""
+    data = read_bytes(path)
+    messages = require("tensorflow.core.protobuf.saved_model_pb2", *PURPOSE)
+    try:
+        return _Reader(path, messages.SavedModel.FromString(data)).file()
+    except (ModelFileError, MemoryError, ImportError):
+        raise
+    except Exception as error:  # protobuf and TensorFlow raise what they like for bytes that are wrong
+        told = safe_text(" ".join(describe_error(error).split()), 200)
+        raise ModelFileError(f"it is no SavedModel, or it is damaged: {told}") from error
+
+
+class _Reader:
+    def __init__(self, path: Path, model: Any) -> None:
+        if len(model.meta_graphs) != 1 or not model.meta_graphs[0].object_graph_def.nodes:
+            raise ModelFileError("it is no SavedModel of TensorFlow 2: it has not one graph with its objects")
+        (self._meta,) = model.meta_graphs
+        self._path = path
+        self._functions = {each.signature.name: each for each in self._meta.graph_def.library.function}
+        self._nodes = {node.name: node for node in self._meta.graph_def.node}
+        self._changed: dict[str, frozenset[int]] = {}
+
+    def file(self) -> SavedFile:
+        external, signature = self._external(), self._signature()
+        call, called = self._call(signature)
+        reached = self._reached(called)
+        graph = type(self._meta.graph_def)()
+        graph.versions.CopyFrom(self._meta.graph_def.versions)
+        graph.node.add().CopyFrom(call)
+        graph.library.function.extend(self._functions[name] for name in reached)
+        operators = Counter(node.op for name in reached for node in self._functions[name].node_def)
+        return SavedFile(
+            graph=graph,
+            inputs=dict(signature.inputs),
+            outputs=dict(signature.outputs),
+            variables=tuple(self._variables(call, called, {each.name for each in signature.inputs.values()})),
+            operators=operators,
+            external=external,
+            producer=f"tensorflow {safe_text(self._meta.meta_info_def.tensorflow_version, 60)}",
+        )
+
+    def _signature(self) -> Any:
+        found = self._meta.signature_def
+        if MAIN not in found:
+            names = safe_text(", ".join(sorted(name for name in found if not name.startswith("__"))) or "none", 200)
+            raise ModelFileError(f"it has the signatures {names}; the one that is read is called {MAIN}")
+        if not found[MAIN].inputs or not found[MAIN].outputs:
+            raise ModelFileError("its signature has no inputs or no outputs")
+        return found[MAIN]
+
+    def _call(self, signature: Any) -> tuple[Any, str]:
+        """The node that gives all outputs of the signature, and the function that it calls."""
+        makers = {info.name.partition(":")[0] for info in signature.outputs.values()}
+        node = self._nodes.get(min(makers)) if len(makers) == 1 else None
+        if node is None or node.op not in ("StatefulPartitionedCall", "PartitionedCall"):
+            raise ModelFileError("its signature is no call of one function, as TensorFlow 2 saves it")
+        return node, node.attr["f"].func.name
+
+    def _reached(self, first: str) -> list[str]:
+        """The functions that a call runs. Raises ModelFileError for an operation that is not on the list."""
+        reached, waiting, count = list[str](), [first], 0
+        while waiting:
+            name = waiting.pop()
+            if name in reached:
+                continue
+            if name not in self._functions:
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+            reached.append(name)
+            for node in self._functions[name].node_def:
+                count += 1
+                if node.op not in READ:
+                    raise ModelFileError(f"its operation {safe_text(node.op, 80)} is not among those that are read")
+                waiting += _called(node)
+            if count > limits.NODES:
+                raise ModelFileError(f"it has more than {limits.NODES:,} operations; that many are not read")
+        return reached
+
+    def _variables(self, call: Any, called: str, inputs: set[str]) -> Iterator[SavedVariable]:
+        bound = list(self._meta.object_graph_def.concrete_functions[called].bound_inputs)
+        given = [name for name in call.input if not name.startswith("^")]
+        handles = [index for index, name in enumerate(given) if f"{name}:0" not in inputs and name not in inputs]
+        if len(bound) != len(handles):
+            raise ModelFileError("its signature's function has inputs that are neither the signature's nor variables")
+        changed, stored = self._assigned(called, 0), _Checkpoint(self._path.parent / VARIABLES / VARIABLES)
+        keys = stored.keys_of(self._meta.object_graph_def)
+        for index, number in zip(handles, bound, strict=True):
+            saved = self._meta.object_graph_def.nodes[number]
+            if saved.WhichOneof("kind") != "variable" or number not in keys:
+                raise ModelFileError(
+                    "its signature needs a table, an asset or a constant beside it; variables are read"
+                )
+            tensor = given[index] if ":" in given[index] else f"{given[index]}:0"
+            yield SavedVariable(tensor, saved.variable.name, stored.value(keys[number]), index in changed)
+
+    def _assigned(self, name: str, depth: int) -> frozenset[int]:
+        """Which arguments of a function are variables that it changes."""
+        if name in self._changed:
+            return self._changed[name]
+        if depth > limits.CALLS or name not in self._functions:
+            raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
+        function = self._functions[name]
+        places = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
+        found = set[int]()
+        for node in function.node_def:
+            inputs = [places.get(each) for each in node.input if not each.startswith("^")]
+            if node.op in ASSIGNMENTS:
+                found.update(place for place in inputs[:1] if place is not None)
+            offset = 1 if node.op in ("If", "StatelessIf") else 0
+            for inner in _called(node):
+                held = (inputs[index + offset] for index in self._assigned(inner, depth + 1))
+                found.update(place for place in held if place is not None)
+        self._changed[name] = frozenset(found)
+        return self._changed[name]
+
+    def _external(self) -> tuple[str, ...]:
+        """The files of the checkpoint, which must be plain files."""
+        folder = self._path.parent / VARIABLES
+        names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+        if not names or len(names) > limits.ARRAYS:
+            raise ModelFileError(f"the folder {VARIABLES} beside it is missing; it holds the values of its variables")
+        for name in names:
+            if (folder / name).is_symlink() or not (folder / name).is_file() or not name.startswith(f"{VARIABLES}."):
+                raise ModelFileError(f"{VARIABLES}/{safe_text(name, 80)} is no plain file of a checkpoint")
+        return tuple(f"{VARIABLES}/{name}" for name in names)
+
+
+class _Checkpoint:
+    """Values of variables, and their keys by the objects that have them."""
+
+    def __init__(self, prefix: Path) -> None:
+        self._bytes = sum(each.stat().st_size for each in prefix.parent.iterdir())
+        self._reader = require("tensorflow", *PURPOSE).train.load_checkpoint(str(prefix))
+        self._shapes = self._reader.get_variable_to_shape_map()
+
+    def keys_of(self, objects: Any) -> dict[int, str]:
+        """The key of each variable by its number in the model: both graphs of objects have the same names of edges."""
+        graphs = require("tensorflow.core.protobuf.trackable_object_graph_pb2", *PURPOSE)
+        stored = graphs.TrackableObjectGraph.FromString(self._reader.get_tensor(_OBJECTS)).nodes
+        keys: dict[int, str] = {}
+        waiting, seen = [(0, 0)], set[int]()
+        while waiting:
+            one, other = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            for each in stored[other].attributes:
+                if each.name == "VARIABLE_VALUE":
+                    keys[one] = each.checkpoint_key
+            there = {child.local_name: child.node_id for child in stored[other].children}
+            children = objects.nodes[one].children
+            waiting += [(each.node_id, there[each.local_name]) for each in children if each.local_name in there]
+        return keys
+
+    def value(self, key: str) -> np.ndarray:
+        shape = self._shapes.get(key)
+        if shape is None or math.prod(shape) * 2 > self._bytes:
+            raise ModelFileError(f"its checkpoint has no value {safe_text(key, 80)} of the shape that it names")
+        return np.asarray(self._reader.get_tensor(key))
+
+
+def _called(node: Any) -> list[str]:
+    return [value.func.name for value in node.attr.values() if value.WhichOneof("value") == "func" and value.func.name]

@@ -1,0 +1,270 @@
+"""A traced function of TensorFlow, computed operation by operation: in float64, or rounded after each of them.
+
+Loops and called functions are followed, so that their operations are rounded too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.operator_rounding import Kind, rounded_result
+from rnnbench.optional import require
+from rnnbench.rnn import Arithmetic, RandomRounding
+
+PURPOSE = "tensorflow", "computing a file of TensorFlow"
+EXACT = frozenset(
+    (
+        *("Identity", "IdentityN", "ReadVariableOp", "StopGradient", "Cast", "Const", "Fill", "ZerosLike", "OnesLike"),
+        *(
+            "Reshape",
+            "Squeeze",
+            "ExpandDims",
+            "Transpose",
+            "StridedSlice",
+            "Slice",
+            "Split",
+            "SplitV",
+            "Pack",
+            "Unpack",
+        ),
+        *("ConcatV2", "Tile", "GatherV2", "ResourceGather", "GatherNd", "ReverseV2", "BroadcastTo", "Range", "Where"),
+        *("Pad", "PadV2", "MirrorPad", "SpaceToBatchND", "BatchToSpaceND", "Select", "SelectV2", "TensorScatterUpdate"),
+        *("Relu", "Relu6", "Neg", "Abs", "Sign", "Floor", "Maximum", "Minimum", "Max", "Min", "MaxPool", "ClipByValue"),
+        *("TensorListGetItem", "TensorListStack", "TensorListConcatV2", "TensorListGather"),
+    )
+)
+"""Operations that give elements of what they get, or are exact."""
+ACTIVATIONS = frozenset(
+    (
+        *("Sigmoid", "Tanh", "Softmax", "LogSoftmax", "Exp", "Expm1", "Log", "Log1p", "Elu", "Selu", "Softplus"),
+        *("Softsign", "Erf", "Erfc", "Pow", "Sin", "Cos"),
+    )
+)
+PRODUCTS = frozenset(("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "DepthwiseConv2dNative", "Einsum"))
+SUMS = frozenset(("Sum", "Mean", "AvgPool"))
+_WHILE = frozenset(("While", "StatelessWhile"))
+_IF = frozenset(("If", "StatelessIf"))
+_CALL = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+_CALLED = {
+    **dict.fromkeys(_WHILE, ("cond", "body")),
+    **dict.fromkeys(_IF, ("then_branch", "else_branch")),
+    **dict.fromkeys(_CALL, ("f",)),
+}
+"""The attributes that name functions."""
+ASSIGNMENTS = frozenset(("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"))
+_PLAIN = frozenset(
+    (
+        *(
+            "Placeholder",
+            "NoOp",
+            "BiasAdd",
+            "AddV2",
+            "Add",
+            "AddN",
+            "Sub",
+            "Mul",
+            "RealDiv",
+            "Div",
+            "DivNoNan",
+            "Square",
+        ),
+        *("Sqrt", "Rsqrt", "SquaredDifference", "LeakyRelu", "FloorDiv", "FloorMod", "Shape", "Size", "Rank", "Prod"),
+        *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot"),
+        *("All", "Any", "ArgMax", "Cumsum", "TensorListReserve", "TensorListFromTensor", "TensorListSetItem"),
+        *("TensorListLength", "TensorListPushBack", "EmptyTensorList", "TensorListElementShape", "BroadcastArgs"),
+    )
+)
+READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
+"""Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
+_INPUTS = frozenset(("Placeholder", "NoOp"))
+
+
+@dataclass(frozen=True)
+class _Operation:
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    """As TensorFlow takes them of an operation that is run by itself."""
+    called: tuple[_Plan, ...]
+    """Of a loop: its condition and its body. Of a branch: both. Of a call: the function."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A graph, read once: TensorFlow takes longer to tell what an operation is than to run it."""
+
+    inputs: tuple[str, ...]
+    constants: Mapping[str, Any]
+    operations: tuple[_Operation, ...]
+    outputs: tuple[str, ...]
+
+
+class TensorflowGraph:
+    """A concrete function in float64."""
+
+    def __init__(self, function: Any) -> None:
+        """Raises ModelFileError where an operation computes in float32: its float64 result is not known."""
+        self._tf = require("tensorflow", *PURPOSE)
+        self._function, self._captured = function, list(function.captured_inputs)
+        self._plan = _plan(self._tf, function.graph, function.graph)
+
+    def __call__(self, arithmetic: Arithmetic, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs, of as many arrays as the function has arguments."""
+        given = [self._tf.constant(array) for array in arrays]
+        if not isinstance(arithmetic, RandomRounding) and arithmetic.dtype == "float64":
+            made = self._tf.nest.flatten(self._function(*given))
+        else:
+            made = _Call(self._tf, arithmetic).run(self._plan, [*given, *self._captured])
+        return [np.array(tensor) for tensor in made]
+
+
+def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
+    constants: dict[str, Any] = {}
+    operations, fixed = [], set[str]()
+    for operation in graph.get_operations():
+        names = {tensor.name for tensor in operation.outputs}
+        if operation.type not in _INPUTS and all(tensor.name in fixed for tensor in operation.inputs):
+            fixed |= names  # A constant in float32 is one of the float32 program, too.
+        elif any(_is_single(tensor) for tensor in operation.outputs):
+            raise ModelFileError(
+                f"its operation {operation.type} computes in float32, so its float64 result is unknown"
+            )
+        if operation.type == "Const":
+            constants[operation.outputs[0].name] = tf.constant(tf.make_ndarray(operation.get_attr("value")))
+        elif operation.type not in _INPUTS:
+            operations.append(_operation(tf, graph, outermost, operation))
+    inputs, outputs = (tuple(tensor.name for tensor in side) for side in (graph.inputs, graph.outputs))
+    return _Plan(inputs, constants, tuple(operations), outputs)
+
+
+def _is_single(tensor: Any) -> bool:
+    return bool(tensor.dtype.is_floating and tensor.dtype.size < 8)
+
+
+def _operation(tf: Any, graph: Any, outermost: Any, operation: Any) -> _Operation:
+    called = [operation.get_attr(name).name for name in _CALLED.get(operation.type, ())]
+    own = () if called else [each.name for each in operation.op_def.attr]
+    return _Operation(
+        kind=operation.type,
+        inputs=tuple(tensor.name for tensor in operation.inputs),
+        outputs=tuple(tensor.name for tensor in operation.outputs),
+        attributes={name: _attribute(tf, operation.get_attr(name)) for name in own},
+        called=tuple(_plan(tf, _graph_of(graph, outermost, name), outermost) for name in called),
+    )
+
+
+def _graph_of(graph: Any, outermost: Any, name: str) -> Any:
+    """The graph of a function: one that was traced here, or one that came into the outermost graph with a file."""
+    function = graph._get_function(name) or outermost._get_function(name)
+    if hasattr(function, "graph"):
+        return function.graph
+    convert = require("tensorflow.python.framework.function_def_to_graph", *PURPOSE).function_def_to_graph
+    with outermost.as_default():
+        return convert(function.definition)
+
+
+def _attribute(tf: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_attribute(tf, each) for each in value]
+    if isinstance(value, tf.DType):
+        return value.as_datatype_enum
+    return tf.TensorShape(value) if hasattr(value, "unknown_rank") else value
+
+
+class _Call:
+    def __init__(self, tf: Any, arithmetic: Arithmetic) -> None:
+        self._tf, self._arithmetic, self._passes = tf, arithmetic, 0
+        self._execute = require("tensorflow.python.eager.execute", *PURPOSE).execute
+        self._context = require("tensorflow.python.eager.context", *PURPOSE).context()
+
+    def run(self, plan: _Plan, arguments: Sequence[Any]) -> list[Any]:
+        values = {**plan.constants, **dict(zip(plan.inputs, arguments, strict=True))}
+        for operation in plan.operations:
+            made = self._made(operation, [values[name] for name in operation.inputs])
+            values |= zip(operation.outputs, made, strict=True)
+        return [values[name] for name in plan.outputs]
+
+    def _made(self, operation: _Operation, inputs: list[Any]) -> Sequence[Any]:
+        if operation.kind in _WHILE:
+            condition, body = operation.called
+            return self._loop(condition, body, inputs)
+        if operation.kind in _IF:
+            chosen, other = operation.called
+            return self.run(chosen if bool(inputs[0]) else other, inputs[1:])
+        if operation.kind in _CALL:
+            (function,) = operation.called
+            return self.run(function, inputs)
+        made = self._executed(operation, inputs)
+        if operation.kind in EXACT:
+            return made
+        return [self._rounded(operation, inputs, each) if each.dtype == self._tf.float64 else each for each in made]
+
+    def _loop(self, condition: _Plan, body: _Plan, values: Sequence[Any]) -> Sequence[Any]:
+        while bool(self.run(condition, values)[0]):
+            self._passes += 1
+            if self._passes > limits.PASSES:
+                raise ModelFileError(f"its loops take more than {limits.PASSES:,} passes in one call")
+            values = self.run(body, values)
+        return values
+
+    def _executed(self, operation: _Operation, inputs: Sequence[Any]) -> Sequence[Any]:
+        """One operation, run by itself on tensors. The function is private to TensorFlow 2.21."""
+        attributes = tuple(part for each in operation.attributes.items() for part in each)
+        made = self._execute(operation.kind.encode(), len(operation.outputs), list(inputs), attributes, self._context)
+        return made or []
+
+    def _rounded(self, operation: _Operation, inputs: Sequence[Any], output: Any) -> Any:
+        kind: Kind = "operation"
+        if operation.kind in PRODUCTS or operation.kind in SUMS:
+            kind = "sum"
+        elif operation.kind in ACTIVATIONS:
+            kind = "activation"
+        terms = _terms(operation, inputs, output) if kind == "sum" else 1
+        squares = lambda: self._squares(operation, inputs, terms)  # noqa: E731
+        return self._tf.constant(rounded_result(self._arithmetic, output.numpy(), kind, terms, squares))
+
+    def _squares(self, operation: _Operation, inputs: Sequence[Any], terms: int) -> np.ndarray:
+        """The sum of the squares of the terms. The operation is linear in the arrays that it sums."""
+        arrays = 1 if operation.kind in SUMS else len(inputs)
+        squared = [self._tf.square(each) if index < arrays else each for index, each in enumerate(inputs)]
+        squares = np.asarray(self._executed(operation, squared)[0].numpy())
+        return squares / max(1, terms) if operation.kind in ("Mean", "AvgPool") else squares
+
+
+def _terms(operation: _Operation, inputs: Sequence[Any], output: Any) -> int:
+    """Products or numbers that each element of a sum adds up."""
+    if operation.kind in SUMS:
+        return _size(inputs[0]) // max(1, _size(output))
+    shape = [int(size) for size in inputs[1].shape]
+    if operation.kind == "Einsum":
+        return _contracted(operation.attributes["equation"].decode(), inputs)
+    if operation.kind == "Conv2D":
+        return math.prod(shape[:3])
+    if operation.kind == "DepthwiseConv2dNative":
+        return math.prod(shape[:2])
+    turned = operation.attributes["transpose_b" if operation.kind == "MatMul" else "adj_y"]
+    return shape[-1] if turned else shape[-2]
+
+
+def _contracted(equation: str, inputs: Sequence[Any]) -> int:
+    """The product of the sizes of the axes that an einsum sums over."""
+    given, _, made = equation.partition("->")
+    sizes: dict[str, int] = {}
+    for labels, tensor in zip(given.split(","), inputs, strict=True):
+        first, _, last = labels.partition("...")
+        shape = [int(size) for size in tensor.shape]
+        sizes |= dict(zip(first, shape, strict=False))
+        sizes |= dict(zip(last, shape[len(shape) - len(last) :], strict=True))
+    return math.prod(size for label, size in sizes.items() if label not in made)
+
+
+def _size(tensor: Any) -> int:
+    return math.prod(int(size) for size in tensor.shape)

@@ -1,0 +1,136 @@
+"""What the formats that TensorFlow computes have in common: a program of named arrays, and its oracle."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
+from rnnbench.optional import require
+from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.rnn import Arithmetic
+
+
+@dataclass(frozen=True)
+class TensorflowArray:
+    """An input, output or state. A size that the caller chooses is None."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class TensorflowState:
+    """A variable that is kept between calls: an array before a call, and `after` it."""
+
+    before: TensorflowArray
+    after: str
+    variable: Any
+
+
+class TensorflowProgram(Protocol):
+    inputs: tuple[TensorflowArray, ...]
+    outputs: tuple[TensorflowArray, ...]
+    states: tuple[TensorflowState, ...]
+
+    @property
+    def variables(self) -> list[Any]:
+        """All variables that a call reads, of TensorFlow."""
+        ...
+
+    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every output and next state, of every input and state, all by name."""
+        ...
+
+
+def named_arrays(names: Iterable[str], tensors: Iterable[Any]) -> tuple[TensorflowArray, ...]:
+    """Arrays by name. Where several have one name, later ones have a number. Raises ModelFileError."""
+    seen: Counter[str] = Counter()
+    arrays = []
+    for name, tensor in zip(names, tensors, strict=True):
+        if not name.isprintable() or not 0 < len(name) <= limits.NAME_CHARACTERS:
+            raise ModelFileError("an input or output has a name that cannot be printed")
+        seen[name] += 1
+        unique = name if seen[name] == 1 else f"{name}_{seen[name] - 1}"
+        shape = tuple(None if size is None else int(size) for size in tensor.shape)
+        if math.prod(size for size in shape if size) > limits.ELEMENTS:
+            raise ModelFileError(f"{unique} has the shape {list(shape)}; that many elements are not read")
+        arrays.append(TensorflowArray(unique, shape, getattr(tensor.dtype, "name", str(tensor.dtype))))
+    if len(arrays) > limits.ARRAYS:
+        raise ModelFileError(f"it has more than {limits.ARRAYS} inputs, outputs or states; that many are not read")
+    return tuple(arrays)
+
+
+class TensorflowOracle:
+    """A program in float64, in an arithmetic (`formats.Oracle`)."""
+
+    def __init__(self, path: Path, program: TensorflowProgram) -> None:
+        """Raises ModelFileError for a program that TensorFlow cannot call in float64."""
+        self._name = str(path)
+        self._arrays = {a.name: a for a in (*program.inputs, *(state.before for state in program.states))}
+        self._graph, self._outputs = _traced(program, self._arrays)
+        self._program = program  # TensorFlow keeps variables as long as somebody has them.
+        self._arithmetic = Arithmetic()
+
+    def in_arithmetic(self, arithmetic: Arithmetic) -> TensorflowOracle:
+        """The same file in another arithmetic. The file is not read again."""
+        other = copy(self)
+        other._arithmetic = arithmetic
+        return other
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """One call: every output by name. Raises as `formats.Oracle.run` does."""
+        if inputs.keys() != self._arrays.keys():
+            raise ValueError(f"expected the inputs {list(self._arrays)}, got {list(inputs)}")
+        given = [_cast(array, np.asarray(inputs[name])) for name, array in self._arrays.items()]
+        try:
+            made = self._graph(self._arithmetic, given)
+        except (MemoryError, ModelFileError):
+            raise
+        except Exception as error:
+            raise ModelFileError(f"{self._name}: it cannot be computed: {one_line(error)}") from error
+        return dict(zip(self._outputs, made, strict=True))
+
+
+def one_line(error: BaseException) -> str:
+    """What Keras or TensorFlow tell in many lines."""
+    return safe_text(" ".join(describe_error(error).split()), 300)
+
+
+def _traced(program: TensorflowProgram, arrays: Mapping[str, TensorflowArray]) -> tuple[TensorflowGraph, list[str]]:
+    """The graph of a call, and the names of what it gives."""
+    tf = require("tensorflow", *PURPOSE)
+    outputs: list[str] = []
+
+    def call(*given: Any) -> list[Any]:
+        made = program(dict(zip(arrays, given, strict=True)))
+        outputs[:] = made
+        return list(made.values())
+
+    specs = [tf.TensorSpec(array.shape, array.dtype) for array in arrays.values()]
+    try:
+        function = tf.function(call, input_signature=specs, autograph=False).get_concrete_function()
+        return TensorflowGraph(function), outputs
+    except (MemoryError, ModelFileError):
+        raise
+    except Exception as error:  # Keras and TensorFlow have no base class of their errors
+        raise ModelFileError(f"TensorFlow cannot call it in float64: {one_line(error)}") from error
+
+
+def _cast(array: TensorflowArray, value: np.ndarray) -> np.ndarray:
+    """Raises ValueError where the shape is not the file's."""
+    fits = len(array.shape) == value.ndim
+    if not fits or any(size not in (None, own) for size, own in zip(array.shape, value.shape, strict=True)):
+        shown = ["any" if size is None else size for size in array.shape]
+        raise ValueError(f"{array.name}: expected the shape {shown}, got {list(value.shape)}")
+    return value.astype(array.dtype, casting="same_kind", copy=False)

@@ -1,0 +1,247 @@
+"""`.keras` files: what is in them, what they give in float64 and on TensorFlow, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.cases import Precision, Strategy
+from rnnbench.model_files import ModelFileError, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
+
+STEPS = 6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """`stateful`: an LSTM that keeps its state; `passed`: one whose state is passed; `whole`: both directions."""
+    from rnnbench.backends.tensorflow.process import prepare_process
+
+    prepare_process(1)
+    import keras
+    from keras import layers
+
+    keras.utils.set_random_seed(0)
+    folder = tmp_path_factory.mktemp("keras")
+    stateful = [keras.Input(batch_shape=(1, None, 3)), layers.LSTM(4, stateful=True, return_sequences=True)]
+    keras.Sequential([*stateful, layers.Dense(2)], name="net").save(folder / "stateful.keras")
+    x, h, c = keras.Input((None, 3), name="x"), keras.Input((4,), name="h"), keras.Input((4,), name="c")
+    y, *after = layers.LSTM(4, return_sequences=True, return_state=True, name="lstm")(x, initial_state=[h, c])
+    named = {"y": layers.LayerNormalization()(y), "h_new": after[0], "c_new": after[1]}
+    keras.Model([x, h, c], named).save(folder / "passed.keras")
+    both = layers.Bidirectional(layers.GRU(4, return_sequences=True))
+    keras.Sequential([keras.Input((None, 3)), layers.Conv1D(3, 2, padding="causal"), both]).save(folder / "whole.keras")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def content(folder):
+    """The entries of the stateful file by name."""
+    with zipfile.ZipFile(folder / "stateful.keras") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def described(path):
+    description = describe(path)
+    return description, network_of(path, section_of(description, path.name), description)
+
+
+def test_variables_of_stateful_layers_are_states(folder):
+    found, network = described(folder / "stateful.keras")
+    pairs = [(pair.before, pair.after, pair.found) for pair in found.state]
+    assert pairs == [("lstm_h", "lstm_h_next", "traced"), ("lstm_c", "lstm_c_next", "traced")]
+    x, *states = found.of_role("input", "state_in")
+    assert (x.shape, x.time, x.batch) == ((1, "steps", 3), 1, 0)
+    assert [state.shape for state in states] == [(1, 4)] * 2
+    assert (found.format, found.operators, found.questions) == ("keras", {"LSTM": 1, "Dense": 1}, ())
+    assert found.weight_bytes == 4 * (3 * 16 + 4 * 16 + 16 + 4 * 2 + 2)
+    assert found.producer.startswith("keras 3")
+    assert (network.rows, network.steps) == (1, None)
+
+
+def test_states_that_a_model_takes_and_gives_are_followed_through_its_layers(folder):
+    found, _ = described(folder / "passed.keras")
+    assert {(pair.before, pair.after, pair.found) for pair in found.state} == {
+        ("h", "h_new", "traced"),
+        ("c", "c_new", "traced"),
+    }
+    assert not found.notes
+
+
+def test_a_layer_that_begins_anew_in_each_call_is_said(folder):
+    found, network = described(folder / "whole.keras")
+    assert not found.state
+    assert "GRU states start from the same value in every call" in found.notes[0]
+    assert not network.states
+
+
+@pytest.mark.parametrize("name", ["stateful", "passed"])
+def test_its_states_are_checked(folder, name):
+    path = folder / f"{name}.keras"
+    found, _ = described(path)
+    check = check_state(oracle_of(path), found, section_of(found, path.name))
+    assert check.ok
+    assert check.halves is not None
+
+
+@pytest.mark.parametrize("name", ["stateful", "passed", "whole"])
+def test_roundings_are_those_of_the_arithmetic(folder, name):
+    path = folder / f"{name}.keras"
+    found, oracle = describe(path), oracle_of(path)
+    sizes, draw = {"batch": 2, "steps": 3}, np.random.default_rng(0)
+    given = {
+        a.name: draw.standard_normal([sizes.get(s, s) for s in a.shape]) for a in found.of_role("input", "state_in")
+    }
+    exact, noisy = (oracle.in_arithmetic(each).run(given) for each in (Arithmetic(), RandomRounding("float32", 0, 0)))
+    for output, array in exact.items():
+        assert array.dtype == np.float64
+        assert 1e-9 < np.abs(noisy[output] - array).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "route", "state"),
+    [
+        ("stateful", "keras", "stateful"),
+        ("stateful", "keras-xla", "stitched"),
+        ("passed", "keras", "stitched"),
+        ("passed", "keras", "stateful"),
+        ("whole", "keras", "none"),
+    ],
+)
+def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
+    _, network = described(folder / f"{name}.keras")
+    chunk, batch = (STEPS, 2) if state == "none" else (2, network.rows or 2)
+    x, start = draw_inputs(network, STEPS, batch, 0), draw_state(network, batch, 0)
+    expected = run_reference(network, Weights(), x, start)
+    request = Request(route, network, Weights(), Strategy("given", state, chunk), batch, Precision.of("float32"))
+    program = TensorflowBackend().build(request, tmp_path)
+    session = program.open()
+    session.set_state(start)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    for held, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[held], atol=1e-6)
+    session.set_state(start)
+    bound = session.bind([{"x": x[:chunk]}])
+    bound()
+    np.testing.assert_allclose(bound.output()["y"], expected.y[:chunk], atol=1e-6)
+    assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
+
+
+def test_a_route_that_does_not_read_it_says_which_does(folder, tmp_path):
+    _, network = described(folder / "whole.keras")
+    request = Request("graph", network, Weights(), Strategy("given", "none", 2), 1, Precision.of("float32"))
+    with pytest.raises(BuildError, match="use tensorflow:keras, tensorflow:keras-xla"):
+        TensorflowBackend().build(request, tmp_path)
+
+
+def packed(path, content):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    return path
+
+
+def with_config(content, change):
+    config = json.loads(content["config.json"])
+    change(config, config["config"]["layers"][1])
+    return {**content, "config.json": json.dumps(config)}
+
+
+def with_weights(content, change):
+    import h5py
+
+    stored = io.BytesIO(content["model.weights.h5"])
+    with h5py.File(stored, "r+") as file:
+        change(h5py, file["layers/dense/vars"])
+    return {**content, "model.weights.h5": stored.getvalue()}
+
+
+def linked(h5py, group):
+    del group["0"]
+    group["0"] = h5py.ExternalLink("/etc/passwd", "/x")
+
+
+def compressed(h5py, group):
+    del group["0"]
+    group.create_dataset("0", data=np.zeros((4, 2), "f4"), compression="gzip")
+
+
+def outside(h5py, group):
+    del group["0"]
+    group.create_dataset("0", (4, 2), "f4", external=[("/etc/passwd", 0, 32)])
+
+
+def unending(h5py, group):
+    group["again"] = group
+
+
+REFUSED = {
+    "lambda": (lambda c: with_config(c, lambda _, layer: layer.update(class_name="Lambda")), "a Lambda layer"),
+    "reads files": (
+        lambda c: with_config(c, lambda _, layer: layer.update(class_name="TFSMLayer")),
+        "TFSMLayer of keras.layers, which is not among the layers",
+    ),
+    "custom": (
+        lambda c: with_config(c, lambda _, layer: layer.update(module="os", class_name="system")),
+        "'system', a class or function of its maker's own",
+    ),
+    "registered": (
+        lambda c: with_config(c, lambda _, layer: layer.update(registered_name="a>LSTM")),
+        "'LSTM', a class",
+    ),
+    "function": (
+        lambda c: with_config(
+            c,
+            lambda _, layer: layer["config"].update(
+                activation={"module": "builtins", "class_name": "function", "config": "eval", "registered_name": "eval"}
+            ),
+        ),
+        "'function', a class or function",
+    ),
+    "float16": (lambda c: with_config(c, lambda _, layer: layer["config"].update(dtype="float16")), "in float16"),
+    "no model": (lambda c: with_config(c, lambda config, _: config.update(class_name="Mine")), "no model of layers"),
+    "giant": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**7)), "need more weights"),
+    "huge": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**12)), "the size 1000000000000"),
+    "other": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=3)), "cannot build its layers"),
+    "assets": (lambda c: {**c, "assets/words.txt": b"a"}, "'assets/words.txt' beside its layers"),
+    "no weights": (lambda c: {name: data for name, data in c.items() if "h5" not in name}, "no model.weights.h5"),
+    "linked": (lambda c: with_weights(c, linked), "is a link, which may lead to another file"),
+    "compressed": (lambda c: with_weights(c, compressed), "is compressed or in another file"),
+    "outside": (lambda c: with_weights(c, outside), "is compressed or in another file"),
+    "unending": (lambda c: with_weights(c, unending), "groups in groups without an end"),
+    "no json": (lambda c: {**c, "config.json": b"{"}, "it is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_a_sentence(tmp_path, content, name):
+    make, told = REFUSED[name]
+    with pytest.raises(ModelFileError) as caught:
+        describe(packed(tmp_path / "a.keras", make(content)))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "the zip"])
+def test_damaged_bytes_never_raise_anything_else(tmp_path, folder, content, name):
+    draw, path, refused = random.Random(0), tmp_path / "a.keras", 0
+    for _ in range(20):
+        data = bytearray(content.get(name) or (folder / "stateful.keras").read_bytes())
+        for _ in range(8):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        if name in content:
+            packed(path, {**content, name: bytes(data)})
+        else:
+            path.write_bytes(data)
+        try:
+            describe(path)
+        except ModelFileError:
+            refused += 1
+    assert refused >= 2

@@ -1,0 +1,205 @@
+"""SavedModels: what is in them, what they give in float64 and on TensorFlow, and what is refused."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.cases import Precision, Strategy
+from rnnbench.model_files import ModelFileError, answered, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
+
+STEPS = 6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """`step`: a cell whose state is in variables; `loop`: a loop of the same over the steps of a call, from zeros."""
+    from rnnbench.backends.tensorflow.process import prepare_process
+
+    prepare_process(1)
+    import tensorflow as tf
+
+    draw, folder = np.random.default_rng(0), tmp_path_factory.mktemp("saved")
+    weights, shift = (tf.Variable(draw.standard_normal(shape) * 0.4, dtype=tf.float32) for shape in ((7, 4), (4,)))
+
+    def cell(x, h):
+        return tf.tanh(tf.matmul(tf.concat([x, h], 1), weights) + shift)
+
+    def step(x):
+        h = module.h.assign(cell(x, module.h))
+        return {"y": h * 2.0}
+
+    def loop(x):
+        steps = tf.TensorArray(tf.float32, tf.shape(x)[0])
+        body = lambda i, h, made: (i + 1, cell(x[i], h), made.write(i, cell(x[i], h)))  # noqa: E731
+        start = (0, tf.zeros((tf.shape(x)[1], 4)), steps)
+        return {"y": tf.while_loop(lambda i, *_: i < tf.shape(x)[0], body, start)[2].stack()}
+
+    for name, function, shape in (("step", step, (1, 3)), ("loop", loop, (None, None, 3))):
+        module = tf.Module()
+        module.weights, module.shift, module.h = weights, shift, tf.Variable(tf.zeros((1, 4)), name="h")
+        specs = [tf.TensorSpec(shape, tf.float32, "x")]
+        module.call = tf.function(function, input_signature=specs, autograph=False)
+        tf.saved_model.save(module, str(folder / name), signatures=module.call)
+    return folder
+
+
+def described(folder, name):
+    path = folder / name / "saved_model.pb"
+    description, answers = describe(path), ("time=0", "batch=1") if name == "loop" else ()
+    section = answered(section_of(description, path.name), description, answers)
+    return path, description, section
+
+
+def test_variables_that_a_call_changes_are_states(folder):
+    _, found, _ = described(folder, "step")
+    assert [(pair.before, pair.after, pair.found) for pair in found.state] == [("h", "h_next", "traced")]
+    assert [(a.name, a.role, a.shape) for a in found.arrays] == [
+        ("x", "input", (1, 3)),
+        ("h", "state_in", (1, 4)),
+        ("y", "output", (1, 4)),
+        ("h_next", "state_out", (1, 4)),
+    ]
+    assert (found.format, found.weight_bytes, found.questions) == ("savedmodel", 4 * (7 * 4 + 4), ())
+    assert found.external == ("variables/variables.data-00000-of-00001", "variables/variables.index")
+
+
+def test_axes_of_open_sizes_are_asked(folder):
+    _, found, _ = described(folder, "loop")
+    assert [question.key for question in found.questions] == ["time", "batch"]
+    assert not found.state
+    assert not found.notes
+
+
+def test_its_states_are_checked(folder):
+    path, found, section = described(folder, "step")
+    assert check_state(oracle_of(path), found, section).ok
+
+
+@pytest.mark.parametrize(("name", "shape"), [("step", (1, 3)), ("loop", (3, 2, 3))])
+def test_roundings_are_those_of_the_arithmetic(folder, name, shape):
+    path, found, _ = described(folder, name)
+    given = {"x": np.ones(shape), **{state.before: np.ones((1, 4)) for state in found.state}}
+    exact, noisy = (
+        oracle_of(path).in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding("float32", 0, 0))
+    )
+    for output, array in exact.items():
+        assert array.dtype == np.float64
+        assert 1e-9 < np.abs(noisy[output] - array).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "route", "state"),
+    [
+        ("step", "graph", "stateful"),
+        ("step", "graph", "stitched"),
+        ("step", "xla", "stateful"),
+        ("loop", "graph", "none"),
+    ],
+)
+def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
+    path, found, section = described(folder, name)
+    network = network_of(path, section, found)
+    chunk, batch = (STEPS, 2) if state == "none" else (1, 1)
+    x, start = draw_inputs(network, STEPS, batch, 0), draw_state(network, batch, 0)
+    expected = run_reference(network, Weights(), x, start)
+    request = Request(route, network, Weights(), Strategy("given", state, chunk), batch, Precision.of("float32"))
+    program = TensorflowBackend().build(request, tmp_path)
+    session, other = program.open(), program.open()
+    session.set_state(start)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    for held, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[held], atol=1e-6)
+    other.set_state(start)
+    bound = other.bind([{"x": x[first : first + chunk]} for first in range(0, STEPS, chunk)])
+    for first in range(0, STEPS, chunk):
+        bound()
+        np.testing.assert_allclose(bound.output()["y"], expected.y[first : first + chunk], atol=1e-6)
+    assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
+
+
+def changed(change):
+    def write(folder):
+        from tensorflow.core.protobuf import saved_model_pb2
+
+        path = folder / "saved_model.pb"
+        model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+        change(model.meta_graphs[0])
+        path.write_bytes(model.SerializeToString())
+
+    return write
+
+
+def reads_files(meta):
+    for function in meta.graph_def.library.function:
+        for node in function.node_def:
+            node.op = "ReadFile" if node.op == "Tanh" else node.op
+
+
+def needs_a_table(meta):
+    for node in meta.object_graph_def.nodes:
+        if node.WhichOneof("kind") == "variable":
+            node.resource.device = ""
+
+
+def calls_itself(meta):
+    for function in meta.graph_def.library.function:
+        for node in function.node_def:
+            if "f" in node.attr:
+                node.attr["f"].func.name = function.signature.name
+
+
+def linked(folder):
+    (folder / "variables" / "variables.index").unlink()
+    (folder / "variables" / "variables.index").symlink_to("/etc/passwd")
+
+
+REFUSED = {
+    "reads files": (changed(reads_files), "its operation ReadFile is not among those that are read"),
+    "table": (changed(needs_a_table), "needs a table, an asset or a constant"),
+    "recursion": (changed(calls_itself), "its functions call each other more than"),
+    "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),
+    "version 1": (changed(lambda meta: meta.ClearField("object_graph_def")), "no SavedModel of TensorFlow 2"),
+    "linked": (linked, "is no plain file of a checkpoint"),
+    "no variables": (lambda folder: shutil.rmtree(folder / "variables"), "the folder variables beside it is missing"),
+    "another": (lambda folder: (folder / "saved_model.pb").write_bytes(b"\xff" * 50), "it is no SavedModel"),
+    "empty": (lambda folder: (folder / "saved_model.pb").write_bytes(b""), "it is empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_a_sentence(tmp_path, folder, name):
+    change, told = REFUSED[name]
+    copy = shutil.copytree(folder / "step", tmp_path / "copy")
+    change(copy)
+    with pytest.raises(ModelFileError) as caught:
+        describe(copy / "saved_model.pb")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_told_which_file_to_give(folder):
+    with pytest.raises(ModelFileError, match=r"the folder of a SavedModel; give the file saved_model.pb in it"):
+        describe(folder / "step")
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
+def test_damaged_bytes_never_raise_anything_else(tmp_path, folder, name):
+    copy, draw, refused = shutil.copytree(folder / "step", tmp_path / "copy"), random.Random(0), 0
+    good = (copy / name).read_bytes()
+    for _ in range(20):
+        data = bytearray(good)
+        for _ in range(8):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        (copy / name).write_bytes(data)
+        try:
+            describe(copy / "saved_model.pb")
+        except ModelFileError:
+            refused += 1
+    assert refused >= 2
