@@ -265,7 +265,7 @@ class ReferenceTrajectories:
             change = max(float(np.abs(last[f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
         settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
         first_passes = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
-        orbit = {name.replace("state_", "orbit_"): a for name, a in passes[-1].items() if name != "y"}
+        orbit = {f"orbit_{name.removeprefix('state_')}": a for name, a in passes[-1].items() if name != "y"}
         ends = {"settled_after": np.array(settled_after), "followed_calls": np.array(RING * len(passes))}
         return {**first_passes, **orbit, "orbit_y": passes[-1]["y"], **ends}
 
