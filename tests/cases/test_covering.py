@@ -51,6 +51,12 @@ def test_one_trial_stays(load):
     assert every_pair(trials) == every_value(trials) == trials
 
 
+def test_each_target_has_a_trial_of_a_case_of_one_point(load):
+    targets = [Target("fake", "honest"), Target("fake", "check-raises")]
+    one_each = [load().trials([target])[0] for target in targets]
+    assert every_pair_between(one_each) == every_value(one_each) == one_each
+
+
 def test_of_nothing_nothing_is_chosen():
     assert every_pair([]) == every_value([]) == []
 

@@ -42,7 +42,9 @@ def _cover(trials: Sequence[Trial], what: Callable[[Trial, Values], set[Hashable
     axes = {key for key, texts in _by_key(values.values()).items() if len(texts) > 1}
     covers = {trial.id: what(trial, [value for value in values[trial.id] if value[0] in axes]) for trial in trials}
     cells = {trial.id: _cells(trial) for trial in trials}
-    chosen = {trial.id: None for trial in trials[:1]} if not axes else dict[str, None]()
+    # Without an axis there is nothing to cover, and each target has one trial all the same.
+    first = {trial.target: trial.id for trial in reversed(trials)}
+    chosen = dict[str, None]() if axes else dict.fromkeys(first.values())
     uncovered = {trial_id: set(things) for trial_id, things in covers.items()}
     while uncovered:
         best = max(uncovered, key=lambda trial_id: len(uncovered[trial_id]) / cells[trial_id] ** WEIGHT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rnnbench.model_files import FileSection, section_yaml
+from rnnbench.model_files import FileSection, ModelFileError, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
 
 STEPS = 64
@@ -32,11 +32,14 @@ def case_of_network(what: str, name: str) -> str:
 
 
 def case_of_file(section: FileSection, name: str, network: Network) -> str:
-    """The text of a case for a model file."""
+    """The text of a case for a model file. Raises ModelFileError where no case can run it."""
     chunk, batch = getattr(network, "steps", None), getattr(network, "rows", None)
-    state = "[stitched, stateful]" if section.state else "[none]"
+    states = ("stitched", "stateful") if section.state else ("none",)
+    for state in states:
+        if refused := network.refusal(time="given", state=state, chunk=chunk or 1, batch=batch or 1, dtype="float32"):
+            raise ModelFileError(refused[1])
     model = section_yaml(section).splitlines()
-    return _text(name, model, "given", state, str(chunk or "[1, 8]"), batch or 1, _whole(chunk or 8))
+    return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or "[1, 8]"), batch or 1, _whole(chunk or 8))
 
 
 def _sizes(family: type[Network]) -> Iterable[str]:
