@@ -143,5 +143,5 @@ def test_a_record_that_no_step_can_read_names_its_place(tmp_path: Path) -> None:
 
 
 def test_a_record_of_schema_2_names_no_device() -> None:
-    (_, record), *_ = committed(RUNS[0])
+    (_, record), *_ = committed(RUNS[1])
     assert (record.device, record.unmeasured, record.on_software_device) == (None, {}, False)
