@@ -167,7 +167,7 @@ ON_VULKAN = [
 """For a software device: a call takes 10 ms of the processor's time."""
 
 INDUCTOR_TARGETS = {Target("torch", "compile"), Target("torch", "aoti")}
-"""Whose programs have one folder for each target, as in a run: Inductor compiles C++ headers once for a folder."""
+"""Whose programs have one folder, as in a run: Inductor compiles C++ headers once for a folder."""
 
 PLANS = {
     Target("iree", "linalg-direct"): ON_VULKAN,
@@ -242,7 +242,7 @@ class Workshop:
 
     def store(self, target: Target) -> ProgramStore:
         """Where the next program of a target is built."""
-        place = f"{target.backend}-{target.route}" if target in INDUCTOR_TARGETS else str(len(self.built))
+        place = "inductor" if target in INDUCTOR_TARGETS else str(len(self.built))
         return ProgramStore(self.folder / place)
 
     def close(self) -> None:

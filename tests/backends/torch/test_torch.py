@@ -284,10 +284,10 @@ os._exit(0)
 
 @pytest.mark.slow
 def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_process_without_compiling(
-    tmp_path,
+    inductor,
 ) -> None:
     def run(how: str) -> list[str]:
-        command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path), how]
+        command = [sys.executable, "-c", OTHER_PROCESS, str(inductor), how]
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         done = subprocess.run(
             command,
