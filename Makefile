@@ -9,9 +9,9 @@ TEST := .venv-test
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
 LONG_BACKENDS := tensorflow torch iree tvm
 BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
-ROOMS := pipeline worker cli conformance model_files rnn site reports sampling
+ROOMS := cli pipeline worker site conformance rnn reports sampling model_files
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
-JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
+JOBS := lint others $(LONG_BACKENDS:%=backend-%) $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
 AT_ONCE ?= 3
 LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
