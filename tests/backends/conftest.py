@@ -135,7 +135,7 @@ INDUCTOR = [
     Plan(GRU_BEFORE, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
-    Plan(LSTM, Strategy("fused", "stateful", 4), batch=3, tails=False),
+    Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3, tails=False),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""

@@ -6,8 +6,10 @@ Loops and called functions are followed, so that their operations are rounded to
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +21,12 @@ from rnnbench.optional import require
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 PURPOSE = "tensorflow", "computing a file of TensorFlow"
+_SETTINGS = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 EXACT = frozenset(
     (
         *("Identity", "IdentityN", "ReadVariableOp", "StopGradient", "Cast", "Const", "Fill", "ZerosLike", "OnesLike"),
-        *(
-            "Reshape",
-            "Squeeze",
-            "ExpandDims",
-            "Transpose",
-            "StridedSlice",
-            "Slice",
-            "Split",
-            "SplitV",
-            "Pack",
-            "Unpack",
-        ),
+        *("Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "Split", "SplitV"),
+        *("Pack", "Unpack"),
         *("ConcatV2", "Tile", "GatherV2", "ResourceGather", "GatherNd", "ReverseV2", "BroadcastTo", "Range", "Where"),
         *("Pad", "PadV2", "MirrorPad", "SpaceToBatchND", "BatchToSpaceND", "Select", "SelectV2", "TensorScatterUpdate"),
         *("Relu", "Relu6", "Neg", "Abs", "Sign", "Floor", "Maximum", "Minimum", "Max", "Min", "MaxPool", "ClipByValue"),
@@ -61,20 +54,8 @@ _CALLED = {
 ASSIGNMENTS = frozenset(("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"))
 _PLAIN = frozenset(
     (
-        *(
-            "Placeholder",
-            "NoOp",
-            "BiasAdd",
-            "AddV2",
-            "Add",
-            "AddN",
-            "Sub",
-            "Mul",
-            "RealDiv",
-            "Div",
-            "DivNoNan",
-            "Square",
-        ),
+        *("Placeholder", "NoOp", "BiasAdd", "AddV2", "Add", "AddN", "Sub", "Mul", "RealDiv", "Div"),
+        *("DivNoNan", "Square"),
         *("Sqrt", "Rsqrt", "SquaredDifference", "LeakyRelu", "FloorDiv", "FloorMod", "Shape", "Size", "Rank", "Prod"),
         *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot"),
         *("All", "Any", "ArgMax", "Cumsum", "TensorListReserve", "TensorListFromTensor", "TensorListSetItem"),
@@ -84,6 +65,13 @@ _PLAIN = frozenset(
 READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
 """Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
 _INPUTS = frozenset(("Placeholder", "NoOp"))
+
+
+def require_tensorflow() -> Any:
+    """TensorFlow on the processor, without its log. Raises MissingExtraError."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    return require("tensorflow", *PURPOSE)
 
 
 @dataclass(frozen=True)
@@ -228,7 +216,7 @@ class _Call:
         elif operation.kind in ACTIVATIONS:
             kind = "activation"
         terms = _terms(operation, inputs, output) if kind == "sum" else 1
-        squares = lambda: self._squares(operation, inputs, terms)  # noqa: E731
+        squares = partial(self._squares, operation, inputs, terms)
         return self._tf.constant(rounded_result(self._arithmetic, output.numpy(), kind, terms, squares))
 
     def _squares(self, operation: _Operation, inputs: Sequence[Any], terms: int) -> np.ndarray:

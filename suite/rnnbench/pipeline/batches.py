@@ -26,8 +26,8 @@ Pair = tuple[Examined, Context]
 def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda checked, _: checked) -> Iterator[Checked]:
     """Every trial that has not failed yet, each in a worker of its own.
 
-    As many as the machine has cores and memory for are checked at once. While one builds, is loaded or is compared,
-    which is timed, the others' workers are stopped. Those of the next batch import while checks are left.
+    As many as the machine has cores and memory for are checked at once. While one builds or is loaded, which is timed,
+    all other workers are stopped. Those of the next batch start as checks end.
     """
     cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as open_workers:
@@ -101,7 +101,10 @@ class Batch:
             self.start_next()
         line = list(zip(self._trials, self._workers, strict=True))
         imported = [import_framework(examined, worker, context) for (examined, context), worker in line]
+        for worker in self._workers:
+            worker.pause()
         for one, (_, context), worker in zip(imported, self._trials, self._workers, strict=True):
+            worker.resume()
             loaded = load(build(one, worker, context), worker, context)
             self._end_or_stop(loaded, worker)
             yield loaded

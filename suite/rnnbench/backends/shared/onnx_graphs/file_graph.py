@@ -17,8 +17,7 @@ from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, read_whole
 
 OWN, LAID = "~file/", "~laid/"
-"""Before the names of everything that is the file's own, and of what lies between it and the suite's arrays. They stand
-last in the order of names: where OpenVINO joins tensors, the joint one is called by its first name."""
+"""Before the names of everything that is the file's own, and of what lies between it and the suite's arrays."""
 
 
 def file_graph(request: Request, network: FileNetwork) -> Any:

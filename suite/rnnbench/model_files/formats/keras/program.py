@@ -13,20 +13,19 @@ from typing import Any
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
 from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, safe_config
+from rnnbench.model_files.tensorflow_graph import require_tensorflow
 from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, one_line
 from rnnbench.optional import require
 
 BOUNDED = "Bounded"
 BUILT = 4
 """How often a weight may be made: a layer in a Bidirectional is built by itself, and then copied twice."""
-_SETTINGS = {"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def require_keras() -> Any:
     """The package keras on TensorFlow. Raises MissingExtraError, and ModelFileError where it runs on another one."""
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    require("tensorflow", EXTRA, "computing a .keras file")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    require_tensorflow()
     keras = require("keras", EXTRA, "computing a .keras file")
     if keras.backend.backend() != "tensorflow":
         raise ModelFileError(f"Keras runs on {keras.backend.backend()} here; set KERAS_BACKEND=tensorflow")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.savedmodel.file import SavedFile, read_saved_model
-from rnnbench.model_files.tensorflow_graph import PURPOSE
+from rnnbench.model_files.tensorflow_graph import require_tensorflow
 from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, named_arrays, one_line
-from rnnbench.optional import require
-
-_SETTINGS = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class SavedModelProgram:
@@ -22,9 +18,7 @@ class SavedModelProgram:
 
     def __init__(self, path: Path, *, double: bool = False) -> None:
         """Raises ModelFileError for a file that is not read."""
-        for name, value in _SETTINGS.items():
-            os.environ.setdefault(name, value)
-        self._tf = require("tensorflow", *PURPOSE)
+        self._tf = require_tensorflow()
         self.file: SavedFile = read_saved_model(path)
         self._double = double
         try:
