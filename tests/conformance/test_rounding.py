@@ -13,7 +13,7 @@ from random_models import problem
 from verdicts import failures, verdicts
 
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.conformance.rounding import FACTOR, Rounding, expected_rounding, incomparable, undecided
+from rnnbench.conformance.rounding import FACTOR, Rounding, expected_rounding, incomparable, steps_measured, undecided
 from rnnbench.rnn import DTYPES, Model, draw_inputs, draw_weights, network_of, run_reference
 
 CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
@@ -54,6 +54,13 @@ def test_a_small_network_is_measured_on_all_of_its_rows() -> None:
 def test_beyond_what_was_measured_the_error_goes_on_as_it_grew(errors, step: int, times: float) -> None:
     rounding = Rounding(np.array(errors, float) * 1e-7, "float32")
     assert rounding.at(step) == pytest.approx(times * rounding.measured[-1])
+
+
+def test_fewer_steps_are_measured_where_a_step_is_much_work() -> None:
+    assert steps_measured(Model(cell="lstm", input=64, hidden=128), 512) == 512
+    assert steps_measured(Model(cell="lstm", input=64, hidden=1024), 512) < 64
+    large_state = network_of({"network": "gla", "input": 64, "hidden": 256})
+    assert steps_measured(large_state, 512) < 64
 
 
 def test_an_error_that_grew_faster_than_steps_is_an_exponential() -> None:

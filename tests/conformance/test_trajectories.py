@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from rnnbench.conformance import RING, ReferenceTrajectories
 from rnnbench.conformance import trajectories as module
 from rnnbench.conformance.trajectories import PASSES
 from rnnbench.rnn import Model, run_reference
+from rnnbench.rnn.networks.gla import GatedLinearAttentionLayer
 
 
 @pytest.fixture
@@ -36,6 +38,20 @@ def test_the_ring_is_followed_past_its_end(reference):
     assert len(ring.y) == PASSES * RING
     np.testing.assert_allclose(np.concatenate(list(ring.y)), expected.y, rtol=0, atol=1e-13)
     np.testing.assert_allclose(ring.states["h"], expected.states["h"][3::4], rtol=0, atol=1e-13)
+
+
+def test_a_network_with_a_large_state_is_followed_in_little_memory(tmp_path):
+    network = GatedLinearAttentionLayer(input=16, hidden=64)
+    trial = dataclasses.replace(make_trial(chunk=64), model=network)
+    reference = ReferenceTrajectories(trial, tmp_path)
+    a_pass = RING * 64 * reference.start["attention_s"].nbytes * 2
+    tracemalloc.start()
+    try:
+        assert reference.ring_trajectory.followed_calls >= 4 * RING
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * a_pass
 
 
 def test_a_settled_ring_is_where_any_number_of_calls_leads(reference):

@@ -110,7 +110,7 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
     Scales rise over the steps whose rounding is measured, and then stay: a later step may not be coarser than these.
     """
-    measured = steps_measured(reference.trial.model, reference.weights, length)
+    measured = steps_measured(reference.trial.model, length)
     for indices in np.linspace(0, len(MAGNITUDES) - 1, calls * measured).round().astype(int).reshape(calls, measured):
         yield np.array(MAGNITUDES)[np.pad(indices, (0, length - measured), mode="edge")]
 

@@ -67,13 +67,13 @@ class Rounding:
         return np.array([self.at(step) for step in range(steps)])
 
 
-def steps_measured(network: Network, weights: Weights, steps: int) -> int:
+def steps_measured(network: Network, steps: int) -> int:
     """How many steps are measured, from the first, of a run of `steps` steps."""
     affordable = int(min(WORK / ((ROWS + SAMPLES) * network.reference_work), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
 
 
-def _rows_measured(network: Network, weights: Weights, steps: int, batch: int) -> np.ndarray:
+def _rows_measured(network: Network, steps: int, batch: int) -> np.ndarray:
     """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings."""
     cheap = int(CHEAP / (2 * steps * network.reference_work))
     number = min(max(ROWS, cheap), MOST_ROWS)
@@ -95,8 +95,8 @@ def expected_rounding(
     """
     if network.is_exact:
         return _of_counter(x, state, dtype)
-    steps = steps_measured(network, weights, len(x))
-    rows = _rows_measured(network, weights, steps, x.shape[1])
+    steps = steps_measured(network, len(x))
+    rows = _rows_measured(network, steps, x.shape[1])
     copies = np.resize(np.arange(len(rows)), max(SAMPLES, len(rows)))
     all_rows = np.concatenate([rows, rows[copies]])
 

@@ -147,7 +147,7 @@ class ReferenceTrajectories:
             # The length of the stream, or of a short ring, rounded up: the same number for most chunks of a case.
             ring = min(PASSES * RING * self.trial.strategy.chunk, LONG_RING)
             steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
-            steps = steps_measured(self.trial.model, self.weights, steps)
+            steps = steps_measured(self.trial.model, steps)
             return self._rounding("rounding", *self._twice(self._inputs(steps)))
         return self._rounding("rounding", self._side_by_side(), None)
 
@@ -282,7 +282,8 @@ class ReferenceTrajectories:
         chunk = self.trial.strategy.chunk
         run = run_reference(self.trial.model, self.weights, np.concatenate([x] * count), state)
         assert run.states is not None, "a stream runs forward"
-        arrays = {f"state_{n}": a[chunk - 1 :: chunk] for n, a in run.states.items()}
+        # Copies: a view would hold the states of all steps, and a state may have thousands of values.
+        arrays = {f"state_{n}": a[chunk - 1 :: chunk].copy() for n, a in run.states.items()}
         arrays["y"] = run.y.reshape(count * RING, chunk, *run.y.shape[1:])
         calls = [slice(first, first + RING) for first in range(0, count * RING, RING)]
         return [{name: array[of_pass] for name, array in arrays.items()} for of_pass in calls]

@@ -29,6 +29,9 @@ V = TypeVar("V")
 N = TypeVar("N", bound="Network")
 
 Size = Annotated[int, Field(ge=1, le=65_536)]
+STATE_WORK = 50
+"""Multiplications by a weight that take as long as what a step of the reference does with one value of a state: mostly
+the drawing of random roundings."""
 X = -1
 """In `LayerSpec.sources`: the network's x."""
 
@@ -134,7 +137,8 @@ class Network(BaseModel, ABC):
     @property
     def reference_work(self) -> int:
         """Multiplications of a step of the reference for one row, or what takes as long."""
-        return max(self.weight_count, 1)
+        values = sum(prod(shape) for shape in self.state_shapes(1).values())
+        return max(self.weight_count + STATE_WORK * values, 1)
 
     @property
     def longest_reference(self) -> int:

@@ -38,10 +38,5 @@ class GatedLinearAttentionLayer(ComposedNetwork):
             Placed("out", Dense(width, self.input, bias=False), ("gated",)),
         ]
 
-    @property
-    def reference_work(self) -> int:
-        """Its state is larger than most weights are."""
-        return self.weight_count + 3 * self.heads * self.keys * max(self.hidden // self.heads, 1)
-
 
 FAMILIES = (GatedLinearAttentionLayer,)

@@ -65,10 +65,5 @@ class Mamba2Block(ComposedNetwork):
         of_dt = weights.arrays["in_weight"][-self.heads :]
         return x_towards(-of_dt[np.arange(batch) % self.heads], preactivation)
 
-    @property
-    def reference_work(self) -> int:
-        """Its state is larger than most weights are."""
-        return self.weight_count + 3 * self.heads * self.keys * max(self.hidden // self.heads, 1)
-
 
 FAMILIES = (Mamba2Block,)
