@@ -47,7 +47,8 @@ class LoopPrimitives(Protocol):
     """
 
     arrays: Any
-    """Functions of the Python array API standard: `where`, `argmax`, `concat`, …"""
+    """Functions of NumPy over the backend's arrays: `where`, `argmax`, `concat`, … Operators and indices are those of the
+    arrays, and `asarray` with a dtype casts them."""
 
     def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """y [n, batch, width] of a part over x [n, batch, input], and its state after it."""
@@ -128,16 +129,21 @@ class CompoundNetwork(Network):
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def side_by_side(x: Any, steps: int) -> Any:
-    """Each `steps` steps of x [n·steps, batch, size] as one [n, batch, steps·size]: time stacking."""
-    stacked = x.reshape(-1, steps, *x.shape[1:]).swapaxes(1, 2)
-    return stacked.reshape(*stacked.shape[:2], -1)
+def side_by_side(xp: Any, x: Any, steps: int) -> Any:
+    """Each `steps` steps of x [n·steps, batch, size] as one [n, batch, steps·size]: time stacking.
+
+    `xp` has the functions of x's library: `reshape` and `swapaxes`, as NumPy has them.
+    """
+    total, batch, size = x.shape
+    stacked = xp.swapaxes(xp.reshape(x, (total // steps, steps, batch, size)), 1, 2)
+    return xp.reshape(stacked, (total // steps, batch, steps * size))
 
 
-def one_after_the_other(x: Any, steps: int) -> Any:
+def one_after_the_other(xp: Any, x: Any, steps: int) -> Any:
     """The inverse of `side_by_side`: x [n, batch, steps·size] as [n·steps, batch, size]."""
-    parts = x.reshape(*x.shape[:2], steps, -1).swapaxes(1, 2)
-    return parts.reshape(-1, *parts.shape[2:])
+    number, batch, size = x.shape
+    parts = xp.swapaxes(xp.reshape(x, (number, batch, steps, size // steps)), 1, 2)
+    return xp.reshape(parts, (number * steps, batch, size // steps))
 
 
 def joined(parts: Sequence[tuple[Part, Mapping[str, V]]]) -> dict[str, V]:

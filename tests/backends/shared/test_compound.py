@@ -93,18 +93,22 @@ def test_no_tool_of_a_runtime_times_a_loop_in_the_host(tmp_path: Path) -> None:
         tool_for("onnxruntime", find("numpy").build(asked, tmp_path), asked, tmp_path)
 
 
-def test_the_loop_in_a_program_of_jax_says_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
+@pytest.mark.parametrize(
+    ("written", "state"), [("jax:jit", "stitched"), ("tensorflow:graph", "stateful"), ("tensorflow:xla", "stitched")]
+)
+def test_the_loop_in_a_program_says_the_same(written: str, state: str, tmp_path: Path) -> None:
+    backend = written.partition(":")[0]
+    pytest.importorskip(backend)
     x = draw_inputs(IN_PROGRAM, STEPS + 1, BATCH, 0)
     expected = run_reference(IN_PROGRAM, draw_weights(IN_PROGRAM, 0), x)
-    program = find("jax").build(request_of("jax:jit", network=IN_PROGRAM), tmp_path)
+    program = find(backend).build(request_of(written, state, network=IN_PROGRAM), tmp_path)
     session = program.open()
     y, most = session.step({"x": x})["y"], IN_PROGRAM.max_symbols
     np.testing.assert_array_equal(y[..., :most], expected.y[..., :most])
     np.testing.assert_allclose(y[..., most:], expected.y[..., most:], rtol=1e-4, atol=1e-4)
     for name, array in expected.final.items():
         np.testing.assert_allclose(session.get_state()[name], array, rtol=1e-4, atol=1e-4)
-    assert "while" in program.artifact.operations[OperationStage.COMPILED]
+    assert {"while", "While"} & program.artifact.operations[OperationStage.COMPILED].keys()
 
 
 def test_a_route_without_loops_over_calls_refuses_a_search_in_the_program() -> None:

@@ -27,7 +27,7 @@ from rnnbench.backends.base import (
     Session,
     Signature,
 )
-from rnnbench.rnn import PARALLEL, state_by_array, state_by_layer
+from rnnbench.rnn import PARALLEL, CompoundNetwork, state_by_array, state_by_layer
 
 STORED_AS = {"bfloat16": "float32", "int8": "float32"}
 """Precisions that NumPy has no dtype for, and the dtype in which sessions exchange their arrays."""
@@ -247,13 +247,20 @@ class ChunkedSession(ABC):
         return state
 
     def _state_by_row(self, state: Arrays) -> list[np.ndarray]:
-        """The state of the first layer and direction, then of the next: [batch, size] each, views of `state`."""
+        """The state of the first layer and direction, then of the next: [batch, size] each, views of `state`.
+
+        Of a compound network in one program, each array is a row as it is.
+        """
+        if isinstance(self._program.request.model, CompoundNetwork):
+            return [state[name] for name in self._program.request.model.state_shapes(1)]
         rows = {name: list(array) for name, array in state.items()}
         return [value for of_layer in state_by_layer(self._program.request.model, rows) for value in of_layer]
 
     def _state_of_rows(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """Copies of the state's arrays from that list."""
         network, rest = self._program.request.model, iter(values)
+        if isinstance(network, CompoundNetwork):
+            return {name: np.array(array) for name, array in zip(network.state_shapes(1), values, strict=True)}
         states = [tuple(islice(rest, len(layer.states))) for layer in network.graph]
         return {name: np.stack(rows) for name, rows in state_by_array(network, states).items()}
 

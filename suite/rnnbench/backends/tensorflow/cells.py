@@ -5,7 +5,8 @@ This module imports TensorFlow at the top. Only `traced_function.py` imports it,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,15 @@ class Primitives:
 
 
 class Network:
-    """All layers of a request's network. `copies` is the number of bodies in one pass of a loop; None for no loop."""
+    """All layers of a request's network. `copies` is the number of bodies in one pass of a loop; None for no loop.
 
-    def __init__(self, request: Request, copies: int | None) -> None:
+    `tags` number the copies of bodies. Networks in one program share them.
+    """
+
+    def __init__(self, request: Request, copies: int | None, tags: Iterator[int] | None = None) -> None:
         self._request = request
         self._copies = copies
-        self._tags = 0
+        self._tags = tags or count()
 
     def __call__(self, x: Any, states: States, lengths: Any = None) -> tuple[Any, States]:
         """From x [steps, batch, input] to y [steps, batch, width], and every layer's final state.
@@ -143,8 +147,7 @@ class Network:
 
         After it, y and the state of rows for which this step is padding are set to zero.
         """
-        with tf.name_scope(f"{TAG}{self._tags}"):
-            self._tags += 1
+        with tf.name_scope(f"{TAG}{next(self._tags)}"):
             y, after = body.advance(projected, state)
         if padding is None:
             return y, after

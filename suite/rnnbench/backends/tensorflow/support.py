@@ -9,7 +9,7 @@ READS = {
     **dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"})),
     **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
 }
-AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt"}))
+AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while"}))
 
 
 def is_keras(route: str) -> bool:

@@ -7,7 +7,8 @@ This module imports TensorFlow. Call `prepare_process` before the first operatio
     stitched   step(x, *state) -> (y, *state)
     stateful   step(x) -> (y,)                  the state is in `state`, variables of the module
 
-The state is flat: that of the first layer and direction (h, or h and c), then of the next, [batch, size] each.
+The state is flat: that of the first layer and direction (h, or h and c), then of the next, [batch, size] each. Of a
+compound network it is each array, [rows, batch, size].
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.cells import Network
+from rnnbench.backends.tensorflow.compound import TensorflowLoop
 from rnnbench.backends.tensorflow.process import prepare_process
+from rnnbench.rnn import CompoundNetwork
 
 __all__ = ["add_state_functions", "authored", "lengths_specs", "prepare_process", "state_specs", "traced", "x_spec"]
+
+Advance = Callable[..., tuple[Any, list[Any]]]
+"""y and the flat state, from x, the flat state and, where rows have any, their lengths."""
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
     """The module of the bodies of the network's layers."""
-    network = Network(request, copies)
+    model = request.model
+    advance = _compound(request, model) if isinstance(model, CompoundNetwork) else _layers(request, copies)
     specs = state_specs(request)
-    sizes = [len(layer.states) for layer in request.model.graph]
     module = tf.Module()
     module.state = []
-
-    def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
-        values = iter(state)
-        y, final = network(x, [tuple(islice(values, size)) for size in sizes], *lengths)
-        return y, [value for of_layer in final for value in of_layer]
 
     def from_zeros(x: Any, *lengths: Any) -> tuple[Any]:
         y, _ = advance(x, [tf.zeros(spec.shape, spec.dtype) for spec in specs], *lengths)
@@ -60,6 +61,29 @@ def authored(request: Request, copies: int | None, jit: bool) -> Any:
     return traced(module, stateful, [x_spec(request)], jit)
 
 
+def _layers(request: Request, copies: int | None) -> Advance:
+    network = Network(request, copies)
+    sizes = [len(layer.states) for layer in request.model.graph]
+
+    def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
+        values = iter(state)
+        y, final = network(x, [tuple(islice(values, size)) for size in sizes], *lengths)
+        return y, [value for of_layer in final for value in of_layer]
+
+    return advance
+
+
+def _compound(request: Request, network: CompoundNetwork) -> Advance:
+    """The loop between the parts is in the program."""
+    loop, names = TensorflowLoop(request, network), list(network.state_shapes(request.batch))
+
+    def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
+        y, after = network.advance_in_program(loop, x, dict(zip(names, state, strict=True)))
+        return y, [after[name] for name in names]
+
+    return advance
+
+
 def x_spec(request: Request) -> Any:
     return tf.TensorSpec((request.strategy.chunk, request.batch, request.model.input), request.precision.state, "x")
 
@@ -70,6 +94,8 @@ def lengths_specs(request: Request) -> list[Any]:
 
 def state_specs(request: Request) -> list[Any]:
     shapes = request.model.state_shapes(request.batch)
+    if isinstance(request.model, CompoundNetwork):
+        return [tf.TensorSpec(shape, request.precision.state, name) for name, shape in shapes.items()]
     return [
         tf.TensorSpec(shapes[name][1:], request.precision.state, f"{name}{row}")
         for layer in request.model.graph

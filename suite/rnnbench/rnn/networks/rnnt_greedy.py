@@ -111,8 +111,8 @@ class Rnnt(CompoundNetwork):
     def advance(
         self, streams: Mapping[str, Stream], x: np.ndarray, carried: Arrays
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        frames = one_after_the_other(x, STACKED)
-        heard = streams["encoder2"].step(side_by_side(streams["encoder1"].step(frames), STACKED))
+        frames = one_after_the_other(np, x, STACKED)
+        heard = streams["encoder2"].step(side_by_side(np, streams["encoder1"].step(frames), STACKED))
         y = np.full((*x.shape[:2], self.width), NO_SYMBOL, x.dtype)
         symbol = carried["symbol"][0]
         for of_step, decided in zip(heard, y, strict=True):
@@ -146,9 +146,10 @@ class Rnnt(CompoundNetwork):
 
     def advance_in_program(self, loop: LoopPrimitives, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         first, second, decoder = self.parts
-        frames = one_after_the_other(x, STACKED)
+        frames = one_after_the_other(loop.arrays, x, STACKED)
         low, after_low = loop.run(first.name, frames, self.arrays_of(first, state))
-        high, after_high = loop.run(second.name, side_by_side(low, STACKED), self.arrays_of(second, state))
+        stacked = side_by_side(loop.arrays, low, STACKED)
+        high, after_high = loop.run(second.name, stacked, self.arrays_of(second, state))
         said = state["symbol"][0], self.arrays_of(decoder, state)
         (symbol, after), y = loop.each(lambda kept, heard: self._search_in_program(loop, kept, heard), said, high)
         states = joined([(first, after_low), (second, after_high), (decoder, after)])
@@ -170,8 +171,8 @@ class Rnnt(CompoundNetwork):
             logits = xp.where(active > 0, called[0], logits)
             best = xp.argmax(called[0] + bias, axis=1)[:, None]
             active = xp.where(best != BLANK, active, 0)
-            symbols = xp.where((active > 0) & (numbers == count), best.astype(symbols.dtype), symbols)
-            symbol = xp.where(active > 0, (names == best).astype(symbol.dtype), symbol)
+            symbols = xp.where((active > 0) & (numbers == count), xp.asarray(best, dtype=symbols.dtype), symbols)
+            symbol = xp.where(active > 0, xp.asarray(names == best, dtype=symbol.dtype), symbol)
             state = {name: xp.where(active > 0, after[name], state[name]) for name in state}
             return count + 1, active, symbol, state, symbols, logits
 
@@ -189,8 +190,8 @@ class Rnnt(CompoundNetwork):
         """Both encoders over all steps, and then the search, as the pseudo-code of Graves has it."""
         first, second, decoder = self.parts
         steps = len(x)
-        low = self._run(first, arithmetic, weights, one_after_the_other(x, STACKED), state)
-        high = self._run(second, arithmetic, weights, side_by_side(low.y, STACKED), state)
+        low = self._run(first, arithmetic, weights, one_after_the_other(np, x, STACKED), state)
+        high = self._run(second, arithmetic, weights, side_by_side(np, low.y, STACKED), state)
         searched = _Search(self, arithmetic, self.weights_of(decoder, weights), self.arrays_of(decoder, state))
         symbol = state["symbol"][0]
         results = []
