@@ -23,10 +23,10 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("backend", "route", "name", "time", "chunk", "lowered"),
+    ("written", "name", "time", "chunk", "lowered"),
     [
         *(
-            ("numpy", "eager", name, time, chunk, lowered)
+            ("numpy:eager", name, time, chunk, lowered)
             for name in ("mingru", "gla", "mamba2", "kws-svdf")
             for time, chunk, lowered in (
                 ("parallel", 5, "parallel {}"),
@@ -34,21 +34,24 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
                 ("chunked:4", 4, "chunked {}"),
             )
         ),
-        ("torch", "eager", "mingru", "parallel", 5, "parallel {}"),
-        ("torch", "eager", "gla", "chunked:3", 6, "chunked {} of 3"),
-        ("torch", "eager", "mamba2", "parallel", 5, "parallel {}"),
-        ("jax", "jit", "mamba2", "parallel", 5, "parallel {}"),
-        ("jax", "jit", "mingru", "chunked:3", 6, "chunked {} of 3"),
-        ("onnxruntime", "onnx", "mingru", "parallel", 5, "parallel {}"),
-        ("onnxruntime", "onnx", "gla", "chunked:3", 6, "chunked {} of 3"),
-        *(("onnxruntime", "onnx", name, "fused", 5, "fused") for name in ("gla", "mamba2", "kws-svdf")),
-        ("onnxruntime", "loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
-        ("iree", "linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
+        ("torch:eager", "mingru", "parallel", 5, "parallel {}"),
+        ("torch:eager", "gla", "chunked:3", 6, "chunked {} of 3"),
+        ("torch:eager", "mamba2", "parallel", 5, "parallel {}"),
+        ("jax:jit", "mamba2", "parallel", 5, "parallel {}"),
+        ("jax:jit", "mingru", "chunked:3", 6, "chunked {} of 3"),
+        ("onnxruntime:onnx", "mingru", "parallel", 5, "parallel {}"),
+        ("onnxruntime:onnx", "gla", "chunked:3", 6, "chunked {} of 3"),
+        *(("onnxruntime:onnx", name, "fused", 5, "fused") for name in ("gla", "mamba2", "kws-svdf")),
+        ("onnxruntime:loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
+        ("iree:linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
+        ("tensorflow:graph", "mingru", "parallel", 5, "parallel {}"),
+        ("tensorflow:xla", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],
 )
 def test_many_steps_at_once_are_the_recurrence(
-    tmp_path: Path, backend: str, route: str, name: str, time: str, chunk: int, lowered: str
+    tmp_path: Path, written: str, name: str, time: str, chunk: int, lowered: str
 ) -> None:
+    backend, _, route = written.partition(":")
     request = request_for(route, name, time, chunk)
     if lack := find(backend).probe().lack(route):
         pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.rnn import LayerBody, LayerSpec, run_graph
+from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, together
 
 States = list[tuple[Any, ...]]
 """The state of every layer and direction, [batch, size] each."""
@@ -68,6 +68,27 @@ class Primitives:
     def mean(self, x: Any) -> Any:
         return tf.broadcast_to(tf.reduce_mean(x, axis=1, keepdims=True), x.shape)
 
+    def exp(self, x: Any) -> Any:
+        return tf.exp(x)
+
+    def log_sigmoid(self, x: Any) -> Any:
+        return tf.math.log_sigmoid(x)
+
+    def cumsum(self, x: Any) -> Any:
+        return tf.cumsum(x, axis=0)
+
+    def rows(self, x: Any, start: int, stop: int) -> Any:
+        return x[start:stop]
+
+    def stacked(self, parts: Sequence[Any]) -> Any:
+        return tf.concat(parts, axis=0)
+
+    def reshape(self, x: Any, *shape: int) -> Any:
+        return tf.reshape(x, shape)
+
+    def einsum(self, equation: str, a: Any, b: Any) -> Any:
+        return tf.einsum(equation, a, b)
+
 
 class Network:
     """All layers of a request's network. `copies` is the number of bodies in one pass of a loop; None for no loop.
@@ -92,7 +113,10 @@ class Network:
 
         def run(index: int, x: Any) -> Any:
             body = network.body(Primitives(), self._request.weights, index)
-            y, last = self._sequence(body, network.graph[index], x, states[index], padding)
+            if runs_together(self._request.strategy.time) and states[index]:
+                y, last = self._together(body, network.graph[index], x, states[index])
+            else:
+                y, last = self._sequence(body, network.graph[index], x, states[index], padding)
             final.append(last)
             return y
 
@@ -113,6 +137,31 @@ class Network:
         if self._copies is None:
             return self._unrolled(body, layer, tf.unstack(projected), state, padding)
         return self._looped(body, layer, projected, state, padding, self._copies)
+
+    def _together(
+        self, body: LayerBody[Any], layer: LayerSpec, x: Any, state: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """A layer whose steps run together, over x: one scan of all steps, or a loop over blocks."""
+        steps, batch, width = x.shape
+        size = self._copies or steps
+        projected = body.project(tf.reshape(x, (steps * batch, width)))
+
+        def block(rows: Any, state: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+            with tf.name_scope(f"{TAG}{next(self._tags)}"):
+                return together(body, self._request.strategy.time, rows, state, size, batch)
+
+        if size == steps:
+            y, after = block(projected, state)
+            return tf.reshape(y, (steps, batch, layer.width)), after
+
+        def one_pass(done: Any, outputs: Any, *state: Any) -> tuple[Any, ...]:
+            y, after = block(blocks[done], state)
+            return (done + 1, outputs.write(done, y), *after)
+
+        blocks = tf.reshape(projected, (steps // size, size * batch, projected.shape[1]))
+        outputs = tf.TensorArray(x.dtype, steps // size, element_shape=(size * batch, layer.width))
+        _, outputs, *final = tf.while_loop(lambda done, *_: done < steps // size, one_pass, (0, outputs, *state))
+        return tf.reshape(outputs.stack(), (steps, batch, layer.width)), tuple(final)
 
     def _unrolled(
         self, body: LayerBody[Any], layer: LayerSpec, projected: Sequence[Any], state: tuple[Any, ...], padding: Any

@@ -64,9 +64,7 @@ class TensorflowLoop:
             )
             for part in network.parts
         }
-        self._networks = {
-            name: Network(part, part.strategy.copies, tags) for name, part in self._requests.items()
-        }
+        self._networks = {name: Network(part, part.strategy.copies, tags) for name, part in self._requests.items()}
 
     def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         model = self._requests[part].model

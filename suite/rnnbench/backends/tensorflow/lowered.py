@@ -37,14 +37,14 @@ def operations(graph: Any) -> dict[str, int]:
     return {op: n for op, n in sorted(counts.items()) if n}
 
 
-def lowered(graph: Any, marks: str) -> str:
-    """How the time steps of an executed GraphDef were lowered."""
+def lowered(graph: Any, marks: str, time: str) -> str:
+    """How the time steps of an executed GraphDef were lowered. `time` is the strategy's."""
     work = {node.name: tags(node.name, marks) for node in graph.node if node.op not in _NO_WORK}
     frames = _frames(graph)
     loops = [set().union(*(work.get(name, set()) for name in names)) for names in frames.values()]
     inside = set().union(*frames.values())
     straight = set().union(*(copies for name, copies in work.items() if name not in inside))
-    return describe_lowered([len(copies) for copies in loops if copies], len(straight))
+    return describe_lowered([len(copies) for copies in loops if copies], len(straight), time=time)
 
 
 def _frames(graph: Any) -> dict[str, set[str]]:

@@ -98,13 +98,13 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
     executed = _executed_graph(function)
-    marks = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED
+    marks, time = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED, request.strategy.time
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
-        identity, counts, facts["lowered"] = xla.compiled(entry, marks)
+        identity, counts, facts["lowered"] = xla.compiled(entry, marks, time)
     else:
         identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
-        counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks)
+        counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks, time)
     (folder / IDENTITY).write_bytes(identity)
     if request.file is not None:
         facts["lowered"] = "given"

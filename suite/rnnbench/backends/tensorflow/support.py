@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import Request
+from rnnbench.rnn import TOGETHER
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
 READS = {
     **dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"})),
     **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
 }
-AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while"}))
+AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER}))
 
 
 def is_keras(route: str) -> bool:

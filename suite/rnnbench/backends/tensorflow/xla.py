@@ -77,7 +77,7 @@ def store_compiled(name: str, folder: Path) -> Path:
     )
 
 
-def compiled(entry: Path, marks: str) -> tuple[bytes, dict[str, int], str]:
+def compiled(entry: Path, marks: str, time: str) -> tuple[bytes, dict[str, int], str]:
     """The executable in a cache entry, its HLO operation counts, and `lowered`."""
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
@@ -85,10 +85,10 @@ def compiled(entry: Path, marks: str) -> tuple[bytes, dict[str, int], str]:
     (configured,) = _field(executable, 1)
     (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
     counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
-    return executable, dict(sorted(counts.items())), lowered(module, marks)
+    return executable, dict(sorted(counts.items())), lowered(module, marks, time)
 
 
-def lowered(module: Any, marks: str) -> str:
+def lowered(module: Any, marks: str, time: str) -> str:
     """How time was lowered: the copies of bodies in each `while` of an optimised HLO module, and outside."""
     computations = {each.id: each for each in module.computations}
     bodies = [
@@ -99,7 +99,7 @@ def lowered(module: Any, marks: str) -> str:
     ]
     loops = [_tags(_reached(computations, body, through_loops=True), marks) for body in bodies]
     straight = _tags(_reached(computations, module.entry_computation_id, through_loops=False), marks)
-    return describe_lowered([len(copies) for copies in loops if copies], len(straight))
+    return describe_lowered([len(copies) for copies in loops if copies], len(straight), time=time)
 
 
 def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> Iterator[Any]:
