@@ -47,8 +47,8 @@ class LoopPrimitives(Protocol):
     """
 
     arrays: Any
-    """Functions of NumPy over the backend's arrays: `where`, `argmax`, `concat`, … Operators and indices are the arrays'
-    own, and `asarray` with a dtype casts them."""
+    """Functions of NumPy over the backend's arrays: `where`, `argmax`, `concat`, … Operators and indices are those
+    of the arrays, and `asarray` with a dtype casts them."""
 
     def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """y [n, batch, width] of a part over x [n, batch, input], and its state after it."""
