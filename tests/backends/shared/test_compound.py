@@ -94,7 +94,13 @@ def test_no_tool_of_a_runtime_times_a_loop_in_the_host(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "state"), [("jax:jit", "stitched"), ("tensorflow:graph", "stateful"), ("tensorflow:xla", "stitched")]
+    ("written", "state"),
+    [
+        ("jax:jit", "stitched"),
+        ("tensorflow:graph", "stateful"),
+        ("tensorflow:xla", "stitched"),
+        ("onnxruntime:onnx", "stitched"),
+    ],
 )
 def test_the_loop_in_a_program_says_the_same(written: str, state: str, tmp_path: Path) -> None:
     backend = written.partition(":")[0]
@@ -108,7 +114,7 @@ def test_the_loop_in_a_program_says_the_same(written: str, state: str, tmp_path:
     np.testing.assert_allclose(y[..., most:], expected.y[..., most:], rtol=1e-4, atol=1e-4)
     for name, array in expected.final.items():
         np.testing.assert_allclose(session.get_state()[name], array, rtol=1e-4, atol=1e-4)
-    assert {"while", "While"} & program.artifact.operations[OperationStage.COMPILED].keys()
+    assert {"while", "While", "Loop"} & program.artifact.operations[OperationStage.COMPILED].keys()
 
 
 def test_a_route_without_loops_over_calls_refuses_a_search_in_the_program() -> None:

@@ -28,7 +28,8 @@ STRAIGHT = ("unrolled", PARALLEL)
 MODEL = "optimised.onnx"
 READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | OPERATORS, "loop": onnx_graphs.PRIMITIVES}
+PRIMITIVES = onnx_graphs.PRIMITIVES | {"while"}
+AUTHORS = {"onnx": PRIMITIVES | OPERATORS, "loop": PRIMITIVES}
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 

@@ -21,7 +21,7 @@ from rnnbench.rnn import TOGETHER
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
-AUTHORS = {"onnx": onnx_graphs.PRIMITIVES, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
+AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
 
 class OpenVinoBackend:

@@ -13,10 +13,11 @@ import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.onnx_graphs.authored import AuthoredLayer, LoopOperator
+from rnnbench.backends.shared.onnx_graphs.compound import OnnxLoop, Tensor
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
 from rnnbench.backends.shared.onnx_graphs.fused import fused_layer
 from rnnbench.backends.shared.onnx_graphs.support import NEXT, unsupported
-from rnnbench.rnn import FUSED, Model, run_graph, state_by_array, state_by_layer
+from rnnbench.rnn import FUSED, CompoundNetwork, Model, run_graph, state_by_array, state_by_layer
 
 OPSET = 17
 IR_VERSION = 8
@@ -41,8 +42,12 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     if reason := unsupported(request):
         raise BuildError(reason)
     e = Emitter(np.dtype(request.precision.compute))
-    emit = _fused if request.strategy.time == FUSED and isinstance(request.model, Model) else _authored
-    inputs, outputs = emit(e, request, operator)
+    if isinstance(request.model, CompoundNetwork):
+        inputs, outputs = _compound(e, request, request.model, operator)
+    elif isinstance(request.model, Model) and request.strategy.time == FUSED:
+        inputs, outputs = _fused(e, request)
+    else:
+        inputs, outputs = _authored(e, request, operator)
     graph = e.graph(request.model.label, inputs, outputs)
     return helper.make_model(
         graph,
@@ -52,7 +57,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
     )
 
 
-def _fused(e: Emitter, request: Request, _: LoopOperator) -> tuple[list[Array], list[Array]]:
+def _fused(e: Emitter, request: Request) -> tuple[list[Array], list[Array]]:
     model, chunk, batch = request.stack, request.strategy.chunk, request.batch
     x = e.array("x", chunk, batch, model.input, exact=True)
     lengths = [Array("lengths", (batch,), np.dtype(np.int32))] if request.ragged else []
@@ -89,6 +94,21 @@ def _authored(e: Emitter, request: Request, operator: LoopOperator) -> tuple[lis
     # A state may be y, as an RNN's h of one step is.
     *after, y = e.distinct([*after, y], [x, *states])
     return [x, *states], _outputs(e, y, (steps, network.width), states, after)
+
+
+def _compound(
+    e: Emitter, request: Request, network: CompoundNetwork, operator: LoopOperator
+) -> tuple[list[Array], list[Array]]:
+    """As `_authored`, with the loop between the parts in the graph."""
+    chunk, batch = request.strategy.chunk, request.batch
+    loop, shapes = OnnxLoop(e, request, network, operator), network.state_shapes(batch)
+    x = e.array("x", chunk, batch, network.input, exact=True)
+    states = _states(e, request, dict(shapes))
+    before = {state.name: Tensor(loop, state.name, state.shape, state.dtype) for state in states}
+    before = before or {name: loop.arrays.zeros(shape, e.dtype) for name, shape in shapes.items()}
+    y, after = network.advance_in_program(loop, Tensor(loop, x.name, x.shape, x.dtype), before)
+    *values, last = e.distinct([*(after[state.name].name for state in states), y.name], [x, *states])
+    return [x, *states], _outputs(e, last, (chunk, batch, network.width), states, values)
 
 
 def _rows(e: Emitter, request: Request, states: list[Array]) -> dict[str, list[str]]:
