@@ -44,6 +44,8 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
         *(("onnxruntime:onnx", name, "fused", 5, "fused") for name in ("gla", "mamba2", "kws-svdf")),
         ("onnxruntime:loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
         ("iree:linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
+        ("torch:script", "gla", "chunked:3", 6, "chunked {} of 3"),
+        ("torch:compile", "mingru", "parallel", 5, "parallel {}"),
         ("tensorflow:graph", "mingru", "parallel", 5, "parallel {}"),
         ("tensorflow:xla", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rnnbench.backends.base import Request
+from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.rnn import Network
 
@@ -95,3 +97,11 @@ def lowered(loops: Sequence[int], copies: int) -> str:
     loops_by_size = sorted(Counter(loops).items())
     parts = [f"looped {count}" if size == 1 else f"looped {count} of {size}" for size, count in loops_by_size]
     return " + ".join(parts + ([f"unrolled {copies}"] if copies or not loops else []))
+
+
+def lowered_together(request: Request, loops: int) -> str:
+    """Of a program whose copies are of many steps, in which `loops` were found. A layer with a state has one copy, in a
+    loop or outside; TorchScript's executor makes two loops of one."""
+    layers = sum(bool(layer.states) for layer in request.model.graph)
+    looped = min(loops, layers)
+    return describe_lowered([1] * looped, layers - looped, time=request.strategy.time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.stream import DTYPES
-from rnnbench.rnn import LayerBody, run_graph, state_by_array, state_by_layer
+from rnnbench.cases import Strategy
+from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_array, state_by_layer, together
 
 State = tuple[Tensor, ...]
 MakeLoop = Callable[[LayerBody[Tensor], bool, State], nn.Module]
@@ -123,6 +125,26 @@ class Unrolled(nn.Module):
             y, state = self.body.advance(step, state)
             outputs.append(y)
         return (torch.stack(outputs[::-1] if self.backward else outputs), *state)
+
+
+class Together(nn.Module):
+    """All steps of a call, or of a block of them, at once, for a layer whose state is linear in itself."""
+
+    def __init__(self, strategy: Strategy, body: LayerBody[Tensor], backward: bool, example: State) -> None:
+        super().__init__()
+        self.body = body
+        self._time, self._steps, self._batch = strategy.time, strategy.copies or strategy.chunk, len(example[0])
+
+    def forward(self, projected: Tensor, *state: Tensor) -> State:
+        y, after = together(self.body, self._time, projected.flatten(0, 1), state, self._steps, self._batch)
+        # torch's scan operator refuses results that share memory, as the last row of y and a state do.
+        return (y.reshape(self._steps, self._batch, -1), *(value.clone() for value in after))
+
+
+def block_of(request: Request) -> MakeLoop:
+    """Makes the module that runs all steps that it is given: of a call, or of a pass of a loop."""
+    strategy = request.strategy
+    return partial(Together, strategy) if runs_together(strategy.time) else Unrolled
 
 
 def module_to_trace(request: Request, network: nn.Module) -> nn.Module:

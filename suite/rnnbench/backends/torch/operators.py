@@ -60,3 +60,24 @@ class Operators:
 
     def mean(self, x: Tensor) -> Tensor:
         return x.mean(dim=1, keepdim=True).expand_as(x)
+
+    def exp(self, x: Tensor) -> Tensor:
+        return torch.exp(x)
+
+    def log_sigmoid(self, x: Tensor) -> Tensor:
+        return torch.nn.functional.logsigmoid(x)
+
+    def cumsum(self, x: Tensor) -> Tensor:
+        return torch.cumsum(x, dim=0)
+
+    def rows(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[start:stop]
+
+    def stacked(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(parts))
+
+    def reshape(self, x: Tensor, *shape: int) -> Tensor:
+        return x.reshape(shape)
+
+    def einsum(self, equation: str, a: Tensor, b: Tensor) -> Tensor:
+        return torch.einsum(equation, a, b)

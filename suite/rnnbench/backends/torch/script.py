@@ -14,12 +14,21 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch.counting import body_copies, lowered
-from rnnbench.backends.torch.network import Network, State, Unrolled, example_inputs, module_to_trace, stream_state
+from rnnbench.backends.torch.counting import body_copies, lowered, lowered_together
+from rnnbench.backends.torch.network import (
+    MakeLoop,
+    Network,
+    State,
+    Unrolled,
+    block_of,
+    example_inputs,
+    module_to_trace,
+    stream_state,
+)
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, inference
 from rnnbench.backends.torch.traced_stream import TracedStream
-from rnnbench.rnn import LayerBody
+from rnnbench.rnn import LayerBody, runs_together
 
 jit: Any = torch.jit  # untyped
 
@@ -56,7 +65,8 @@ def _open(request: Request, path: Path) -> TracedStream:
 
 def _trace(request: Request, source: str, path: Path) -> Described:
     copies = request.strategy.copies
-    make_loop = partial(scripted_loop, copies=copies) if copies else Unrolled
+    block = block_of(request)
+    make_loop = partial(scripted_loop, copies=copies, make_block=block) if copies else block
     module = module_to_trace(request, Network(request, make_loop))
     traced = jit.trace(module, example_inputs(request), check_trace=False)
     frozen = jit.freeze(traced)
@@ -64,11 +74,10 @@ def _trace(request: Request, source: str, path: Path) -> Described:
     for _ in range(WARM_CALLS):
         frozen.forward(*example_inputs(request))
     executed = jit.last_executed_optimized_graph()
-    loops, outside = _copies(request, executed, copies or 1)
     artifact = Artifact(
         source_digest=source,
         operations={OperationStage.INPUT: counted(traced.inlined_graph), OperationStage.COMPILED: counted(executed)},
-        lowered=lowered(loops, outside),
+        lowered=_lowered(request, executed),
         origin="authored",
         math="exact",
         notes=("the input projection of a chunk is one product before its loop",),
@@ -110,10 +119,10 @@ class Single(Unrolled):
         return (y.unsqueeze(0), *state)
 
 
-def scripted_loop(body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> Any:
-    """The loop as a TorchScript program over traced copies of the step."""
+def scripted_loop(body: LayerBody[Tensor], backward: bool, example: State, *, copies: int, make_block: MakeLoop) -> Any:
+    """The loop as a TorchScript program over a traced block of `copies` steps."""
     projected, *state = example
-    block = (Single if copies == 1 else Unrolled)(body, backward, example)
+    block = (Single if copies == 1 else make_block)(body, backward, example)
     traced = jit.trace(block, (projected.expand(copies, -1, -1), *state))
     loop = jit.script(Loop(traced, copies, backward))
     names = [f"state{number}" for number in range(len(state))]
@@ -139,11 +148,12 @@ def _nodes(block: Any) -> Iterator[Any]:
             yield from _nodes(inner)
 
 
-def _copies(request: Request, graph: Any, in_block: int) -> tuple[list[int], int]:
-    """The copies of a body in each loop, and those outside loops. A loop appends one output for each block of copies.
-
-    The executor splits a loop into one over eight passes and one for the rest.
-    """
+def _lowered(request: Request, graph: Any) -> str:
+    """A loop appends one output for each block of steps. The executor splits a loop into one over eight passes and one
+    for the rest."""
     bodies = [body for node in _nodes(graph) if node.kind() == "prim::Loop" for body in node.blocks()]
+    if runs_together(request.strategy.time):
+        return lowered_together(request, len(bodies))
+    in_block = request.strategy.copies or 1
     in_loops = [counted(body)["append"] * in_block for body in bodies]
-    return in_loops, 0 if bodies else body_copies(request.model, counted(graph))
+    return lowered(in_loops, 0 if bodies else body_copies(request.model, counted(graph)))
