@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnbench.results import Run, read_run, view_runs
-from rnnbench.site.anatomy import call_parts, distribution
+from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import _html, slug_of
@@ -32,6 +32,13 @@ def test_the_command_of_a_trial_has_the_file_and_the_settings_of_its_run(tmp_pat
     digits = entry.record.trial.rpartition("-")[2]
     command = f"rnnbench run a/fake_case.yaml --set 'x=1 2' --set=y=3 --backend=fakelib:ops --only={digits}"
     assert command_of(entry, run) == command
+
+
+def test_a_build_of_an_earlier_run_has_its_day():
+    record = fake.record()
+    earlier = record.timing.model_copy(update={"built": "2026-11-01T02:03:04Z"})
+    assert preparation_parts(record)[0].name == "build"
+    assert preparation_parts(record.model_copy(update={"timing": earlier}))[0].name == "build, 2026-11-01"
 
 
 def test_the_command_of_a_case_that_the_run_does_not_name_guesses_its_file(tmp_path):

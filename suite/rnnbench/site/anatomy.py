@@ -105,11 +105,14 @@ def call_parts(record: Record) -> list[Part]:
 
 
 def preparation_parts(record: Record) -> list[Part]:
-    """What happens once, before the first call. Each is timed once, so none has an interval."""
+    """What happens once, before the first call. Each is timed once, so none has an interval.
+
+    The build may be an earlier run's, and then has its day.
+    """
     timing = record.timing
     return _parts(
         [
-            ("build", timing.build_s, None),
+            (f"build, {timing.built[:10]}" if timing.built else "build", timing.build_s, None),
             ("build's imports", timing.build_import_s, None),
             ("load", timing.load_s, None),
             ("open", timing.open_s, None),

@@ -1,0 +1,24 @@
+"""Nights have what was measured in them, whether they are read from runs or from the history."""
+
+from __future__ import annotations
+
+import fake_records as fake
+import pytest
+
+from rnnbench.history import History
+from rnnbench.results import read_run
+from rnnbench.site.nights import FIGURES, OF_A_BUILD, nights_of
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
+@pytest.mark.parametrize("built", ["", "2026-11-01T00:00:00Z"])
+def test_a_build_of_an_earlier_run_is_no_figure_of_a_night(tmp_path, stored, built):
+    record = fake.record()
+    record = record.model_copy(update={"timing": record.timing.model_copy(update={"built": built})})
+    folder, history = fake.write_run(tmp_path / "run", [record]), History(tmp_path / "history")
+    if stored:
+        history.add(folder)
+    (night,) = nights_of(history, []) if stored else nights_of(None, [read_run(folder)])
+    figures = dict(zip(FIGURES, night.rows[0].figures, strict=True))
+    assert figures["artifact_bytes"] is not None
+    assert [figures[name] is None for name in OF_A_BUILD] == [bool(built)] * len(OF_A_BUILD)
