@@ -129,14 +129,14 @@ class Canvas:
 
     def ticks(self, axis: Any, at: Sequence[int]) -> None:
         """Plain numbers along one direction of a logarithmic axis: at these multiples of powers of ten, or evenly where
-        it has too few powers of ten for that.
+        it has too few powers of ten for that. There are no ticks between them: each takes as long as one with a number.
         """
         ticker = self._matplotlib.ticker
         low, high = axis.get_view_interval()
         even = ticker.MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10))
         axis.set_major_locator(even if high / low < NARROW else ticker.LogLocator(subs=at))
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_minor_locator(ticker.NullLocator())
 
     def label(self, x: str, y: str) -> None:
         """What all axes show; the vertical ones are logarithmic."""
