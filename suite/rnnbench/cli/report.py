@@ -22,5 +22,5 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 
     store = Store(results)
     finished = [store.read(name) for name in runs]
-    gc.freeze()  # Records have no cycles, and plots make objects enough for the collector to visit them again and again.
+    gc.freeze()  # Records have no cycles; plots make so many objects that the collector visits all again and again.
     tell(write_report(finished, reports / file_name("+".join(run.name for run in finished))))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rnnbench.model_files import formats
 from rnnbench.model_files.description import FileDescription
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files import formats
 from rnnbench.model_files.formats import Oracle
 
 
