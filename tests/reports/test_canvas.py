@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import fake_records as fake
+import numpy as np
 import pytest
 
 from rnnbench.reports.canvas import GREY, PALETTE, STYLE, Canvas
@@ -60,3 +62,24 @@ def test_an_axis_has_numbers_whatever_it_spans(latencies: tuple[float, float]) -
     low, high = axis.get_ylim()
     shown = [tick for tick in axis.get_yticks() if low <= tick <= high]
     assert 3 <= len(shown) <= 20
+
+
+def test_the_layout_is_computed_once_for_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = canvas([fake.record()], (1.0, 9.0))
+    made.label("x", "y")
+    layouts: list[Any] = []
+    engine = type(made._figure.get_layout_engine())
+    execute = engine.execute
+    monkeypatch.setattr(engine, "execute", lambda self, figure: (layouts.append(figure), execute(self, figure)))
+    made.save(tmp_path, "picture")
+    assert layouts == [made._figure]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["picture.png", "picture.svg"]
+
+
+def test_the_lines_up_to_p99_are_one_path_with_gaps() -> None:
+    made = canvas([fake.record()])
+    ((key, lines),) = made.panels.items()
+    made.reach(made.axes[key], lines[0], [1, 2], [3.0, 4.0], [5.0, 6.0])
+    reach = made.axes[key].lines[-1]
+    np.testing.assert_array_equal(reach.get_xdata(), [1, 1, np.nan, 2, 2, np.nan])
+    np.testing.assert_array_equal(reach.get_ydata(), [3, 5, np.nan, 4, 6, np.nan])

@@ -13,6 +13,7 @@ from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import dispatch_floor, groups
+from rnnbench.sampling.interleaved import InterleavedSampling
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -142,6 +143,20 @@ def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
     assert {anchor.trial for anchor in anchors} == {trials[0].id}
     assert all(anchor.bound > 0 for anchor in anchors)
     assert anchors[0].bound == records[trials[0].id].latency("bound").median
+
+
+def test_processes_that_import_side_by_side_are_sampled_one_after_the_other(monkeypatch, tmp_path):
+    monkeypatch.setattr(InterleavedSampling, "_sets_at_once", lambda _: 2)
+    measure = Measure(budget=0.1, processes=2)
+    trials = [make_trial("numpy:eager", chunk=chunk, measure=measure) for chunk in (1, 2)]
+    run, records = run_trials(trials, tmp_path)
+    process, end = (SAMPLE_COLUMNS.index(name) for name in ("process", "end"))
+    ends: dict[float, list[float]] = {}
+    for trial in trials:
+        assert len(records[trial.id].latency("bound").process_medians) >= 2
+        for row in read_samples(run, trial.id, "bound"):
+            ends.setdefault(row[process], []).append(row[end])
+    assert max(ends[0]) < min(ends[1])
 
 
 def test_no_path_always_comes_first(everything):

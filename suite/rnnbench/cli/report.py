@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -21,4 +22,5 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 
     store = Store(results)
     finished = [store.read(name) for name in runs]
+    gc.freeze()  # Records have no cycles; plots make so many objects that the collector visits all again and again.
     tell(write_report(finished, reports / file_name("+".join(run.name for run in finished))))

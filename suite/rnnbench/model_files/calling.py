@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, sized
+from rnnbench.model_files.description import ArrayDescription, Constant, Dim, FileDescription, sized
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, TIME, CarriedState, FileArray
 from rnnbench.model_files.given_arrays import given_arrays
 from rnnbench.model_files.limits import LARGEST_INTEGER
 from rnnbench.model_files.network import STREAMED, FileNetwork, digest_of
-from rnnbench.model_files.section import Constant, FileSection
+from rnnbench.model_files.section import FileSection
 
 
 @dataclass(frozen=True)

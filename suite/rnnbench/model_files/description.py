@@ -11,6 +11,8 @@ from rnnbench.model_files.errors import ModelFileError
 Role = Literal["input", "output", "state_in", "state_out", "constant"]
 Dim = int | str | None
 """A size, the name of a size that the caller chooses, or None for one without a name."""
+Constant = bool | int | float
+"""The value of an input that is the same in every call."""
 Found = Literal["traced", "shape", "name", "given"]
 """How a pair was found. `traced`: the input reaches the initial state of a recurrent operator or loop whose final state
 reaches the output. `shape`: no other input and output have this shape and type. `name`: such as h0 and hn. `given`: the

@@ -15,14 +15,12 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from pydantic import Field
 
+from rnnbench.model_files.description import Constant
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import CarriedState, FileArray
 from rnnbench.model_files.formats import Oracle
-from rnnbench.model_files.formats.onnx.file import read_onnx, type_names
-from rnnbench.model_files.formats.onnx.tensors import load_external
 from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
-from rnnbench.model_files.section import Constant
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
 
 V = TypeVar("V")
@@ -246,6 +244,9 @@ def unchanged(network: FileNetwork) -> Path:
 
 def read_whole(network: FileNetwork) -> Any:
     """An ONNX file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
+    from rnnbench.model_files.formats.onnx.file import read_onnx, type_names
+    from rnnbench.model_files.formats.onnx.tensors import load_external
+
     path = unchanged(network)
     model = read_onnx(path).model
     load_external(model, path.parent, type_names())

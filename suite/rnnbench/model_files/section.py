@@ -8,11 +8,9 @@ from difflib import get_close_matches
 
 import yaml
 
-from rnnbench.model_files.description import FileDescription, Question, Role
+from rnnbench.model_files.description import Constant, FileDescription, Question, Role
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.outside_text import safe_text
-
-Constant = bool | int | float
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ program (backend:route), the line is how time advances, the marker is who keeps 
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,7 +60,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.hashsalt": "rnnbench",
-    "savefig.dpi": 150,
+    "figure.dpi": 150,
 }
 BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
 """The grey line of the fastest program."""
@@ -92,7 +93,9 @@ class Canvas:
         for row, origin in enumerate(origins):
             for column, hidden in enumerate(sizes):
                 axis = self.axes[origin, hidden] = grid[row][column]
-                axis.set_title(", ".join(filter(None, (origin, size_label(hidden)))), loc="left", fontweight="bold")
+                # Given its place (y), a title is not moved above the ticks, which all would have to be laid out for.
+                title = ", ".join(filter(None, (origin, size_label(hidden))))
+                axis.set_title(title, loc="left", fontweight="bold", y=1.0)
                 if (origin, hidden) not in panels:
                     axis.text(0.5, 0.5, "nothing measured", transform=axis.transAxes, ha="center")
 
@@ -115,16 +118,25 @@ class Canvas:
                 # Large marks lie below small ones, so that neither hides the other.
                 axis.plot(*zip(*at, strict=True), marker=marker, markersize=size, zorder=4 - size / 20, **look)
 
+    def reach(
+        self, axis: Any, line: Line, x: Sequence[float], low: Sequence[float], high: Sequence[float], **look: Any
+    ) -> None:
+        """A vertical line from low to high at each x. One path with gaps: a path for each takes ten times as long."""
+        gap = math.nan
+        xs = [value for at in x for value in (at, at, gap)]
+        ys = [value for ends in zip(low, high, strict=True) for value in (*ends, gap)]
+        axis.plot(xs, ys, color=self._colours[line.target], alpha=0.55, zorder=2, **look)
+
     def ticks(self, axis: Any, at: Sequence[int]) -> None:
         """Plain numbers along one direction of a logarithmic axis: at these multiples of powers of ten, or evenly where
-        it has too few powers of ten for that.
+        it has too few powers of ten for that. There are no ticks between them: each takes as long as one with a number.
         """
         ticker = self._matplotlib.ticker
         low, high = axis.get_view_interval()
         even = ticker.MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10))
         axis.set_major_locator(even if high / low < NARROW else ticker.LogLocator(subs=at))
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_minor_locator(ticker.NullLocator())
 
     def label(self, x: str, y: str) -> None:
         """What all axes show; the vertical ones are logarithmic."""
@@ -171,13 +183,18 @@ class Canvas:
             legend.get_texts()[index].set_fontweight("bold")
 
     def save(self, folder: Path, stem: str) -> None:
-        """As PNG and as SVG. The layout is computed once: it takes longer than drawing."""
-        self.save_as(folder / f"{stem}.png")
-        self._figure.set_layout_engine("none")
-        self.save_as(folder / f"{stem}.svg")
+        """As PNG and as SVG."""
+        for ending in ("png", "svg"):
+            self.save_as(folder / f"{stem}.{ending}")
 
     def save_as(self, file: Path) -> None:
-        """Without dates and versions in the file, so that the same run gives the same bytes."""
+        """Without dates and versions in the file, so that the same run gives the same bytes.
+
+        The layout is computed once, and here: to have it, `savefig` would draw all twice.
+        """
+        if (layout := self._figure.get_layout_engine()) is not None:
+            layout.execute(self._figure)
+            self._figure.set_layout_engine("none")
         metadata = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
         form = file.suffix[1:] or "png"
         write_whole(file, lambda stream: self._figure.savefig(stream, format=form, metadata=metadata))

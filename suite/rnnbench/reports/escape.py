@@ -23,6 +23,9 @@ LONGEST_IN_PICTURE = 80
 """Characters of a name in a picture."""
 _LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|www\.)[^\s<>`|\\]*|(?:mailto|xmpp):[\w.@/+-]*|[\w.+-]*@[\w.@+/-]*")
 """What GitHub turns into a link, or into a mention, by itself."""
+_WORD = r"[A-Za-z0-9.,:;%+()=±×µ÷—✓≈†‡-]+"
+_PLAIN = re.compile(rf"(?!.*(?:www\.|mailto:|xmpp:)){_WORD}(?: {_WORD})*")
+"""Text in which nothing is escaped: that of most cells of tables."""
 _SPECIAL = re.compile(r"[*~`$|]|\](?=[(\[:]|$)|(?<!\w)_|_(?!\w)")
 _ENTITIES = {"\\": "&#92;", "<": "&lt;", "&": "&amp;"}
 _ENTITY = re.compile(r"\\|<|&(?=#?\w+;)")
@@ -51,7 +54,11 @@ class Markdown(str):
 
 def escaped(text: str) -> Markdown:
     """`text` as Markdown that shows just it, in one line. What would become a link by itself is shown as code."""
-    return text if isinstance(text, Markdown) else Markdown("".join(_escaped_parts(visible(text))))
+    if isinstance(text, Markdown):
+        return text
+    if len(text) <= LONGEST_SHOWN and _PLAIN.fullmatch(text):
+        return Markdown(text)
+    return Markdown("".join(_escaped_parts(visible(text))))
 
 
 def _escaped_parts(text: str) -> Iterator[str]:

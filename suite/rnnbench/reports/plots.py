@@ -171,7 +171,7 @@ def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, path: str
     p90 = [latency.p90 / e.chunk * 1e6 for e, latency in measured]
     ends = [(p99(latency) or latency.p90) / e.chunk * 1e6 for e, latency in measured]
     colour = canvas.look(line)["color"]
-    axis.vlines(x, y, ends, color=colour, linewidth=0.8, alpha=0.55, zorder=2)
+    canvas.reach(axis, line, x, y, ends, linewidth=0.8)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
     canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)))
@@ -196,7 +196,7 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
         return
     x, y = [test.streams for test in tests], [test.median * 1e3 for test in tests]
     axis.axhline(streams.period * 1e3, **PERIOD, zorder=1)
-    axis.vlines(x, y, [(test.p99 or test.median) * 1e3 for test in tests], color=canvas.look(line)["color"], alpha=0.55)
+    canvas.reach(axis, line, x, y, [(test.p99 or test.median) * 1e3 for test in tests])
     axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
     canvas.mark(axis, line, [(count, latency, entry) for count, latency in zip(x, y, strict=True)])
 

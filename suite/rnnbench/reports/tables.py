@@ -47,11 +47,9 @@ class Table:
 
 def legend(cells: Iterable[str]) -> str:
     """What the signs in these cells mean, in one line; empty where there are none."""
-    present = list(cells)
+    lines = "\n".join(cells)
     used = [
-        f"{sign} {meaning}"
-        for sign, (pattern, meaning) in SIGNS.items()
-        if any(re.search(pattern, cell) for cell in present)
+        f"{sign} {meaning}" for sign, (pattern, meaning) in SIGNS.items() if re.search(pattern, lines, re.MULTILINE)
     ]
     return f"Signs: {'. '.join(used)}." if used else ""
 

@@ -23,6 +23,7 @@ from rnnbench.sampling.path_sampling import PathSampling
 from rnnbench.sampling.roof import RoofLog, RoofWorker
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.scenarios import sample_scenarios
+from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
@@ -85,11 +86,13 @@ class InterleavedSampling:
     def sample(self) -> list[Sampled]:
         """Start fresh processes of every trial until each has its precision, or has spent its budget."""
         process = 0
-        while numbers := [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]:
-            shuffled = random.Random(f"{self._seed}/{process}")
-            shuffled.shuffle(numbers)
-            self._sample_process(numbers, process, shuffled)
-            process += 1
+        certain = min(checked.trial.measure.processes for checked in self._trials)
+        with StartedAhead(self._sets_at_once(), certain) as started:
+            while numbers := [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]:
+                shuffled = random.Random(f"{self._seed}/{process}")
+                shuffled.shuffle(numbers)
+                self._sample_process(numbers, process, shuffled, started)
+                process += 1
         return [
             sampling.sampled(
                 checked, RoofReadings(tuple(log.processes), log.unmeasured), self._floor.samples_of(checked.examined)
@@ -97,12 +100,17 @@ class InterleavedSampling:
             for checked, sampling, log in zip(self._trials, self._samplings, self._roof_logs, strict=True)
         ]
 
-    def _sample_process(self, numbers: Sequence[int], process: int, shuffled: random.Random) -> None:
+    def _sample_process(
+        self, numbers: Sequence[int], process: int, shuffled: random.Random, started: StartedAhead
+    ) -> None:
         """One fresh process of each of these trials, from its warm-up to the check that follows."""
         doing = f"sample, process {process + 1}"
         samplings = [self._samplings[number] for number in numbers]
         with ExitStack() as open_workers:
-            workers = self._start_workers(samplings, process, open_workers)
+            together = [*samplings, *self._floor.for_trials(samplings)]
+            workers = started.take(process, together, partial(self._workers, together))
+            for worker in workers:
+                open_workers.callback(worker.close)
             roof = RoofWorker(
                 [self._trials[number] for number in numbers],
                 [self._roof_logs[number] for number in numbers],
@@ -130,18 +138,15 @@ class InterleavedSampling:
                         path.end_process()
                 worker.verify()
 
-    def _start_workers(
-        self, samplings: Sequence[TrialSampling], process: int, open_workers: ExitStack
-    ) -> list[SamplingWorker]:
-        together = [*samplings, *self._floor.for_trials(samplings)]
-        workers = [
+    def _workers(self, samplings: Sequence[TrialSampling], process: int) -> list[SamplingWorker]:
+        return [
             SamplingWorker(sharing, self._context, f"sample-{process}.log")
-            for sharing in by_worker((sampling.examined, sampling) for sampling in together)
+            for sharing in by_worker((sampling.examined, sampling) for sampling in samplings)
         ]
-        for worker in workers:
-            open_workers.callback(worker.close)
-            worker.start()
-        return workers
+
+    def _sets_at_once(self) -> int:
+        workers = by_worker((checked.examined, checked) for checked in self._trials)
+        return sets_at_once(len(workers), memory_of(self._trials))
 
     def _warm_up(
         self,

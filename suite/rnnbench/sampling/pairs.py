@@ -24,6 +24,7 @@ from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
@@ -125,8 +126,8 @@ def judge_trials(
     judged: dict[str, JudgedTrial] = {}
     for number, group in enumerate(groups):
         pairs = [TrialPair(TrialSampling(a.examined), TrialSampling(b.examined)) for a, b in group.members]
-        sampling = PairSampling(contexts, seed)
-        decide(pairs, budget, sampling.sample_pair)
+        with StartedAhead(_pairs_at_once(group.members), budget.pairs or LOOKS[0]) as started:
+            decide(pairs, budget, PairSampling(contexts, seed, started=started).sample_pair)
         of_group = [_judged(checked, pair) for checked, pair in zip(group.members, pairs, strict=True)]
         if len(groups) > 1:
             of_anchor = of_group[group.members.index(group.anchor)]
@@ -160,10 +161,17 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
 class PairSampling:
     """Samples one pair of processes after the other: one fresh process a side and backend."""
 
-    def __init__(self, contexts: tuple[Context, Context], seed: int, rounds: int = ROUNDS) -> None:
+    def __init__(
+        self,
+        contexts: tuple[Context, Context],
+        seed: int,
+        rounds: int = ROUNDS,
+        started: StartedAhead | None = None,
+    ) -> None:
         self._contexts = contexts
         self._seed = seed
         self._rounds = rounds
+        self._started = started or StartedAhead()
 
     def sample_pair(self, pairs: Sequence[TrialPair], number: int) -> None:
         """Sample these trials in the pair of that number, and note the ratio that it showed of each latency.
@@ -172,8 +180,11 @@ class PairSampling:
         """
         shuffled = random.Random(f"{self._seed}/{number}")
         plan = {id(pair): pair.undecided for pair in pairs}
+        samplings = [sampling for pair in pairs for sampling in pair.sides]
         with ExitStack() as open_workers:
-            workers = self._start_workers(pairs, open_workers)
+            workers = self._started.take(number, samplings, lambda _: self._workers(pairs))
+            for worker in workers:
+                open_workers.callback(worker.close)
             worker_of = {id(sampling): worker for worker in workers for sampling in worker.trials}
             turns = [_PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled) for pair in pairs]
             for worker in workers:
@@ -191,16 +202,12 @@ class PairSampling:
         for pair in pairs:
             _note_ratios(pair, plan[id(pair)])
 
-    def _start_workers(self, pairs: Sequence[TrialPair], open_workers: ExitStack) -> list[SamplingWorker]:
-        workers = [
+    def _workers(self, pairs: Sequence[TrialPair]) -> list[SamplingWorker]:
+        return [
             SamplingWorker(sharing, self._contexts[side], f"pair-{SIDES[side]}.log")
             for side in range(2)
             for sharing in by_worker((pair.sides[side].examined, pair.sides[side]) for pair in pairs)
         ]
-        for worker in workers:
-            open_workers.callback(worker.close)
-            worker.start()
-        return workers
 
 
 class _PairTurn:
@@ -252,6 +259,12 @@ def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
         f"A verdict took {statistics.fmean(processes):.0f} processes and a trial {statistics.fmean(seconds):.0f} s "
         f"on average, and {max(processes)} processes and {max(seconds):.0f} s at most.{left_out}"
     )
+
+
+def _pairs_at_once(pairs: Sequence[CheckedPair]) -> int:
+    """Pairs of processes that may import their frameworks side by side."""
+    workers = sum(len(by_worker((pair[side].examined, pair) for pair in pairs)) for side in range(2))
+    return sets_at_once(workers, _memory_of_pairs(pairs))
 
 
 def _memory_of_pairs(pairs: Sequence[CheckedPair]) -> int:

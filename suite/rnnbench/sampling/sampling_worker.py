@@ -7,6 +7,7 @@ the commands of its other trials have added to it. So a trial has as much here a
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container
 
 from rnnbench.measure import Block, BlockPlan, Served, WarmUp, eviction_bytes, requested
 from rnnbench.sampling.command_watch import CommandWatch
@@ -55,6 +56,12 @@ class SamplingWorker:
         self.close()
         self._process = start_trial_worker(self.trials[0].examined, self._context.folders, self._log)
 
+    def keep(self, trials: Container[TrialSampling]) -> None:
+        """Leave out all other trials. Without one that is left, there is no process."""
+        self.trials = [sampling for sampling in self.trials if sampling in trials]
+        if not self.trials:
+            self.close()
+
     def prepare(self) -> None:
         """Load, bind and check every trial in the process. Where one kills it, do so in another with the rest.
 
@@ -65,7 +72,7 @@ class SamplingWorker:
         while self.trials and not prepared:
             if self._process is None:
                 self.start()
-            if not self._import_framework():
+            if not self.import_framework():
                 return
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
                 sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
@@ -77,8 +84,10 @@ class SamplingWorker:
                     sampling.note_timed(result)
             prepared = self._process is not None
 
-    def _import_framework(self) -> bool:
-        """Whether the process has imported its framework. Where not, all of its trials have failed."""
+    def import_framework(self) -> bool:
+        """Whether the process has imported its framework, and is stopped. Where not, all of its trials have failed."""
+        if self._watch is not None:
+            return True
         assert self._process is not None, "it was started"
         try:
             with self._context.wall_time.spent_on("import"):
@@ -145,7 +154,7 @@ class SamplingWorker:
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
-            self._process = None
+            self._process = self._watch = None
         self._added.clear()
 
     def _sample(

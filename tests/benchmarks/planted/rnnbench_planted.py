@@ -51,6 +51,7 @@ class PlantedProgram:
     def __init__(self, inner: Program, share: float) -> None:
         self._inner, self._share = inner, share
         self.signature, self.artifact, self.cached = inner.signature, inner.artifact, inner.cached
+        self.files = inner.files
 
     @property
     def tail_build_s(self) -> float | None:

@@ -6,7 +6,13 @@ these return, and asks nobody for the format. Adapters say in `Probe.reads` whic
 To add a format, add a module or package with a `FORMAT` to this folder.
 """
 
-from rnnbench.model_files.formats.format import Format, Oracle
-from rnnbench.model_files.formats.registry import FORMATS, format_of
+from typing import TYPE_CHECKING
 
+from rnnbench.lazy import lazy_names
+from rnnbench.model_files.formats.format import Format, Oracle
+
+if TYPE_CHECKING:
+    from rnnbench.model_files.formats.registry import FORMATS, format_of
+
+__getattr__ = lazy_names(__name__, {"registry": ("FORMATS", "format_of")})
 __all__ = ["FORMATS", "Format", "Oracle", "format_of"]

@@ -1,0 +1,75 @@
+"""Processes that import their frameworks side by side, and are stopped until each is sampled in its turn.
+
+An import takes as long as the sampling of a trial, and keeps one core busy. Where the machine has more cores than one
+set of processes needs, the sets that follow for certain are started with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from importlib import import_module
+from types import TracebackType
+
+from rnnbench.measure import free_memory
+from rnnbench.sampling.groups import MEMORY_SHARE
+from rnnbench.sampling.sampling_worker import SamplingWorker
+from rnnbench.sampling.trial_sampling import TrialSampling
+
+StartSet = Callable[[int], Sequence[SamplingWorker]]
+"""Makes the workers of the set of that number. `StartedAhead` starts their processes."""
+
+
+def sets_at_once(workers: int, nbytes: int, cores: int | None = None, available: int | None = None) -> int:
+    """Sets of so many workers that may be started at once, where a set takes so many bytes; 1 at least.
+
+    Each worker has a core for its import, and all together the share of memory that one sampling group may take.
+    """
+    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    available = free_memory() if available is None else available
+    return max(1, min(cores // max(1, workers), int(MEMORY_SHARE * available) // max(1, nbytes)))
+
+
+class StartedAhead:
+    """Sets of workers, taken one after the other. What was started and not taken is closed at the end of `with`."""
+
+    def __init__(self, at_once: int = 1, certain: int = 1) -> None:
+        self._at_once = at_once
+        self._certain = certain
+        """Sets that are needed, unless trials fail. A further one is started when it is asked for."""
+        self._waiting: deque[list[SamplingWorker]] = deque()
+        self._open = ExitStack()
+
+    def __enter__(self) -> StartedAhead:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def take(self, number: int, trials: Sequence[TrialSampling], make: StartSet) -> list[SamplingWorker]:
+        """The started workers of that number, with those of their trials that are in `trials`.
+
+        Where others were started with them, all have imported their frameworks and are stopped.
+        """
+        if not self._waiting:
+            self._start(range(number, max(number + 1, min(number + self._at_once, self._certain))), make)
+        workers = self._waiting.popleft()
+        for worker in workers:
+            worker.keep(trials)
+        return [worker for worker in workers if worker.trials]
+
+    def _start(self, numbers: range, make: StartSet) -> None:
+        started = [list(make(number)) for number in numbers]
+        for worker in (worker for workers in started for worker in workers):
+            self._open.callback(worker.close)
+            worker.start()
+        # Warm-ups and intervals need it, and it takes half a second: better now than between blocks.
+        import_module("scipy.stats")
+        if len(started) > 1:
+            for worker in (worker for workers in started for worker in workers):
+                worker.import_framework()
+        self._waiting.extend(started)
