@@ -1,7 +1,7 @@
 """Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
 An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. TensorFlow's
-may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in that of
+may keep the state inside instead, and so does that of a user's StableHLO. The importer decides what the framework's RNN operator becomes: a loop in that of
 ONNX, a copy of the cell for each step in those of torch and Keras.
 """
 
@@ -108,8 +108,9 @@ def stand_ins(request: Request) -> str:
 
 
 def encloses(request: Request) -> bool:
-    """Whether the imported module keeps the state. The modules of other routes are pure."""
-    return request.route == "tensorflow" and request.strategy.state == "stateful"
+    """Whether the imported module keeps the state. Other modules are pure."""
+    keeps = request.route == "tensorflow" or (request.route == "stablehlo" and request.file is not None)
+    return keeps and request.strategy.state == "stateful"
 
 
 def environment(request: Request) -> dict[str, str]:
