@@ -45,7 +45,7 @@ def read_stablehlo(path: Path) -> StablehloFile:
 
 class _Reader:
     def __init__(self, ir: Any, module: Any) -> None:
-        self._ir = ir
+        self._ir, self._module = ir, module
         top = [each.operation for each in module.body.operations]
         self._functions = {each.attributes["sym_name"].value: each for each in top if each.name == _FUNCTION}
         self._globals = {each.attributes["sym_name"].value: each for each in top if each.name == GLOBAL}
@@ -61,6 +61,8 @@ class _Reader:
         arrays = self._arrays(entry, given, made, states)
         called = self._renamed(reached)
         functions = {called[name]: self._region(self._functions[name]) for name in reached}
+        if not self._module.operation.verify():
+            raise ModelFileError("it has functions that MLIR refuses once its globals are arguments")
         inputs, outputs, before, after = arrays
         return StablehloFile(
             functions=functions,
@@ -68,7 +70,7 @@ class _Reader:
             inputs=inputs,
             outputs=outputs,
             states=tuple(zip(before, after, strict=True)),
-            text="\n".join(str(self._functions[name]) for name in reached),
+            text="\n".join(self._functions[name].get_asm(assume_verified=True) for name in reached),
         )
 
     def _main(self) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from rnnbench.model_files import limits
@@ -21,11 +24,20 @@ def parser() -> tuple[Any, Any]:
     """MLIR's Python API, and a context with the dialects. Raises MissingExtraError."""
     with suppress(ImportError):
         ir: Any = import_module("iree.compiler.ir")
+        _spare_searches()
         return ir, ir.Context()
     with suppress(ImportError):
         mlir: Any = import_module("jax.interpreters.mlir")
         return mlir.ir, mlir.make_ir_context()
     raise MissingExtraError("reading an .mlir file needs IREE's compiler or JAX; pip install 'rnnbench[iree]'")
+
+
+def _spare_searches() -> None:
+    """The API looks for a Python module of an operation's dialect until there is one, and IREE has none of these."""
+    for name in ("stablehlo", "chlo", "ml_program"):
+        full = f"iree.compiler.dialects.{name}"
+        if full not in sys.modules and find_spec(full) is None:
+            sys.modules[full] = ModuleType(full)
 
 
 def text_of(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.stablehlo.graph import DTYPES, Node, Region, TensorType
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, DTYPES, Node, Region, TensorType
 from rnnbench.outside_text import safe_text
 
 _RETURNS = ("func.return", "stablehlo.return")
@@ -33,6 +34,7 @@ class Numbered:
 
     def __init__(self, ir: Any) -> None:
         self._ir, self._numbers, self._count = ir, dict[Any, int](), count()
+        self._types: dict[Any, TensorType] = {}
 
     def region(self, region: Any) -> Region:
         if len(region.blocks) != 1:
@@ -40,7 +42,7 @@ class Numbered:
         (block,) = region.blocks
         arguments = tuple(self._number(argument) for argument in block.arguments)
         for argument in block.arguments:
-            plain_type(self._ir, argument.type)
+            self._type(argument.type)
         *found, last = [each.operation for each in block.operations]
         if last.name not in _RETURNS:
             raise ModelFileError(f"a function or loop ends in {safe_text(last.name, 80)}")
@@ -48,14 +50,21 @@ class Numbered:
 
     def _node(self, operation: Any) -> Node:
         inputs = tuple(map(self._known, operation.operands))
-        types = tuple(plain_type(self._ir, result.type) for result in operation.results)
-        if any(np.prod(type_.shape, dtype=object) > limits.ELEMENTS for type_ in types):
+        types = tuple(self._type(result.type) for result in operation.results)
+        if any(math.prod(type_.shape) > limits.ELEMENTS for type_ in types):
             raise ModelFileError(f"{operation.name} gives more than {limits.ELEMENTS:,} elements; that is not read")
         regions = tuple(map(self.region, operation.regions))
         names = [each if isinstance(each, str) else each.name for each in operation.attributes]
         attributes = {name: self._plain(operation.attributes[name]) for name in names}
+        if operation.name == CONSTANT and not isinstance(attributes["value"], np.ndarray):
+            raise ModelFileError("a constant has its values in a resource (dense_resource); print it with its values")
         outputs = tuple(map(self._number, operation.results))
         return Node(operation.name, inputs, outputs, types, attributes, regions)
+
+    def _type(self, type_: Any) -> TensorType:
+        if type_ not in self._types:
+            self._types[type_] = plain_type(self._ir, type_)
+        return self._types[type_]
 
     def _number(self, value: Any) -> int:
         return self._numbers.setdefault(value, next(self._count))
@@ -77,7 +86,7 @@ class Numbered:
 def _array(ir: Any, attribute: Any) -> np.ndarray:
     """A copy; of a repeated element one copy that is seen as often."""
     type_ = plain_type(ir, attribute.type)
-    if np.prod(type_.shape, dtype=object) > limits.ELEMENTS:
+    if math.prod(type_.shape) > limits.ELEMENTS:
         raise ModelFileError(f"a constant has more than {limits.ELEMENTS:,} elements; that many are not read")
     values = np.asarray(attribute)
     if attribute.is_splat and values.size:
