@@ -24,7 +24,11 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-READS = {"onnx": frozenset({"onnx"}), "stablehlo": frozenset({"stablehlo"})}
+READS = {
+    "onnx": frozenset({"onnx"}),
+    "stablehlo": frozenset({"stablehlo"}),
+    "tensorflow": frozenset({"savedmodel"}),
+}
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
