@@ -27,6 +27,7 @@ COVERS = frozenset({ACTIVATIONS})
 READS = {
     "onnx": frozenset({"onnx"}),
     "stablehlo": frozenset({"stablehlo"}),
+    "torch": frozenset({"pt2"}),
     "tensorflow": frozenset({"savedmodel"}),
 }
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})

@@ -15,7 +15,7 @@ TIMES = {
 """Values of `time` by route; the default route first."""
 BY_STEP = frozenset({"concat", "columns", "div", "mean", "sqrt"})
 AUTHORS = {route: BY_STEP | TOGETHER if PARALLEL in times else BY_STEP for route, times in TIMES.items()}
-READS = {"eager": frozenset({"pt2"})}
+READS = dict.fromkeys(("eager", "compile", "aoti"), frozenset({"pt2"}))
 """`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
