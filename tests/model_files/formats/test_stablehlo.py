@@ -199,7 +199,9 @@ def test_what_is_refused_is_a_sentence(tmp_path, name):
 def test_a_loop_without_an_end_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.model_files.limits.PASSES", 50)
     path = tmp_path / "endless.mlir"
-    path.write_text(re.sub(r"compare LT", "compare NE", files.LOOP).replace("dense<4> : tensor<i32>", "dense<-1> : tensor<i32>"))
+    path.write_text(
+        re.sub(r"compare LT", "compare NE", files.LOOP).replace("dense<4> : tensor<i32>", "dense<-1> : tensor<i32>")
+    )
     with pytest.raises(ModelFileError, match="its loops take more than 50 passes"):
         oracle_of(path).run({"x": np.zeros((4, 1, 2))})
 

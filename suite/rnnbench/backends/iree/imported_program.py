@@ -38,6 +38,8 @@ def build_imported(request: Request, cache: Path) -> Program:
 def _notes(request: Request) -> tuple[str, ...]:
     if request.route == "stablehlo" and request.file is not None:
         return _notes_of_file(request)
+    if request.route == "torch" and request.file is not None:
+        return ("The module is torch-mlir's of the file, traced again with its states as arguments and results.",)
     if request.route != "tensorflow":
         return ("The module is the importer's; only its function is renamed, and copies of the cell are marked.",)
     note = "The module is TensorFlow's; globals are put before functions, and copies of the cell are marked."

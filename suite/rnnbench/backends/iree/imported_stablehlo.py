@@ -1,4 +1,4 @@
-"""Route `stablehlo`: the function that JAX would compile, as StableHLO text that IREE compiles instead; or a user's own.
+"""Route `stablehlo`: the function that JAX would compile, as StableHLO text that IREE compiles instead; or a user's.
 
 IREE's parser takes JAX's text as it is. TensorFlow's text (`experimental_get_compiler_ir(stage="stablehlo")`) works for
 a module of tensors, but that of a Keras layer contains `mhlo.copy`, which is not StableHLO.

@@ -1,7 +1,7 @@
 """A user's module of StableHLO in a module for IREE: its functions stand unchanged, and `step` lays their arrays out.
 
-    none, stitched   step(x, *state) -> (y, *state)
-    stateful         step(x) -> y, and reset, get_state, set_state; the state is in globals of `ml_program`
+none, stitched   step(x, *state) -> (y, *state)
+stateful         step(x) -> y, and reset, get_state, set_state; the state is in globals of `ml_program`
 """
 
 from __future__ import annotations
@@ -88,7 +88,11 @@ def _function(name: str, arguments: Sequence[_Value], results: Sequence[_Value],
     types = ", ".join(value.type for value in results)
     made = ", ".join(value.name for value in results)
     returned = f"return {made} : {types}" if results else "return"
-    return [f"  func.func public @{name}({given}) -> ({types}) {{", *(f"    {each}" for each in (*lines, returned)), "  }"]
+    return [
+        f"  func.func public @{name}({given}) -> ({types}) {{",
+        *(f"    {each}" for each in (*lines, returned)),
+        "  }",
+    ]
 
 
 class _Step:

@@ -1,7 +1,7 @@
 """A user's module of StableHLO as a function of JAX: a primitive whose lowering is the file's own functions.
 
-JAX has no call of a StableHLO module in its public API. `jax.extend.core.Primitive` and `jax.interpreters.mlir` are what
-it offers to packages that extend it, without a promise of stability.
+JAX has no call of a StableHLO module in its public API. `jax.extend.core.Primitive` and `jax.interpreters.mlir` are
+what it offers to packages that extend it, without a promise of stability.
 """
 
 from __future__ import annotations

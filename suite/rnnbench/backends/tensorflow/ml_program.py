@@ -14,9 +14,19 @@ from typing import Any
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import support
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.support import environment
+from rnnbench.backends.tensorflow.support import IN_VARIABLES, environment
 
-__all__ = ["AUTHORS", "COPY", "MlProgram", "environment", "lowering", "ml_program", "source_of", "unsupported"]
+__all__ = [
+    "AUTHORS",
+    "COPY",
+    "IN_VARIABLES",
+    "MlProgram",
+    "environment",
+    "lowering",
+    "ml_program",
+    "source_of",
+    "unsupported",
+]
 
 AUTHORS = support.AUTHORS["graph"]
 COPY = TAG

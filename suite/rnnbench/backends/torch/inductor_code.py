@@ -30,7 +30,9 @@ def calls(code: str) -> dict[str, int]:
 
 
 def lowered_code(request: Request, code: str) -> str:
-    """`given` for a user's file. `fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
+    """`given` for a user's file. `fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies.
+
+    They are counted in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
     a counter, is counted by its additions, and a loop over it has the copies of the source.

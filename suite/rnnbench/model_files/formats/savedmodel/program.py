@@ -76,7 +76,7 @@ class SavedModelProgram:
 def _renamed(graph: Any) -> Any:
     """The graph with names of functions that say what is in it: TensorFlow has one function of a name in a process.
 
-    They do not begin as TensorFlow's own do, since its importer into MLIR drops what is called like a signature's wrapper.
+    They do not begin as TensorFlow's own do: its importer into MLIR drops what is called like a signature's wrapper.
     """
     made = type(graph)()
     made.CopyFrom(graph)

@@ -124,9 +124,13 @@ class _Reader:
         """Inputs, outputs, and the states before and after a call."""
         type_ = entry.attributes["function_type"].value
         unique = _Unique()
-        inputs = [unique.array(name, plain_type(self._ir, each)) for name, each in zip(given, type_.inputs, strict=False)]
+        inputs = [
+            unique.array(name, plain_type(self._ir, each)) for name, each in zip(given, type_.inputs, strict=False)
+        ]
         before = [unique.array(name, plain_type(self._ir, each)) for name, each in states.items()]
-        outputs = [unique.array(name, plain_type(self._ir, each)) for name, each in zip(made, type_.results, strict=False)]
+        outputs = [
+            unique.array(name, plain_type(self._ir, each)) for name, each in zip(made, type_.results, strict=False)
+        ]
         after = [unique.array(f"{one.name}_next", TensorType(one.shape, one.dtype)) for one in before]
         if len(inputs) + len(outputs) + 2 * len(before) > limits.ARRAYS:
             raise ModelFileError(f"it has more than {limits.ARRAYS} inputs, outputs and states; that many are not read")

@@ -171,7 +171,9 @@ def reduction(node: Node) -> str:
     (body,) = node.regions
     simple = len(body.nodes) == 1 and len(node.inputs) == 2 and set(body.nodes[0].inputs) == set(body.arguments)
     if not simple or body.nodes[0].kind not in _REDUCED or body.results != body.nodes[0].outputs:
-        raise ModelFileError("a reduction by something else than one sum, product, maximum, minimum, and, or is not read")
+        raise ModelFileError(
+            "a reduction by something else than one sum, product, maximum, minimum, and, or is not read"
+        )
     return body.nodes[0].kind
 
 

@@ -25,7 +25,9 @@ def plain_type(ir: Any, type_: Any) -> TensorType:
     if not tensor.has_static_shape:
         raise ModelFileError(f"a value is a {shown}, with an open size; lower the network for one size")
     if str(tensor.element_type) not in DTYPES:
-        raise ModelFileError(f"a value is a {shown}; elements of {safe_text(str(tensor.element_type), 40)} are not read")
+        raise ModelFileError(
+            f"a value is a {shown}; elements of {safe_text(str(tensor.element_type), 40)} are not read"
+        )
     return TensorType(tuple(tensor.shape), DTYPES[str(tensor.element_type)])
 
 
