@@ -54,9 +54,11 @@ def file_module(request: Request, network: FileNetwork) -> nn.Module:
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.export.export(module, example, strict=False).module(check_guards=False)
+            traced: Any = torch.export.export(module, example, strict=False).module(check_guards=False)
     except Exception as error:  # torch.export raises what it likes for a program that it cannot trace
         raise BuildError(f"torch.export cannot trace the file again: {describe_error(error)[:1000]}") from error
+    # The module of an exported program refuses `eval`, which has no effect on a traced graph.
+    return torch.fx.GraphModule(traced, traced.graph)
 
 
 class TensorOps:

@@ -134,7 +134,7 @@ def _terms(node: Node, inputs: Values, result: np.ndarray) -> int:
         return math.prod(inputs[0].shape[axis] for axis in dims)
     if node.kind == "stablehlo.convolution":
         features = node.attributes["dimension_numbers"].partition("->")[2].strip("[]>").split(",")
-        outputs = result.shape[[each.strip() for each in features].index("f")]
+        outputs: int = result.shape[[each.strip() for each in features].index("f")]
         return int(inputs[1].size) // max(1, outputs)
     return int(inputs[0].size) // max(1, result.size)
 
