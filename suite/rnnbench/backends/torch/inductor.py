@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
 from rnnbench.backends.base import BuildError, Origin, Request
-from rnnbench.backends.torch.file_module import file_module
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
-from rnnbench.backends.torch.network import Network, State, Unrolled
+from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn import LayerBody
 
@@ -26,13 +25,15 @@ MESSAGE_END_CHARACTERS = 600
 
 
 class Scan(nn.Module):
-    """The body, or `copies` of it, in torch's scan operator, which Inductor compiles to a loop."""
+    """The body, or a block of `copies` steps of it, in torch's scan operator, which Inductor compiles to a loop."""
 
-    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> None:
+    def __init__(
+        self, body: LayerBody[Tensor], backward: bool, example: State, *, copies: int, make_block: MakeLoop
+    ) -> None:
         super().__init__()
         self._copies = copies
         self._backward = backward
-        self._block = Unrolled(body, backward, example)
+        self._block = make_block(body, backward, example)
         # torch.export passes the buffers of modules into the operator's subgraph, but not the tensors of other objects.
         for name, value in list(vars(body).items()):
             if isinstance(value, Tensor):
@@ -55,29 +56,20 @@ def _laid_out(new: Tensor, old: Tensor) -> Tensor:
 
 
 def network(request: Request) -> nn.Module:
-    """The module of a request: a user's file, nn's RNN, or the network with a scan or a copy of its body for each step.
-
-    Raises BuildError for a file.
-    """
-    if request.file is not None:
-        return file_module(request, request.file)
+    """The module of a request: nn's RNN, or the network with a scan or a copy of its body for each step."""
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
         return Library(library_module(request.stack, dtype, weights), request.stack.direction == "reverse")
-    copies = request.strategy.copies
-    return Network(request, partial(Scan, copies=copies) if copies else Unrolled)
+    copies, block = request.strategy.copies, block_of(request)
+    return Network(request, partial(Scan, copies=copies, make_block=block) if copies else block)
 
 
 def origin(request: Request) -> Origin:
-    if request.file is not None:
-        return "imported"
     return "library" if request.strategy.time == "fused" else "authored"
 
 
 def notes(request: Request) -> tuple[str, ...]:
-    if request.file is not None:
-        return ("the user's program of torch.export, traced again with its states as arguments and results",)
     if request.strategy.time != "fused":
         return ("the input projection of a chunk is one product before its loop",)
     if uses_onednn(request):

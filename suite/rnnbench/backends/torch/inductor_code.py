@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered
+from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered, lowered_together
 from rnnbench.backends.torch.library import ONEDNN_KERNEL
+from rnnbench.rnn import runs_together
 
 _LOOP = "while (1) {"
 _KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+)\(", re.MULTILINE)
@@ -30,17 +31,15 @@ def calls(code: str) -> dict[str, int]:
 
 
 def lowered_code(request: Request, code: str) -> str:
-    """`given` for a user's file. `fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies.
-
-    They are counted in each loop and outside.
+    """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
     a counter, is counted by its additions, and a loop over it has the copies of the source.
     """
-    if request.file is not None:
-        return "given"
     if ONEDNN_KERNEL in calls(code):
         return "fused"
+    if runs_together(request.strategy.time):
+        return lowered_together(request, len(list(_loop_bodies(code))))
     layers = kernels_by_layer(request.model, request.strategy.chunk, request.batch)
     products = [_products_called(layer.step) for layer in layers if layer.step is not None]
     bodies, copies = list(_loop_bodies(code)), request.strategy.copies or 1
