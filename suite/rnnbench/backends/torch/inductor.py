@@ -15,7 +15,7 @@ from torch._higher_order_ops.scan import scan
 
 from rnnbench.backends.base import BuildError, Origin, Request
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
-from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
+from rnnbench.backends.torch.network import Network, State, Unrolled
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn import LayerBody
 
@@ -25,15 +25,13 @@ MESSAGE_END_CHARACTERS = 600
 
 
 class Scan(nn.Module):
-    """The body, or a block of `copies` steps of it, in torch's scan operator, which Inductor compiles to a loop."""
+    """The body, or `copies` of it, in torch's scan operator, which Inductor compiles to a loop."""
 
-    def __init__(
-        self, body: LayerBody[Tensor], backward: bool, example: State, *, copies: int, make_block: MakeLoop
-    ) -> None:
+    def __init__(self, body: LayerBody[Tensor], backward: bool, example: State, copies: int) -> None:
         super().__init__()
         self._copies = copies
         self._backward = backward
-        self._block = make_block(body, backward, example)
+        self._block = Unrolled(body, backward, example)
         # torch.export passes the buffers of modules into the operator's subgraph, but not the tensors of other objects.
         for name, value in list(vars(body).items()):
             if isinstance(value, Tensor):
@@ -61,8 +59,8 @@ def network(request: Request) -> nn.Module:
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
         return Library(library_module(request.stack, dtype, weights), request.stack.direction == "reverse")
-    copies, block = request.strategy.copies, block_of(request)
-    return Network(request, partial(Scan, copies=copies, make_block=block) if copies else block)
+    copies = request.strategy.copies
+    return Network(request, partial(Scan, copies=copies) if copies else Unrolled)
 
 
 def origin(request: Request) -> Origin:

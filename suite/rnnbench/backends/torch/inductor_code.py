@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered, lowered_together
+from rnnbench.backends.torch.counting import Kernel, copies_among, kernels_by_layer, lowered
 from rnnbench.backends.torch.library import ONEDNN_KERNEL
-from rnnbench.rnn import runs_together
 
 _LOOP = "while (1) {"
 _KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+)\(", re.MULTILINE)
@@ -38,8 +37,6 @@ def lowered_code(request: Request, code: str) -> str:
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
-    if runs_together(request.strategy.time):
-        return lowered_together(request, len(list(_loop_bodies(code))))
     layers = kernels_by_layer(request.model, request.strategy.chunk, request.batch)
     products = [_products_called(layer.step) for layer in layers if layer.step is not None]
     bodies, copies = list(_loop_bodies(code)), request.strategy.copies or 1

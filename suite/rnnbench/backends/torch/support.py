@@ -8,12 +8,13 @@ from rnnbench.rnn import PARALLEL, TOGETHER
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 TIMES = {
     "eager": ("fused", "looped", PARALLEL, "chunked:k"),
-    "script": ("looped", "unrolled", "unrolled:k", PARALLEL, "chunked:k"),
-    "compile": ("fused", "looped", "unrolled", "unrolled:k", PARALLEL, "chunked:k"),
-    "aoti": ("fused", "looped", "unrolled", "unrolled:k", PARALLEL),
+    "script": ("looped", "unrolled", "unrolled:k"),
+    "compile": ("fused", "looped", "unrolled", "unrolled:k"),
+    "aoti": ("fused", "looped", "unrolled", "unrolled:k"),
 }
 """Values of `time` by route; the default route first."""
-AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER}))
+BY_STEP = frozenset({"concat", "columns", "div", "mean", "sqrt"})
+AUTHORS = {route: BY_STEP | TOGETHER if PARALLEL in times else BY_STEP for route, times in TIMES.items()}
 READS = {"eager": frozenset({"pt2"})}
 """`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
@@ -63,8 +64,4 @@ def _not_fused(request: Request) -> str:
 def _unsupported_time(request: Request) -> str:
     if request.route == "eager":
         return "torch:eager calls operators one by one from Python: there is no program in which to unroll a loop."
-    if request.route == "aoti":
-        return (
-            "torch.export (2.13) fails on a constant that is made in its scan operator, as blocks of steps make them."
-        )
     return f"A traced nn.{request.stack.cell.upper()} is the same operator as in torch:eager."
