@@ -18,11 +18,12 @@ SEED = int(os.environ.get("RNNBENCH_FUZZ_SEED", "1"))
 SHARES = {
     "case_files": 0.15,
     "expected_failures": 0.15,
-    "records": 0.4,
+    "records": 0.395,
     "run_infos": 0.25,
     "command_lines": 0.05,
+    "stablehlo_files": 0.005,
 }
-"""A command line takes ten times as long as a line of records."""
+"""A command line takes ten times as long as a line of records, and a module of StableHLO longer."""
 MEMORY = Path("/dev/shm")
 
 

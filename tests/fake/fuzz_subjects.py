@@ -1,4 +1,4 @@
-"""What the fuzzer is let loose on: case files, files of expected failures, records, `run.json`, and command lines."""
+"""What the fuzzer is let loose on: case files, expected failures, records, `run.json`, command lines, and MLIR."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 import yaml
 from fuzzer import Subject
 from rich.console import Console
+from stablehlo_files import FILES as MODULES
 
 from rnnbench.backends import Probe
 from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expected_failures_of, load_case
 from rnnbench.cli import main
 from rnnbench.conformance import CHECK_NAMES
+from rnnbench.model_files import ModelFileError, describe, oracle_of
 from rnnbench.plan import probe_or_stand_in
 from rnnbench.reports import (
     COMMENT_CHARACTERS,
@@ -244,6 +247,20 @@ def _stream(errors: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors)
 
 
+def stablehlo_files(folder: Path) -> Subject:
+    """Modules of StableHLO: described, and computed where they are read."""
+    pytest.importorskip("iree.compiler")
+    file = folder / "fuzzed.mlir"
+
+    def read(data: bytes) -> None:
+        file.write_bytes(data)
+        description, oracle = describe(file), oracle_of(file)
+        arrays = description.of_role("input", "state_in", "constant")
+        oracle.run({one.name: np.ones([int(size or 1) for size in one.shape or ()], one.dtype) for one in arrays})
+
+    return Subject("MLIR", [text.encode() for text in MODULES.values()], read, (ModelFileError,))
+
+
 @contextmanager
 def unable_to_run(folder: Path) -> Iterator[None]:
     """Whatever would run a trial, make an environment or measure the machine ends the command instead."""
@@ -269,4 +286,11 @@ def unable_to_run(folder: Path) -> Iterator[None]:
         yield
 
 
-SUBJECTS: tuple[Callable[[Path], Subject], ...] = (case_files, expected_failures, records, run_infos, command_lines)
+SUBJECTS: tuple[Callable[[Path], Subject], ...] = (
+    case_files,
+    expected_failures,
+    records,
+    run_infos,
+    command_lines,
+    stablehlo_files,
+)

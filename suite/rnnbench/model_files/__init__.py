@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.onnx.tensors import graphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
+    from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
+    from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
     from rnnbench.model_files.formats.tflite.file import tensor_names
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
@@ -75,6 +77,8 @@ _NAMES = {
         "check_state",
     ),
     "formats.onnx.tensors": ("graphs",),
+    "formats.stablehlo.file": ("read_stablehlo",),
+    "formats.stablehlo.graph": ("StablehloFile",),
     "formats.tflite.file": ("tensor_names",),
 }
 __all__ = [
@@ -92,6 +96,7 @@ __all__ = [
     "Pt2Program",
     "Question",
     "SavedModelProgram",
+    "StablehloFile",
     "StateCheck",
     "StatePair",
     "TensorflowProgram",
@@ -103,6 +108,7 @@ __all__ = [
     "network_of",
     "open_questions",
     "oracle_of",
+    "read_stablehlo",
     "read_whole",
     "section_of",
     "section_yaml",

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.cases import Precision, Strategy
 from rnnbench.model_files import ModelFileError, answered, check_state, describe, network_of, oracle_of, section_of
@@ -122,6 +122,31 @@ def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
         bound()
         np.testing.assert_allclose(bound.output()["y"], expected.y[first : first + chunk], atol=1e-6)
     assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
+
+
+@pytest.mark.parametrize("state", ["stateful", "stitched"])
+def test_iree_compiles_it_with_its_state(folder, tmp_path, state):
+    runtime = pytest.importorskip("rnnbench.backends.iree")
+    path, found, section = described(folder, "step")
+    network = network_of(path, section, found)
+    x, start = draw_inputs(network, STEPS, 1, 0), draw_state(network, 1, 0)
+    expected = run_reference(network, Weights(), x, start)
+    request = Request("tensorflow", network, Weights(), Strategy("given", state, 1), 1, Precision.of("float32"))
+    assert runtime.IreeBackend().support(request).level == "emulated"
+    session = runtime.IreeBackend().build(request, tmp_path).open()
+    session.set_state(start)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-6)
+
+
+def test_iree_says_why_it_cannot_compile_one(folder, tmp_path):
+    """A loop over any number of steps: the sizes of its lists are not known."""
+    runtime = pytest.importorskip("rnnbench.backends.iree")
+    path, found, section = described(folder, "loop")
+    network = network_of(path, section, found)
+    request = Request("tensorflow", network, Weights(), Strategy("given", "none", 2), 2, Precision.of("float32"))
+    with pytest.raises(BuildError, match=r"TensorFlow's passes failed: .*unknown tensor list element shape"):
+        runtime.IreeBackend().build(request, tmp_path)
 
 
 def changed(change):

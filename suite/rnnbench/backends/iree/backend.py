@@ -24,7 +24,12 @@ DIRECT = "linalg-direct"
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})
-READS = {"onnx": frozenset({"onnx"})}
+READS = {
+    "onnx": frozenset({"onnx"}),
+    "stablehlo": frozenset({"stablehlo"}),
+    "torch": frozenset({"pt2"}),
+    "tensorflow": frozenset({"savedmodel"}),
+}
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),

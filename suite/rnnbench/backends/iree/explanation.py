@@ -76,7 +76,7 @@ def _state(request: Request) -> str:
             "A mutable global of the module, one flat tensor; a reset calls the function `reset`, which stores zeros."
         )
     if encloses(request):
-        return "Mutable globals of the module, one for each variable of TensorFlow; `reset` stores zeros in them."
+        return "Mutable globals of the module, one for each array of the state; `reset` stores zeros in them."
     return "In the buffers that the last call returned; a reset puts zeros into new ones."
 
 

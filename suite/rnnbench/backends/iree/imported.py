@@ -1,8 +1,8 @@
 """Programs of other frameworks, through IREE's importers: the routes, what each of them supports, and its module.
 
 An importer makes a pure function `step` that takes x and the state, and returns y and the state after it. TensorFlow's
-may keep the state inside instead. The importer decides what the framework's RNN operator becomes: a loop in that of
-ONNX, a copy of the cell for each step in those of torch and Keras.
+may keep the state inside instead, and so does that of a user's StableHLO. The importer decides what the framework's
+RNN operator becomes: a loop in that of ONNX, a copy of the cell for each step in those of torch and Keras.
 """
 
 from __future__ import annotations
@@ -102,14 +102,17 @@ def stand_ins(request: Request) -> str:
     if request.strategy.time == "fused":
         made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
         sentences.append(f"IREE has no RNN operator: the importer makes {made} of it.")
+    if request.file is not None and request.file.format == "savedmodel" and request.strategy.state != "none":
+        sentences.append(ml_program.IN_VARIABLES)
     if request.strategy.state == "stateful" and not encloses(request):
         sentences.append("Imported functions are pure: the session holds the state's buffers.")
     return " ".join(sentences)
 
 
 def encloses(request: Request) -> bool:
-    """Whether the imported module keeps the state. The modules of other routes are pure."""
-    return request.route == "tensorflow" and request.strategy.state == "stateful"
+    """Whether the imported module keeps the state. Other modules are pure."""
+    keeps = request.route == "tensorflow" or (request.route == "stablehlo" and request.file is not None)
+    return keeps and request.strategy.state == "stateful"
 
 
 def environment(request: Request) -> dict[str, str]:

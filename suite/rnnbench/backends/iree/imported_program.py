@@ -36,10 +36,20 @@ def build_imported(request: Request, cache: Path) -> Program:
 
 
 def _notes(request: Request) -> tuple[str, ...]:
+    if request.route == "stablehlo" and request.file is not None:
+        return _notes_of_file(request)
+    if request.route == "torch" and request.file is not None:
+        return ("The module is torch-mlir's of the file, traced again with its states as arguments and results.",)
     if request.route != "tensorflow":
         return ("The module is the importer's; only its function is renamed, and copies of the cell are marked.",)
     note = "The module is TensorFlow's; globals are put before functions, and copies of the cell are marked."
     return (note, "The state is in globals, one for each variable.") if encloses(request) else (note,)
+
+
+def _notes_of_file(request: Request) -> tuple[str, ...]:
+    note = "The functions are the file's own, between operations that lay arrays out; they are renamed."
+    kept = "The state is in globals around them, one for each array; globals of the file are their arguments."
+    return (note, kept) if encloses(request) else (note,)
 
 
 class ImportedProgram(IreeProgram):
@@ -56,6 +66,8 @@ class ImportedProgram(IreeProgram):
         self.imported = program
 
     def open(self) -> Session:
+        if encloses(self.request) and self.request.route == "stablehlo":
+            return GlobalsSession(self, self.imported.state)
         if encloses(self.request):
             return VariablesSession(self, len(self.imported.state))
         session = RowsSession if self.request.route == "tensorflow" else ImportedSession
@@ -75,6 +87,21 @@ class VariablesSession(EnclosedSession):
 
     def _write_state(self, state: Arrays) -> None:
         self._call("set_state", *map(self.to_device, self._state_by_row(state)))
+
+
+class GlobalsSession(EnclosedSession):
+    """The state is in globals of the module, one for each array of the suite."""
+
+    def __init__(self, program: IreeProgram, shapes: tuple[Shape, ...]) -> None:
+        self._shapes = shapes
+        super().__init__(program)
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        outputs = self._call("get_state")
+        return self._state_of_flat(np.concatenate([self.to_host(outputs, i).ravel() for i in range(len(self._shapes))]))
+
+    def _write_state(self, state: Arrays) -> None:
+        self._call("set_state", *(self.to_device(np.ascontiguousarray(state[spec.name])) for spec in self._states))
 
 
 class ImportedSession(StitchedSession):

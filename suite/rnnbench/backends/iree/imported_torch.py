@@ -7,9 +7,10 @@ import warnings
 import torch
 from torch_mlir import fx
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported, located
 from rnnbench.backends.torch import export as torch_export
+from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Cell, Model
 
 ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
@@ -17,13 +18,23 @@ ACTIVATIONS: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn": 1}
 
 
 def import_module(request: Request) -> Imported:
-    """Every size is that of the request: torch.export writes out one step after another, so a chunk is no variable."""
+    """Every size is that of the request. Raises BuildError where torch-mlir cannot import a user's file.
+
+    torch.export writes out one step after another, so a chunk is no variable."""
     x, *state = torch_export.argument_shapes(request)
     example = [torch.zeros(shape) for shape in (x, *state)]
     with warnings.catch_warnings():
         # torch.export warns of nn's own attributes, and torch-mlir of torch's deprecations.
         warnings.simplefilter("ignore")
-        module = fx.export_and_import(torch_export.module(request), *example, output_type="raw", func_name="step")
+        try:
+            module = fx.export_and_import(torch_export.module(request), *example, output_type="raw", func_name="step")
+        except Exception as error:
+            if request.file is None:
+                raise
+            # A user's file may have whatever its importer does not expect.
+            raise BuildError(f"torch-mlir: {describe_error(error)[:1000]}") from error
+    if request.file is not None:
+        return Imported(str(module), x, tuple(state))
     return Imported(_with_copies(str(module), request.stack), x, tuple(state))
 
 

@@ -16,6 +16,7 @@ NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
+READS = {ROUTE: frozenset({"stablehlo"})}
 AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER})}
 
 
@@ -25,7 +26,8 @@ class JaxBackend:
     name = "jax"
 
     def probe(self) -> Probe:
-        return replace(probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'"), authors=AUTHORS)
+        probe = probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
+        return replace(probe, authors=AUTHORS, reads=READS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -46,7 +48,7 @@ class JaxBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
-        require_support(self, request, authors=AUTHORS)
+        require_support(self, request, authors=AUTHORS, reads=READS)
         if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()

@@ -30,7 +30,14 @@ Steps = tuple[jax.Array, jax.Array | None]
 
 
 def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
-    """`step(x)` → (y,) from zeros, `step(x, lengths)` where rows have any; or `step(x, state)` → (y, state)."""
+    """`step(x)` → (y,) from zeros, `step(x, lengths)` where rows have any; or `step(x, state)` → (y, state).
+
+    Raises BuildError for a user's file that cannot be read.
+    """
+    if request.file is not None:
+        from rnnbench.backends.jax.stablehlo_file import file_step
+
+        return file_step(request, request.file)
     if isinstance(request.model, CompoundNetwork):
         return _compound(request, request.model)
     if request.strategy.state == "none":

@@ -53,8 +53,8 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
             OperationStage.INPUT: dict(sorted(Counter(re.findall(r"\bstablehlo\.\w+", stablehlo)).items())),
             OperationStage.COMPILED: lowered.operations(hlo),
         },
-        lowered=lowered.lowered(hlo, request.strategy.time),
-        origin="authored",
+        lowered="given" if request.file is not None else lowered.lowered(hlo, request.strategy.time),
+        origin="authored" if request.file is None else "imported",
         math="exact",
         flags=tuple(os.environ.get("XLA_FLAGS", "").split()),
         notes=_notes(request),
@@ -75,12 +75,18 @@ def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
 
 
 def _notes(request: Request) -> tuple[str, ...]:
+    if request.file is not None:
+        note = "The functions are the file's own, called from a function of JAX that lays arrays out."
+        return (note, *_notes_of_state(request))
     notes = ["The weights are constants of the executable."]
     if not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
-    if request.strategy.state != "none":
-        notes.append("The state of all layers is one flat array, donated to each call.")
-    return tuple(notes)
+    return (*notes, *_notes_of_state(request))
+
+
+def _notes_of_state(request: Request) -> tuple[str, ...]:
+    kept = "The state of all layers is one flat array, donated to each call."
+    return () if request.strategy.state == "none" else (kept,)
 
 
 class JaxProgram(ChunkedProgram):

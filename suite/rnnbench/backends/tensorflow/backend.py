@@ -12,10 +12,18 @@ from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Origin, Probe
 from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
-from rnnbench.backends.tensorflow.support import AUTHORS, READS, ROUTES, environment, is_compiled, is_keras, unsupported
+from rnnbench.backends.tensorflow.support import (
+    AUTHORS,
+    IN_VARIABLES,
+    READS,
+    ROUTES,
+    environment,
+    is_compiled,
+    is_keras,
+    unsupported,
+)
 
 PACKAGES = ("tensorflow", "keras")
-IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 

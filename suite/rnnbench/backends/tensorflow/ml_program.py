@@ -14,9 +14,19 @@ from typing import Any
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import support
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.support import environment
+from rnnbench.backends.tensorflow.support import IN_VARIABLES, environment
 
-__all__ = ["AUTHORS", "COPY", "MlProgram", "environment", "lowering", "ml_program", "source_of", "unsupported"]
+__all__ = [
+    "AUTHORS",
+    "COPY",
+    "IN_VARIABLES",
+    "MlProgram",
+    "environment",
+    "lowering",
+    "ml_program",
+    "source_of",
+    "unsupported",
+]
 
 AUTHORS = support.AUTHORS["graph"] - {"while"}
 COPY = TAG
@@ -55,12 +65,23 @@ def unsupported(request: Request) -> str:
 
 
 def ml_program(request: Request) -> MlProgram:
-    """The layers of Keras for `fused`, unrolled, else the bodies of the network's layers. Raises BuildError."""
-    from rnnbench.backends.tensorflow.traced_function import state_specs, x_spec
+    """A user's SavedModel, the layers of Keras for `fused`, unrolled, else the bodies of the network's layers.
+
+    Raises BuildError.
+    """
+    from rnnbench.backends.tensorflow.traced_function import x_spec
 
     text = lowering(request)["stablehlo"]
-    state = [tuple(spec.shape) for spec in state_specs(request)] if request.strategy.state != "none" else []
-    return MlProgram(text, tuple(x_spec(request).shape), tuple(state))
+    state = _state_shapes(request) if request.strategy.state != "none" else ()
+    return MlProgram(text, tuple(x_spec(request).shape), state)
+
+
+def _state_shapes(request: Request) -> tuple[Shape, ...]:
+    from rnnbench.backends.tensorflow.traced_function import state_specs
+
+    if request.file is None:
+        return tuple(tuple(spec.shape) for spec in state_specs(request))
+    return tuple(shape[1:] for shape in request.file.state_shapes(request.batch).values() for _ in range(shape[0]))
 
 
 def lowering(request: Request) -> dict[str, str]:
@@ -86,7 +107,11 @@ def _of_keras(request: Request) -> Request:
 def _module(request: Request) -> Any:
     from rnnbench.backends.tensorflow.traced_function import add_state_functions, authored
 
-    if _is_keras(request):
+    if request.file is not None:
+        from rnnbench.backends.tensorflow.file_module import file_module
+
+        module = file_module(request, request.file, jit=False)
+    elif _is_keras(request):
         from rnnbench.backends.tensorflow.keras_layers import library
 
         module = library(_of_keras(request), jit=False)

@@ -10,6 +10,7 @@ READS = {
     **dict.fromkeys(("keras", "keras-xla"), frozenset({"keras"})),
     **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
 }
+IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
 AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER}))
 
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import support
+from rnnbench.model_files import FileNetwork
 
 Shape = tuple[int, ...]
 
 
 def unsupported(request: Request) -> str:
-    """Why torch.nn has no module for a request; empty where it has one."""
+    """Why torch has no module for a request; empty where it has one."""
+    if request.file is not None:
+        return ""
     if request.strategy.time != "fused":
         return "The route imports torch.nn's RNNs, which torch.export writes out step by step: it has time fused only."
     if request.stack.direction == "reverse":
@@ -31,9 +34,14 @@ def argument_shapes(request: Request) -> tuple[Shape, ...]:
 
 
 def module(request: Request) -> Any:
-    """An nn.Module: step(x, h, c) → (y, h, c), or step(x) → (y,), which starts from zeros."""
+    """An nn.Module: step(x, h, c) → (y, h, c), or step(x) → (y,), which starts from zeros.
+
+    It is torch.nn's RNN, or a user's `.pt2` file. Raises BuildError for a file.
+    """
     import torch
 
+    if request.file is not None:
+        return _of_file(request, request.file)
     from rnnbench.backends.torch.library import library_module
 
     weights = {name: torch.tensor(array) for name, array in request.weights.named(request.stack)}
@@ -50,3 +58,22 @@ def module(request: Request) -> Any:
             return (y, *after) if len(state) == 2 else (y, after)
 
     return Step().eval()
+
+
+def _of_file(request: Request, network: FileNetwork) -> Any:
+    import torch
+
+    from rnnbench.backends.torch.file_module import file_module
+
+    traced = file_module(request, network)
+
+    class Step(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.file = traced
+
+        def forward(self, x: Any, *state: Any) -> Any:
+            made = self.file(x, *state)
+            return made if state else (made,)
+
+    return Step()

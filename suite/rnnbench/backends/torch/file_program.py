@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.shared import from_file, to_file
+from rnnbench.backends.torch.file_module import TensorOps
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, PreparedStream
 from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
@@ -62,29 +63,10 @@ class FileStream(PreparedStream):
         self.state = dict(state)
 
     def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        given = to_file(_Ops(), self._network, x, self.state, *self._sizes)
+        given = to_file(TensorOps(), self._network, x, self.state, *self._sizes)
         got = self._program({**given, **self._constants})
-        y, self.state = from_file(_Ops(), self._network, got, *self._sizes)
+        y, self.state = from_file(TensorOps(), self._network, got, *self._sizes)
         return y.contiguous()
 
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         return partial(self.step, x)
-
-
-class _Ops:
-    """`ArrayOps` over tensors."""
-
-    def reshaped(self, value: Tensor, shape: Sequence[int]) -> Tensor:
-        return value.reshape(tuple(shape))
-
-    def transposed(self, value: Tensor, order: Sequence[int]) -> Tensor:
-        return value.permute(tuple(order))
-
-    def columns(self, value: Tensor, first: int, end: int) -> Tensor:
-        return value[:, :, first:end]
-
-    def cast(self, value: Tensor, dtype: str) -> Tensor:
-        return value.to(getattr(torch, dtype))
-
-    def joined(self, values: Sequence[Tensor]) -> Tensor:
-        return torch.cat(list(values), 2)

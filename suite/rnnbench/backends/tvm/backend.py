@@ -16,7 +16,7 @@ from rnnbench.rnn import TOGETHER
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
-READS = {"onnx": frozenset({"onnx"})}
+READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = dict.fromkeys(("relax", "onnx"), onnx_graphs.PRIMITIVES - TOGETHER)
 MAX_ELEMENTS = 2**31 - 1

@@ -39,7 +39,15 @@ def _from_torch(request: Request) -> tuple[Any, Written]:
     with torch.no_grad(), warnings.catch_warnings():
         # torch.export warns of nn's own attributes.
         warnings.simplefilter("ignore")
-        module = from_exported_program(torch.export.export(torch_export.module(request), example))
+        try:
+            module = from_exported_program(torch.export.export(torch_export.module(request), example))
+        except Exception as error:
+            if request.file is None:
+                raise
+            # A user's file may have whatever its importer does not expect.
+            raise BuildError(f"TVM's torch importer: {describe_error(error)[:1000]}") from error
+    if request.file is not None:
+        return module, Written(0, {}, {})
     # torch.export writes out each layer and direction, and a copy of the cell for each step.
     model = request.stack
     copies = request.strategy.chunk * len(model.graph)

@@ -27,7 +27,7 @@ class Pt2Program:
         self.file: Pt2File = read_pt2(path)
         self._double = double
         self._operators = [self._operator(node) for node in self.file.nodes]
-        self._weights = {name: self.tensor(array) for name, array in self.file.weights.items()}
+        self.weights = {name: self.tensor(array) for name, array in self.file.weights.items()}
         self._states = {before.name: (before.value, after) for before, after in self.file.states}
 
     def tensor(self, array: Any) -> Any:
@@ -35,9 +35,9 @@ class Pt2Program:
         tensor = self._torch.tensor(array)
         return tensor.double() if self._double and tensor.is_floating_point() else tensor
 
-    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Every output and next state, of every input and state, all by name."""
-        values = dict(self._weights)
+    def __call__(self, given: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Every output and next state, of every input and state, all by name. `weights` stand for those of the file."""
+        values = dict(self.weights if weights is None else weights)
         values |= {array.value: given[array.name] for array in self.file.inputs}
         # An operator may write a state in place, and the caller keeps its own.
         values |= {value: given[name].clone() for name, (value, _) in self._states.items()}

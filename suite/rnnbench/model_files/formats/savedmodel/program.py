@@ -74,16 +74,19 @@ class SavedModelProgram:
 
 
 def _renamed(graph: Any) -> Any:
-    """The graph with names of functions that say what is in it: TensorFlow has one function of a name in a process."""
+    """The graph with names of functions that say what is in it: TensorFlow has one function of a name in a process.
+
+    They do not begin as TensorFlow's own do: its importer into MLIR drops what is called like a signature's wrapper.
+    """
     made = type(graph)()
     made.CopyFrom(graph)
     suffix = hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest()[:16]
     for function in made.library.function:
-        function.signature.name += f"_{suffix}"
+        function.signature.name = f"file_{function.signature.name}_{suffix}"
     for node in (*made.node, *(each for function in made.library.function for each in function.node_def)):
         for attribute in node.attr.values():
             if attribute.WhichOneof("value") == "func" and attribute.func.name:
-                attribute.func.name += f"_{suffix}"
+                attribute.func.name = f"file_{attribute.func.name}_{suffix}"
     return made
 
 

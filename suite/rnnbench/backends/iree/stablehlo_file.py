@@ -1,0 +1,150 @@
+"""A user's module of StableHLO in a module for IREE: its functions stand unchanged, and `step` lays their arrays out.
+
+none, stitched   step(x, *state) -> (y, *state)
+stateful         step(x) -> y, and reset, get_state, set_state; the state is in globals of `ml_program`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.iree.imported import Imported, encloses
+from rnnbench.backends.shared import from_file, to_file
+from rnnbench.model_files import FileNetwork, ModelFileError, StablehloFile, read_stablehlo, unchanged
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Value:
+    name: str
+    shape: Shape
+    dtype: str = "float32"
+
+    @property
+    def type(self) -> str:
+        return f"tensor<{'x'.join([*map(str, self.shape), _ELEMENTS[self.dtype]])}>"
+
+
+_ELEMENTS = {
+    **{f"{kind}{bits}": f"{sign}{bits}" for kind, sign in (("int", "i"), ("uint", "ui")) for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    "bool": "i1",
+}
+
+
+def file_module(request: Request, network: FileNetwork) -> Imported:
+    """The module of a request. Raises BuildError."""
+    try:
+        file = read_stablehlo(unchanged(network))
+    except ModelFileError as error:
+        raise BuildError(str(error)) from error
+    shapes = network.state_shapes(request.batch)
+    x = _Value("%x", (request.strategy.chunk, request.batch, network.input))
+    states = {name: _Value(f"%state{index}", shape) for index, (name, shape) in enumerate(shapes.items())}
+    build = _stateful if encloses(request) else _stitched
+    lines = build(_Step(request, network, file), x, states)
+    text = "\n".join(["module @rnn {", *lines, *(f"  {line}" for line in file.text.splitlines()), "}"])
+    return Imported(text, x.shape, tuple(shapes.values()))
+
+
+def _stitched(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]:
+    y, after = step.call(x, states)
+    return _function("step", [x, *states.values()], [y, *after.values()], step.lines)
+
+
+def _stateful(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]:
+    values = list(states.values())
+    loads = [f"{state.name} = ml_program.global_load {_global(state)} : {state.type}" for state in values]
+    y, after = step.call(x, states)
+    return [
+        *(f"  ml_program.global private mutable {_global(s)}(dense<0.0> : {s.type}) : {s.type}" for s in values),
+        *_function("step", [x], [y], [*loads, *step.lines, *_stores(values, list(after.values()))]),
+        *_function("reset", [], [], _zeros(values)),
+        *_function("get_state", [], values, loads),
+        *_function("set_state", values, [], _stores(values, values)),
+    ]
+
+
+def _global(state: _Value) -> str:
+    return f"@global_{state.name.removeprefix('%')}"
+
+
+def _zeros(states: Sequence[_Value]) -> list[str]:
+    zeros = [f"{state.name} = stablehlo.constant dense<0.0> : {state.type}" for state in states]
+    return [*zeros, *_stores(states, states)]
+
+
+def _stores(states: Sequence[_Value], values: Sequence[_Value]) -> list[str]:
+    pairs = zip(states, values, strict=True)
+    return [f"ml_program.global_store {_global(state)} = {value.name} : {value.type}" for state, value in pairs]
+
+
+def _function(name: str, arguments: Sequence[_Value], results: Sequence[_Value], lines: Sequence[str]) -> list[str]:
+    given = ", ".join(f"{value.name}: {value.type}" for value in arguments)
+    types = ", ".join(value.type for value in results)
+    made = ", ".join(value.name for value in results)
+    returned = f"return {made} : {types}" if results else "return"
+    return [
+        f"  func.func public @{name}({given}) -> ({types}) {{",
+        *(f"    {each}" for each in (*lines, returned)),
+        "  }",
+    ]
+
+
+class _Step:
+    """The lines of a call of the file: `ArrayOps` over values of MLIR."""
+
+    def __init__(self, request: Request, network: FileNetwork, file: StablehloFile) -> None:
+        self._network, self._file = network, file
+        self._sizes = request.strategy.chunk, request.batch
+        self.lines: list[str] = []
+
+    def call(self, x: _Value, states: Mapping[str, _Value]) -> tuple[_Value, dict[str, _Value]]:
+        """y, and the next states by the names of the states."""
+        given = to_file(self, self._network, x, states, *self._sizes)
+        given |= {name: self._constant(value, dtype) for name, value, dtype in self._network.constants}
+        before, after = ([pair[side] for pair in self._file.states] for side in (0, 1))
+        arguments = [given[array.name] for array in (*self._file.inputs, *before)]
+        arrays = (*self._file.outputs, *after)
+        results = [_Value(f"%call#{index}", array.shape, array.dtype) for index, array in enumerate(arrays)]
+        names, types = (", ".join(each) for each in ([v.name for v in arguments], [v.type for v in arguments]))
+        made = ", ".join(value.type for value in results)
+        self.lines.append(f"%call:{len(results)} = call @{self._file.entry}({names}) : ({types}) -> ({made})")
+        got = {array.name: value for array, value in zip(arrays, results, strict=True)}
+        return from_file(self, self._network, got, *self._sizes)
+
+    def reshaped(self, value: _Value, shape: Sequence[int]) -> _Value:
+        return value if value.shape == tuple(shape) else self._line("reshape", [value], tuple(shape))
+
+    def transposed(self, value: _Value, order: Sequence[int]) -> _Value:
+        shape = tuple(value.shape[axis] for axis in order)
+        return self._line("transpose", [value], shape, f", dims = [{', '.join(map(str, order))}]")
+
+    def columns(self, value: _Value, first: int, end: int) -> _Value:
+        steps, batch, _ = value.shape
+        return self._line("slice", [value], (steps, batch, end - first), f" [0:{steps}, 0:{batch}, {first}:{end}]")
+
+    def cast(self, value: _Value, dtype: str) -> _Value:
+        return self._line("convert", [value], value.shape, dtype=dtype)
+
+    def joined(self, values: Sequence[_Value]) -> _Value:
+        shape = (*values[0].shape[:2], sum(value.shape[2] for value in values))
+        return self._line("concatenate", values, shape, ", dim = 2")
+
+    def _constant(self, value: Any, dtype: str) -> _Value:
+        made = _Value(f"%laid{len(self.lines)}", (), dtype)
+        number = str(value).lower() if dtype == "bool" else repr(float(value) if "float" in dtype else int(value))
+        self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
+        return made
+
+    def _line(
+        self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = "float32"
+    ) -> _Value:
+        made = _Value(f"%laid{len(self.lines)}", shape, dtype)
+        names, types = ", ".join(value.name for value in values), ", ".join(value.type for value in values)
+        self.lines.append(f"{made.name} = stablehlo.{kind} {names}{said} : ({types}) -> {made.type}")
+        return made

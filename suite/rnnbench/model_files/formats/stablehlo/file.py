@@ -1,0 +1,221 @@
+"""Reading a module of StableHLO within limits: its operations must be on a list, and its globals become arguments.
+
+A state in a global of `ml_program` is an argument and a result of the function here, so that every reader may set and
+read it. The functions get names of their own, and lose all attributes.
+Source: https://github.com/openxla/stablehlo/blob/main/docs/spec.md, and MLIR's dialect `ml_program`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.formats.stablehlo.globals import GLOBAL, purified
+from rnnbench.model_files.formats.stablehlo.graph import MlirArray, Region, StablehloFile, TensorType
+from rnnbench.model_files.formats.stablehlo.operations import READ
+from rnnbench.model_files.formats.stablehlo.parsing import parsed, parser, text_of
+from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_type
+from rnnbench.outside_text import describe_error, safe_text
+
+MAIN = "main"
+_FUNCTION, _CALLS = "func.func", ("func.call", "stablehlo.composite")
+_LOCATION = re.compile(r'loc\("([^"\n]{1,200})"\)')
+
+
+def read_stablehlo(path: Path) -> StablehloFile:
+    """The module of a `.mlir` file. Raises ModelFileError, and MissingExtraError without a parser."""
+    text = text_of(read_bytes(path))
+    ir, context = parser()
+    with context, ir.Location.unknown(context):
+        module = parsed(ir, context, text)
+        try:
+            return _Reader(ir, module).file()
+        except (ModelFileError, MemoryError):
+            raise
+        except Exception as error:  # the parser's API raises what it likes
+            told = safe_text(" ".join(describe_error(error).split()), 200)
+            raise ModelFileError(f"it is no module of StableHLO that is read: {told}") from error
+
+
+class _Reader:
+    def __init__(self, ir: Any, module: Any) -> None:
+        self._ir, self._module = ir, module
+        top = [each.operation for each in module.body.operations]
+        self._functions = {each.attributes["sym_name"].value: each for each in top if each.name == _FUNCTION}
+        self._globals = {each.attributes["sym_name"].value: each for each in top if each.name == GLOBAL}
+        if others := [each.name for each in top if each.name not in (_FUNCTION, GLOBAL)]:
+            raise ModelFileError(f"it has {safe_text(others[0], 80)} beside functions and globals, which is not read")
+
+    def file(self) -> StablehloFile:
+        main = self._main()
+        reached = self._reached(main)
+        entry = self._functions[main]
+        given, made = _names(entry, "arg"), _names(entry, "result")
+        states = purified(self._ir, [self._functions[name] for name in reached], self._globals)
+        arrays = self._arrays(entry, given, made, states)
+        called = self._renamed(reached)
+        functions = {called[name]: self._region(self._functions[name]) for name in reached}
+        if not self._module.operation.verify():
+            raise ModelFileError("it has functions that MLIR refuses once its globals are arguments")
+        inputs, outputs, before, after = arrays
+        return StablehloFile(
+            functions=functions,
+            entry=called[main],
+            inputs=inputs,
+            outputs=outputs,
+            states=tuple(zip(before, after, strict=True)),
+            text="\n".join(self._functions[name].get_asm(assume_verified=True) for name in reached),
+        )
+
+    def _main(self) -> str:
+        public = [name for name, each in self._functions.items() if _is_public(each)]
+        if len(public) == 1:
+            return str(public[0])
+        if MAIN not in public:
+            shown = safe_text(", ".join(public) or "none", 200)
+            raise ModelFileError(f"its public functions are {shown}; the one that is read is the only one, or '{MAIN}'")
+        return MAIN
+
+    def _reached(self, main: str) -> list[str]:
+        """The functions that a call runs. Raises ModelFileError for what is not read, and for recursion."""
+        reached, count = list[str](), 0
+        pending: list[tuple[str, tuple[str, ...]]] = [(main, ())]
+        while pending:
+            name, callers = pending.pop()
+            if name in callers or len(callers) > limits.CALLS:
+                raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
+            if name in reached:
+                continue
+            if name not in self._functions or not self._functions[name].regions[0].blocks:
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+            reached.append(name)
+            for node in _all_operations(self._functions[name]):
+                count += 1
+                if node.name not in READ:
+                    raise ModelFileError(f"its operation {safe_text(node.name, 80)} is not among those that are read")
+                if node.name in _CALLS:
+                    pending.append((_called(node), (*callers, name)))
+            if count > limits.NODES:
+                raise ModelFileError(f"it has more than {limits.NODES:,} operations; that many are not read")
+        self._refuse_recursion(reached)
+        return reached
+
+    def _refuse_recursion(self, reached: list[str]) -> None:
+        """A function that was reached twice is looked at once, so a circle is found here."""
+        calls = {
+            name: {_called(node) for node in _all_operations(self._functions[name]) if node.name in _CALLS}
+            for name in reached
+        }
+        while leaves := [name for name, called in calls.items() if not called & calls.keys()]:
+            for name in leaves:
+                del calls[name]
+        if calls:
+            raise ModelFileError(f"its function {safe_text(min(calls), 80)} calls itself")
+
+    def _arrays(
+        self, entry: Any, given: list[str], made: list[str], states: Mapping[str, Any]
+    ) -> tuple[tuple[MlirArray, ...], ...]:
+        """Inputs, outputs, and the states before and after a call."""
+        type_ = entry.attributes["function_type"].value
+        unique = _Unique()
+        inputs = [
+            unique.array(name, plain_type(self._ir, each)) for name, each in zip(given, type_.inputs, strict=False)
+        ]
+        before = [unique.array(name, plain_type(self._ir, each)) for name, each in states.items()]
+        outputs = [
+            unique.array(name, plain_type(self._ir, each)) for name, each in zip(made, type_.results, strict=False)
+        ]
+        after = [unique.array(f"{one.name}_next", TensorType(one.shape, one.dtype)) for one in before]
+        if len(inputs) + len(outputs) + 2 * len(before) > limits.ARRAYS:
+            raise ModelFileError(f"it has more than {limits.ARRAYS} inputs, outputs and states; that many are not read")
+        return tuple(inputs), tuple(outputs), tuple(before), tuple(after)
+
+    def _renamed(self, reached: list[str]) -> dict[str, str]:
+        """Give functions names that no module around them has. Returns the new ones by the old ones."""
+        names = {name: f"file_{index}" for index, name in enumerate(reached)}
+        for name in reached:
+            function = self._functions[name]
+            for attribute in ("arg_attrs", "res_attrs", *_attribute_names(function)):
+                if attribute not in ("sym_name", "function_type") and attribute in function.attributes:
+                    del function.attributes[attribute]
+            function.attributes["sym_name"] = self._ir.StringAttr.get(names[name])
+            function.attributes["sym_visibility"] = self._ir.StringAttr.get("private")
+            for node in _all_operations(function):
+                if node.name in _CALLS:
+                    key = _callee_key(node)
+                    node.attributes[key] = self._ir.FlatSymbolRefAttr.get(names[_called(node)])
+        return names
+
+    def _region(self, function: Any) -> Region:
+        return Numbered(self._ir).region(function.regions[0])
+
+
+class _Unique:
+    """Arrays, of which later ones of a name have a number."""
+
+    def __init__(self) -> None:
+        self._names = set[str]()
+
+    def array(self, name: str, type_: TensorType) -> MlirArray:
+        numbers = (f"{name}_{number}" for number in range(1, 2 * limits.ARRAYS))
+        unique = name if name not in self._names else next(each for each in numbers if each not in self._names)
+        self._names.add(unique)
+        if math.prod(type_.shape) > limits.ELEMENTS:
+            raise ModelFileError(f"{unique} has the shape {list(type_.shape)}; that many elements are not read")
+        return MlirArray(unique, type_.shape, type_.dtype)
+
+
+def _names(function: Any, kind: str) -> list[str]:
+    """Names of arguments or results: those that JAX or MLIR's locations tell, else by their numbers."""
+    type_ = function.attributes["function_type"].value
+    count = len(type_.inputs if kind == "arg" else type_.results)
+    if count > limits.ARRAYS:
+        raise ModelFileError(f"it has more than {limits.ARRAYS} inputs or outputs; that many are not read")
+    key, told = ("arg_attrs", "jax.arg_info") if kind == "arg" else ("res_attrs", "jax.result_info")
+    attributes = list(function.attributes[key]) if key in function.attributes else [{}] * count
+    names = [str(each[told].value) if told in each else "" for each in attributes]
+    if kind == "arg":
+        located = [_LOCATION.fullmatch(str(each.location)) for each in function.regions[0].blocks[0].arguments]
+        names = [name or (found[1] if found else "") for name, found in zip(names, located, strict=True)]
+    cleaned = [_clean(name) for name in names]
+    return [name or f"{kind}{index}" for index, name in enumerate(cleaned)]
+
+
+def _clean(name: str) -> str:
+    """`result['h']` as `h`, `state[0]` as `state_0`."""
+    words = re.findall(r"[A-Za-z0-9_]+", name)
+    if len(words) > 1 and words[0] == "result":
+        words = words[1:] if not words[1].isdigit() else words
+    return "_".join(words)[: limits.NAME_CHARACTERS // 4]
+
+
+def _is_public(function: Any) -> bool:
+    visible = "sym_visibility" not in function.attributes or function.attributes["sym_visibility"].value == "public"
+    return visible and bool(function.regions[0].blocks)
+
+
+def _attribute_names(operation: Any) -> list[str]:
+    return [each if isinstance(each, str) else each.name for each in operation.attributes]
+
+
+def _callee_key(node: Any) -> str:
+    return "callee" if node.name == "func.call" else "decomposition"
+
+
+def _called(node: Any) -> str:
+    return str(node.attributes[_callee_key(node)].value)
+
+
+def _all_operations(operation: Any) -> Iterator[Any]:
+    """Those inside of an operation, at any depth."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                yield each.operation
+                yield from _all_operations(each.operation)

@@ -1,0 +1,303 @@
+"""StableHLO's operations in NumPy, for the oracle: what each computes from its inputs and attributes.
+
+Source: https://github.com/openxla/stablehlo/blob/main/docs/spec.md. Floats are float64 wherever the file has floats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, Node
+from rnnbench.model_files.formats.stablehlo.windows import convolution
+
+Array = np.ndarray
+Compute = Callable[[Node, Sequence[Array]], Array]
+
+
+def computed_type(dtype: str) -> np.dtype:
+    """That in which a value of the file is computed."""
+    return np.dtype("float64" if dtype.startswith("float") else dtype)
+
+
+def numbers(attribute: str, name: str) -> tuple[int, ...]:
+    """A list in an attribute that only StableHLO knows: `#stablehlo.dot<lhs_contracting_dimensions = [1], …>`."""
+    found = re.search(rf"\b{name} = \[([\d, ]*)\]", attribute)
+    return tuple(int(each) for each in found[1].split(",") if each.strip()) if found else ()
+
+
+def _plain(compute: Callable[..., Any]) -> Compute:
+    return lambda node, inputs: np.asarray(compute(*inputs))
+
+
+def _logical(boolean: Callable[..., Any], bitwise: Callable[..., Any]) -> Compute:
+    return lambda node, inputs: np.asarray((boolean if inputs[0].dtype == bool else bitwise)(*inputs))
+
+
+def _divide(one: Array, other: Array) -> Array:
+    """Towards zero for integers. What is left where the divisor is zero is up to an implementation."""
+    if one.dtype.kind == "f":
+        return np.asarray(one / other)
+    safe = np.where(other == 0, 1, other)
+    return np.asarray(np.trunc(one / safe).astype(one.dtype))
+
+
+def _remainder(one: Array, other: Array) -> Array:
+    return np.asarray(np.fmod(one, other if one.dtype.kind == "f" else np.where(other == 0, 1, other)))
+
+
+def _round_away(x: Array) -> Array:
+    return np.asarray(np.trunc(x + np.copysign(0.5, x)))
+
+
+_COMPARED: dict[str, Callable[..., Any]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def _compare(node: Node, inputs: Sequence[Array]) -> Array:
+    found = re.search(r"comparison_direction (\w\w)>", node.attributes["comparison_direction"])
+    if found is None or "TOTALORDER" in str(node.attributes.get("compare_type")):
+        raise ModelFileError("a comparison in another order than that of numbers is not computed here")
+    return np.asarray(_COMPARED[found[1]](*inputs))
+
+
+def _select(node: Node, inputs: Sequence[Array]) -> Array:
+    return np.asarray(np.where(*inputs))
+
+
+def _clamp(node: Node, inputs: Sequence[Array]) -> Array:
+    low, x, high = inputs
+    return np.asarray(np.minimum(np.maximum(x, low), high))
+
+
+def _convert(node: Node, inputs: Sequence[Array]) -> Array:
+    (x,), target = inputs, node.types[0].dtype
+    return x != 0 if target == "bool" else x.astype(computed_type(target))
+
+
+def _broadcast(node: Node, inputs: Sequence[Array]) -> Array:
+    (x,), shape = inputs, node.types[0].shape
+    laid = [1] * len(shape)
+    for axis, place in enumerate(node.attributes["broadcast_dimensions"]):
+        laid[place] = x.shape[axis]
+    order = np.argsort(node.attributes["broadcast_dimensions"])
+    return np.broadcast_to(x.transpose(order).reshape(laid), shape)
+
+
+def _iota(node: Node, inputs: Sequence[Array]) -> Array:
+    (type_,), axis = node.types, node.attributes["iota_dimension"]
+    laid = [size if each == axis else 1 for each, size in enumerate(type_.shape)]
+    return np.broadcast_to(np.arange(type_.shape[axis]).astype(computed_type(type_.dtype)).reshape(laid), type_.shape)
+
+
+def _slice(node: Node, inputs: Sequence[Array]) -> Array:
+    bounds = (node.attributes[key] for key in ("start_indices", "limit_indices", "strides"))
+    return inputs[0][tuple(slice(*each) for each in zip(*bounds, strict=True))]
+
+
+def _place(x: Array, starts: Sequence[Array], sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Where a slice of these sizes lies, moved to be within x."""
+    firsts = (min(max(int(start), 0), all_ - size) for start, all_, size in zip(starts, x.shape, sizes, strict=True))
+    return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
+def _dynamic_slice(node: Node, inputs: Sequence[Array]) -> Array:
+    return inputs[0][_place(inputs[0], inputs[1:], node.attributes["slice_sizes"])]
+
+
+def _dynamic_update(node: Node, inputs: Sequence[Array]) -> Array:
+    x, update, *starts = inputs
+    changed = x.copy()
+    changed[_place(x, starts, update.shape)] = update
+    return changed
+
+
+def _pad(node: Node, inputs: Sequence[Array]) -> Array:
+    x, value = inputs
+    low, inner = node.attributes["edge_padding_low"], node.attributes["interior_padding"]
+    wide = tuple(max(0, (size - 1) * (gap + 1) + 1) for size, gap in zip(x.shape, inner, strict=True))
+    spaced = np.full(wide, value, x.dtype)
+    spaced[tuple(slice(None, None, gap + 1) for gap in inner)] = x
+    made = np.full(node.types[0].shape, value, x.dtype)
+    ends = [(max(0, first), max(0, -first)) for first in low]
+    lengths = [min(n - to, size - of) for (to, of), n, size in zip(ends, made.shape, wide, strict=True)]
+    if all(length > 0 for length in lengths):
+        target = tuple(slice(to, to + length) for (to, _), length in zip(ends, lengths, strict=True))
+        source = tuple(slice(of, of + length) for (_, of), length in zip(ends, lengths, strict=True))
+        made[target] = spaced[source]
+    return made
+
+
+def _dot_general(node: Node, inputs: Sequence[Array]) -> Array:
+    dims = node.attributes["dot_dimension_numbers"]
+    sides = []
+    for x, side in zip(inputs, ("lhs", "rhs"), strict=True):
+        batch, summed = numbers(dims, f"{side}_batching_dimensions"), numbers(dims, f"{side}_contracting_dimensions")
+        free = [axis for axis in range(x.ndim) if axis not in (*batch, *summed)]
+        shapes = [[x.shape[axis] for axis in axes] for axes in (batch, free, summed)]
+        flat = [int(np.prod(shape)) for shape in shapes]
+        sides.append(x.transpose([*batch, *free, *summed]).reshape(flat))
+    first, second = sides
+    return np.asarray(first @ second.transpose(0, 2, 1)).reshape(node.types[0].shape)
+
+
+def _dot(node: Node, inputs: Sequence[Array]) -> Array:
+    return np.asarray(inputs[0] @ inputs[1])
+
+
+_REDUCED: dict[str, Callable[..., Any]] = {
+    "stablehlo.add": np.add,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.and": np.logical_and,
+    "stablehlo.or": np.logical_or,
+}
+
+
+def reduction(node: Node) -> str:
+    """The operation that a reduction applies. Raises ModelFileError for another body than one operation."""
+    (body,) = node.regions
+    simple = len(body.nodes) == 1 and len(node.inputs) == 2 and set(body.nodes[0].inputs) == set(body.arguments)
+    if not simple or body.nodes[0].kind not in _REDUCED or body.results != body.nodes[0].outputs:
+        raise ModelFileError(
+            "a reduction by something else than one sum, product, maximum, minimum, and, or is not read"
+        )
+    return body.nodes[0].kind
+
+
+def _reduce(node: Node, inputs: Sequence[Array]) -> Array:
+    x, start = inputs
+    function, kind = _REDUCED[reduction(node)], reduction(node)
+    if x.dtype.kind in "iu" and kind in ("stablehlo.and", "stablehlo.or"):
+        raise ModelFileError("a reduction of the bits of integers is not computed here")
+    reduced = function.reduce(x, axis=node.attributes["dimensions"], initial=None if x.size else start)  # type: ignore[attr-defined]
+    return np.asarray(function(reduced, start)).astype(x.dtype)
+
+
+def _gather(node: Node, inputs: Sequence[Array]) -> Array:
+    """One slice of the operand for each row of indices, as the specification says."""
+    x, indices = inputs
+    dims, sizes = node.attributes["dimension_numbers"], node.attributes["slice_sizes"]
+    offset, collapsed, placed, over, starts = (
+        numbers(dims, name)
+        for name in (
+            *("offset_dims", "collapsed_slice_dims", "start_index_map"),
+            *("operand_batching_dims", "start_indices_batching_dims"),
+        )
+    )
+    found = re.search(r"index_vector_dim = (\d+)", dims)
+    along = int(found[1]) if found else 0
+    rows = indices[..., None] if along == indices.ndim else np.moveaxis(indices, along, -1)
+    batch = [axis for axis in range(len(node.types[0].shape)) if axis not in offset]
+    order = [*batch, *offset]
+    made = np.empty([node.types[0].shape[axis] for axis in order], x.dtype)
+    for row in np.ndindex(*rows.shape[:-1]):
+        first = [0] * x.ndim
+        for axis, start in zip(placed, rows[row], strict=True):
+            first[axis] = start
+        for axis, other in zip(over, starts, strict=True):
+            first[axis] = row[other - (other > along)]
+        part = x[_place(x, [np.asarray(each) for each in first], sizes)]
+        made[row] = part.reshape([size for axis, size in enumerate(part.shape) if axis not in (*collapsed, *over)])
+    return made.transpose(np.argsort(order))
+
+
+def _hlo(table: dict[str, Compute]) -> dict[str, Compute]:
+    return {f"stablehlo.{name}": compute for name, compute in table.items()}
+
+
+MOVES: dict[str, Compute] = {
+    **_hlo(
+        {
+            "reshape": lambda node, inputs: inputs[0].reshape(node.types[0].shape),
+            "transpose": lambda node, inputs: inputs[0].transpose(node.attributes["permutation"]),
+            "reverse": lambda node, inputs: np.flip(inputs[0], node.attributes["dimensions"]),
+            "concatenate": lambda node, inputs: np.concatenate(inputs, node.attributes["dimension"]),
+            "broadcast_in_dim": _broadcast,
+            "slice": _slice,
+            "dynamic_slice": _dynamic_slice,
+            "dynamic_update_slice": _dynamic_update,
+            "pad": _pad,
+            "gather": _gather,
+            "iota": _iota,
+            "select": _select,
+            "clamp": _clamp,
+            "convert": _convert,
+            "maximum": _plain(np.maximum),
+            "minimum": _plain(np.minimum),
+            "negate": _plain(np.negative),
+            "abs": _plain(np.abs),
+            "sign": _plain(np.sign),
+            "floor": _plain(np.floor),
+            "ceil": _plain(np.ceil),
+            "round_nearest_even": _plain(np.rint),
+            "round_nearest_afz": _plain(_round_away),
+        }
+    ),
+}
+"""Operations that give elements of what they get, or are exact."""
+SUMS: dict[str, Compute] = _hlo(
+    {"dot_general": _dot_general, "dot": _dot, "convolution": convolution, "reduce": _reduce}
+)
+ACTIVATIONS: dict[str, Compute] = {
+    **_hlo(
+        {
+            "logistic": _plain(special.expit),
+            "tanh": _plain(np.tanh),
+            "exponential": _plain(np.exp),
+            "exponential_minus_one": _plain(np.expm1),
+            "log": _plain(np.log),
+            "log_plus_one": _plain(np.log1p),
+            "power": _plain(np.power),
+            "sine": _plain(np.sin),
+            "cosine": _plain(np.cos),
+            "tan": _plain(np.tan),
+            "atan2": _plain(np.arctan2),
+        }
+    ),
+    "chlo.erf": _plain(special.erf),
+    "chlo.erfc": _plain(special.erfc),
+}
+OPERATIONS: dict[str, Compute] = {
+    **_hlo(
+        {
+            "add": _plain(np.add),
+            "subtract": _plain(np.subtract),
+            "multiply": _plain(np.multiply),
+            "divide": _plain(_divide),
+            "remainder": _plain(_remainder),
+            "sqrt": _plain(np.sqrt),
+            "rsqrt": _plain(lambda x: 1 / np.sqrt(x)),
+            "cbrt": _plain(np.cbrt),
+            "compare": _compare,
+            "and": _logical(np.logical_and, np.bitwise_and),
+            "or": _logical(np.logical_or, np.bitwise_or),
+            "xor": _logical(np.logical_xor, np.bitwise_xor),
+            "not": _logical(np.logical_not, np.bitwise_not),
+            "is_finite": _plain(np.isfinite),
+        }
+    ),
+    "chlo.square": _plain(np.square),
+}
+COMPUTED = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
+CONTROL = frozenset(
+    (
+        *("func.call", "func.return", "stablehlo.return", "stablehlo.while", "stablehlo.if", "stablehlo.case"),
+        *("stablehlo.composite", "stablehlo.optimization_barrier", CONSTANT),
+    )
+)
+GLOBALS = frozenset(("ml_program.global_load", "ml_program.global_load_const", "ml_program.global_store"))
+READ = COMPUTED.keys() | CONTROL | GLOBALS
+"""Operations that compute and do nothing else, or use a global: a module with others is not read."""

@@ -1,0 +1,146 @@
+"""The oracle of a module of StableHLO: what it gives in float64, or in another arithmetic. NumPy computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region
+from rnnbench.model_files.formats.stablehlo.operations import (
+    ACTIVATIONS,
+    COMPUTED,
+    MOVES,
+    SUMS,
+    computed_type,
+    numbers,
+    reduction,
+)
+from rnnbench.model_files.operator_rounding import Kind, rounded_result
+from rnnbench.outside_text import describe_error
+from rnnbench.rnn import Arithmetic
+
+Values = Sequence[np.ndarray]
+
+
+class StablehloOracle:
+    """A module in an arithmetic (`formats.Oracle`)."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ModelFileError for a file that is not read; MissingExtraError without a parser."""
+        self._name = str(path)
+        self._file = read_stablehlo(path)
+        self._given = (*self._file.inputs, *(before for before, _ in self._file.states))
+        self._made = (*self._file.outputs, *(after for _, after in self._file.states))
+        self._arithmetic, self._passes = Arithmetic(), 0
+
+    def in_arithmetic(self, arithmetic: Arithmetic) -> StablehloOracle:
+        """The same file in another arithmetic. The file is not read again."""
+        other = copy(self)
+        other._arithmetic = arithmetic
+        return other
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """One call: every output by name. Raises as `formats.Oracle.run` does."""
+        names = [array.name for array in self._given]
+        if sorted(names) != sorted(inputs):
+            raise ValueError(f"expected the inputs {names}, got {list(inputs)}")
+        given = [self._cast(array, np.asarray(inputs[array.name])) for array in self._given]
+        self._passes = 0
+        try:
+            with np.errstate(all="ignore"):
+                made = self._called(self._file.entry, given)
+        except (ModelFileError, MemoryError):
+            raise
+        except Exception as error:
+            raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
+        # NumPy's views of an input or a constant are not the caller's to write.
+        return {array.name: np.array(value) for array, value in zip(self._made, made, strict=True)}
+
+    def _cast(self, array: MlirArray, value: np.ndarray) -> np.ndarray:
+        if value.shape != array.shape:
+            raise ValueError(f"{array.name}: expected the shape {list(array.shape)}, got {list(value.shape)}")
+        if array.dtype.startswith("float"):
+            return self._arithmetic.cast(value)
+        return value.astype(array.dtype, casting="same_kind", copy=False)
+
+    def _called(self, name: str, values: Values) -> Values:
+        return self._run(self._file.functions[name], values, {})
+
+    def _run(self, region: Region, arguments: Values, outer: Mapping[int, np.ndarray]) -> Values:
+        """The results of a body, which may use the values around it."""
+        values = {**outer, **dict(zip(region.arguments, arguments, strict=True))}
+        for node in region.nodes:
+            made = self._outputs(node, [values[number] for number in node.inputs], values)
+            values |= zip(node.outputs, made, strict=True)
+        return [values[number] for number in region.results]
+
+    def _outputs(self, node: Node, inputs: Values, values: Mapping[int, np.ndarray]) -> Values:
+        if node.kind in COMPUTED:
+            return [self._computed(node, inputs)]
+        if node.kind == CONSTANT:
+            value = node.attributes["value"]
+            return [self._arithmetic.cast(value) if value.dtype.kind == "f" else value]
+        if node.kind == "stablehlo.while":
+            return self._while(node, inputs, values)
+        if node.kind == "stablehlo.if":
+            return self._run(node.regions[0 if bool(inputs[0]) else 1], [], values)
+        if node.kind == "stablehlo.case":
+            last = len(node.regions) - 1
+            chosen = int(inputs[0]) if 0 <= int(inputs[0]) <= last else last
+            return self._run(node.regions[chosen], [], values)
+        if node.kind in ("func.call", "stablehlo.composite"):
+            return self._called(node.attributes["callee" if node.kind == "func.call" else "decomposition"], inputs)
+        return inputs  # optimization_barrier
+
+    def _while(self, node: Node, state: Values, values: Mapping[int, np.ndarray]) -> Values:
+        condition, body = node.regions
+        while bool(self._run(condition, state, values)[0]):
+            self._passes += 1
+            if self._passes > limits.PASSES:
+                raise ModelFileError(f"its loops take more than {limits.PASSES:,} passes in one call")
+            state = self._run(body, state, values)
+        return state
+
+    def _computed(self, node: Node, inputs: Values) -> np.ndarray:
+        result = np.asarray(COMPUTED[node.kind](node, inputs))
+        if result.dtype.kind != "f":
+            return result.astype(computed_type(node.types[0].dtype), copy=False)
+        if node.kind in MOVES:
+            return result
+        kind: Kind = "operation"
+        if node.kind in ACTIVATIONS:
+            kind = "activation"
+        elif node.kind in SUMS:
+            if node.kind == "stablehlo.reduce" and reduction(node) != "stablehlo.add":
+                return result
+            kind = "sum"
+        terms = _terms(node, inputs, result) if kind == "sum" else 1
+        return rounded_result(self._arithmetic, result, kind, terms, lambda: _squares(node, inputs))
+
+
+def _terms(node: Node, inputs: Values, result: np.ndarray) -> int:
+    """Products or numbers that each element of a sum adds up."""
+    if node.kind == "stablehlo.dot":
+        return int(inputs[0].shape[-1])
+    if node.kind == "stablehlo.dot_general":
+        dims = numbers(node.attributes["dot_dimension_numbers"], "lhs_contracting_dimensions")
+        return math.prod(inputs[0].shape[axis] for axis in dims)
+    if node.kind == "stablehlo.convolution":
+        features = node.attributes["dimension_numbers"].partition("->")[2].strip("[]>").split(",")
+        outputs: int = result.shape[[each.strip() for each in features].index("f")]
+        return int(inputs[1].size) // max(1, outputs)
+    return int(inputs[0].size) // max(1, result.size)
+
+
+def _squares(node: Node, inputs: Values) -> np.ndarray:
+    """The sum of the squares of the terms: these operations are linear in what they sum."""
+    if node.kind == "stablehlo.reduce":
+        return np.asarray(COMPUTED[node.kind](node, [np.square(inputs[0]), np.zeros_like(inputs[1])]))
+    return np.asarray(COMPUTED[node.kind](node, [np.square(each) for each in inputs]))

@@ -1,0 +1,61 @@
+"""A convolution of StableHLO in NumPy, with any order of axes, dilations and groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.stablehlo.graph import Node
+
+Array = np.ndarray
+_NUMBERS = re.compile(r"conv<\[(.*?)\]x\[(.*?)\]->\[(.*?)\]>")
+
+
+def convolution(node: Node, inputs: Sequence[Array]) -> Array:
+    """Raises ModelFileError for groups of the batch."""
+    found = _NUMBERS.search(node.attributes["dimension_numbers"])
+    if found is None or node.attributes.get("batch_group_count", 1) != 1:
+        raise ModelFileError("a convolution in groups of the batch is not computed here")
+    x_axes, w_axes, y_axes = ([each.strip() for each in found[side].split(",")] for side in (1, 2, 3))
+    spatial = [str(axis) for axis in range(len(x_axes) - 2)]
+    x = inputs[0].transpose([x_axes.index(name) for name in ("b", "f", *spatial)])
+    w = inputs[1].transpose([w_axes.index(name) for name in ("o", "i", *spatial)])
+    for axis, turned in enumerate(node.attributes.get("window_reversal", ())):
+        w = np.flip(w, 2 + axis) if turned else w
+    windows = _windows(node, x, w.shape[2:])
+    groups = int(node.attributes.get("feature_group_count", 1))
+    parts = zip(np.split(windows, groups, 1), np.split(w, groups, 0), strict=True)
+    axes = list(range(2 + len(spatial), 2 + 2 * len(spatial)))
+    summed = [np.tensordot(part, weights, ([1, *axes], list(range(1, w.ndim)))) for part, weights in parts]
+    y = np.concatenate(summed, axis=-1)
+    there = ["b", *spatial, "f"]
+    return y.transpose([there.index(name) for name in y_axes])
+
+
+def _windows(node: Node, x: Array, sizes: Sequence[int]) -> Array:
+    """[batch, features, *places, *window]: what each element of the result reads."""
+    count = len(sizes)
+    ones = (1,) * count
+    strides, spread, gaps = (
+        node.attributes.get(key, ones) for key in ("window_strides", "lhs_dilation", "rhs_dilation")
+    )
+    padding = node.attributes.get("padding", np.zeros((count, 2), int))
+    wide = [max(0, (size - 1) * step + 1) for size, step in zip(x.shape[2:], spread, strict=True)]
+    lengths = [size + int(low) + int(high) for size, (low, high) in zip(wide, padding, strict=True)]
+    padded = np.zeros((*x.shape[:2], *lengths))
+    source, target = [slice(None)] * 2, [slice(None)] * 2
+    for size, step, (low, _), length in zip(x.shape[2:], spread, padding, lengths, strict=True):
+        places = np.arange(size) * step + int(low)
+        kept = np.flatnonzero((places >= 0) & (places < length))
+        first, end = (int(kept[0]), int(kept[-1]) + 1) if len(kept) else (0, 0)
+        source.append(slice(first, end))
+        target.append(slice(first * step + int(low), (end - 1) * step + int(low) + 1, step) if len(kept) else slice(0))
+    padded[tuple(target)] = x[tuple(source)]
+    spans = [(size - 1) * gap + 1 for size, gap in zip(sizes, gaps, strict=True)]
+    views = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(range(2, 2 + count)))
+    steps = (slice(None, None, step) for step in strides)
+    inner = (slice(None, None, gap) for gap in gaps)
+    return views[(slice(None), slice(None), *steps, *inner)]

@@ -1,0 +1,235 @@
+# ruff: noqa: E501
+"""Modules of StableHLO: what is in them, what they give in float64, and what is refused."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+import stablehlo_files as files
+
+from rnnbench.model_files import ModelFileError, answered, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, run_reference
+
+
+def test_a_global_that_a_call_changes_is_a_state(tmp_path):
+    path = files.saved("kept", tmp_path)
+    found = describe(path)
+    assert [(pair.before, pair.after, pair.found) for pair in found.state] == [("h", "h_next", "traced")]
+    assert [(a.name, a.role, a.shape, a.dtype) for a in found.arrays] == [
+        ("x", "input", (1, 3), "float32"),
+        ("h", "state_in", (1, 2), "float32"),
+        ("y", "output", (1, 2), "float32"),
+        ("h_next", "state_out", (1, 2), "float32"),
+    ]
+    assert (found.format, found.weight_bytes, found.questions) == ("stablehlo", files.WEIGHTS.nbytes, ())
+    assert check_state(oracle_of(path), found, section_of(found, path.name)).ok
+
+
+def test_the_oracle_gives_what_the_module_says(tmp_path):
+    x, h, weights = np.ones((1, 3)), np.full((1, 2), 0.5), files.WEIGHTS.astype(float)
+    after = np.tanh(np.concatenate([x, h], 1) @ weights)
+    made = oracle_of(files.saved("kept", tmp_path)).run({"x": x, "h": h})
+    np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
+    np.testing.assert_allclose(made["h_next"], after, rtol=1e-12)
+
+
+def test_a_loop_is_computed(tmp_path):
+    path = files.saved("loop", tmp_path)
+    found = describe(path)
+    network = network_of(path, answered(section_of(found, path.name), found, files.LOOP_ANSWERS), found)
+    x, h, expected = draw_inputs(network, 4, 1, 0), 0.5, []
+    for step in x:
+        h = np.sin(h + step.astype(float))
+        expected.append(h)
+    np.testing.assert_allclose(run_reference(network, Weights(), x, {}).y, np.stack(expected), rtol=1e-12)
+    assert not found.notes
+
+
+def test_roundings_are_those_of_the_arithmetic(tmp_path):
+    oracle = oracle_of(files.saved("carried", tmp_path))
+    given = {"x": np.ones((3, 2)), "h": np.ones((2, 2)), "gain": np.array(0.5)}
+    exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding("float32", 0, 0)))
+    for name, array in exact.items():
+        np.testing.assert_array_equal(oracle.run(given)[name], array)
+        assert 1e-9 < np.abs(noisy[name] - array).max() < 1e-5
+
+
+BODIES = {
+    "unary": "\n".join(
+        f"%{index} = stablehlo.{kind} %{index - 1 if index else 'a'} : tensor<2x3xf64>"
+        for index, kind in enumerate(
+            ("negate", "tanh", "exponential", "log_plus_one", "sqrt", "logistic", "cosine", "ceil", "sign", "rsqrt")
+        )
+    )
+    + "\nreturn %9 : tensor<2x3xf64>",
+    "binary": """
+      %0 = stablehlo.subtract %a, %b : tensor<2x3xf64>
+      %1 = stablehlo.divide %0, %b : tensor<2x3xf64>
+      %2 = stablehlo.maximum %1, %a : tensor<2x3xf64>
+      %3 = stablehlo.compare GT, %2, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xi1>
+      %4 = stablehlo.select %3, %a, %b : tensor<2x3xi1>, tensor<2x3xf64>
+      %5 = stablehlo.remainder %4, %b : tensor<2x3xf64>
+      return %5 : tensor<2x3xf64>""",
+    "pad": """
+      %z = stablehlo.constant dense<7.0> : tensor<f64>
+      %0 = stablehlo.pad %a, %z, low = [1, -1], high = [-1, 2], interior = [1, 2] : (tensor<2x3xf64>, tensor<f64>) -> tensor<3x8xf64>
+      %1 = stablehlo.slice %0 [0:3:2, 1:8:2] : (tensor<3x8xf64>) -> tensor<2x4xf64>
+      %2 = stablehlo.reverse %1, dims = [1] : tensor<2x4xf64>
+      return %2 : tensor<2x4xf64>""",
+    "dot": """
+      %0 = stablehlo.broadcast_in_dim %a, dims = [2, 0] : (tensor<2x3xf64>) -> tensor<3x4x2xf64>
+      %1 = stablehlo.broadcast_in_dim %b, dims = [1, 2] : (tensor<2x3xf64>) -> tensor<5x2x3xf64>
+      %2 = stablehlo.dot_general %0, %1, batching_dims = [0] x [2], contracting_dims = [2] x [1] : (tensor<3x4x2xf64>, tensor<5x2x3xf64>) -> tensor<3x4x5xf64>
+      return %2 : tensor<3x4x5xf64>""",
+    "convolution": """
+      %0 = stablehlo.broadcast_in_dim %a, dims = [1, 3] : (tensor<2x3xf64>) -> tensor<1x2x6x3xf64>
+      %1 = stablehlo.iota dim = 0 : tensor<2x3x2x4xf64>
+      %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, f, 0, 1]x[1, 0, i, o]->[0, b, 1, f], window = {stride = [2, 1], pad = [[1, 2], [-1, 1]], lhs_dilate = [2, 1], rhs_dilate = [1, 2], reverse = [true, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x6x3xf64>, tensor<2x3x2x4xf64>) -> tensor<6x1x1x4xf64>
+      return %2 : tensor<6x1x1x4xf64>""",
+    "groups": """
+      %0 = stablehlo.broadcast_in_dim %a, dims = [1, 2] : (tensor<2x3xf64>) -> tensor<1x2x3xf64>
+      %1 = stablehlo.iota dim = 2 : tensor<2x1x4xf64>
+      %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, f, 0]x[0, i, o]->[b, f, 0], window = {} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<1x2x3xf64>, tensor<2x1x4xf64>) -> tensor<1x4x2xf64>
+      return %2 : tensor<1x4x2xf64>""",
+    "reduce": """
+      %z = stablehlo.constant dense<1.5> : tensor<f64>
+      %0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf64>, tensor<f64>) -> tensor<2xf64>
+      %1 = stablehlo.reduce(%b init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<2x3xf64>, tensor<f64>) -> tensor<2xf64>
+      %2 = stablehlo.multiply %0, %1 : tensor<2xf64>
+      return %2 : tensor<2xf64>""",
+    "gather": """
+      %i = stablehlo.constant dense<[[2, 0], [9, 1]]> : tensor<2x2xi64>
+      %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1, 0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 1>}> : (tensor<2x3xf64>, tensor<2x2xi64>) -> tensor<2x2xf64>
+      return %0 : tensor<2x2xf64>""",
+    "integers": """
+      %0 = stablehlo.convert %a : (tensor<2x3xf64>) -> tensor<2x3xi32>
+      %1 = stablehlo.constant dense<-3> : tensor<2x3xi32>
+      %2 = stablehlo.divide %1, %0 : tensor<2x3xi32>
+      %3 = stablehlo.remainder %1, %0 : tensor<2x3xi32>
+      %4 = stablehlo.xor %2, %3 : tensor<2x3xi32>
+      %5 = stablehlo.convert %4 : (tensor<2x3xi32>) -> tensor<2x3xf64>
+      return %5 : tensor<2x3xf64>""",
+    "case": """
+      %i = stablehlo.constant dense<7> : tensor<i32>
+      %0 = "stablehlo.case"(%i) ({ stablehlo.return %a : tensor<2x3xf64> }, { stablehlo.return %b : tensor<2x3xf64> }) : (tensor<i32>) -> tensor<2x3xf64>
+      %1 = stablehlo.clamp %a, %0, %b : tensor<2x3xf64>
+      return %1 : tensor<2x3xf64>""",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_operations_are_those_of_the_reference_interpreter_of_stablehlo(tmp_path, name):
+    from jax.extend.mlir import ir
+    from jax.extend.mlir.dialects import stablehlo
+    from jax.interpreters import mlir
+
+    body = BODIES[name]
+    result = body.rsplit(" : ", 1)[1]
+    path = tmp_path / "module.mlir"
+    path.write_text(
+        f"module {{ func.func @main(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> {result} {{\n{body}\n}} }}"
+    )
+    given = [np.array([[1.5, 2.25, 3.0], [1.0, 2.0, 4.5]]), np.array([[5.0, 3.0, 2.0], [8.0, 2.5, 1.25]])]
+    with mlir.make_ir_context(), ir.Location.unknown():
+        (expected,) = stablehlo.eval_module(
+            ir.Module.parse(path.read_text()), [ir.DenseElementsAttr.get(each) for each in given]
+        )
+        expected = np.array(expected)
+    made = oracle_of(path).run({"arg0": given[0], "arg1": given[1]})
+    np.testing.assert_allclose(made["result0"], expected, rtol=1e-12)
+
+
+def in_main(body, before="", x="tensor<2xf32>"):
+    return f"module {{ {before}\nfunc.func @main(%x: {x}) -> {x} {{\n{body}\nreturn %x : {x} }} }}"
+
+
+A_GLOBAL = "ml_program.global private mutable @g(dense<0.0> : tensor<2xf32>) : tensor<2xf32>"
+REFUSED = {
+    "text": ("hello", "it is no module of StableHLO: line 1:1: custom op 'hello' is unknown"),
+    "bytes": (b"\xff\xfe", "it is no text of MLIR"),
+    "bytecode": (b"ML\xefR\x01", "it is MLIR's bytecode; text is read"),
+    "deep": ("module {" * 5_000, "brackets more than 60 deep"),
+    "other operation": (
+        in_main('%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>'),
+        "its operation stablehlo.custom_call is not among those that are read",
+    ),
+    "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
+    "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "call each other more than"),
+    "open size": (in_main("", x="tensor<?xf32>"), "with an open size; lower the network for one size"),
+    "giant": (in_main("%0 = stablehlo.iota dim = 0 : tensor<99999999999xf32>"), "more than 268,435,456 elements"),
+    "type": (in_main("", x="tensor<2xbf16>"), "elements of bf16 are not read"),
+    "elided": (in_main("%0 = stablehlo.constant dense_resource<__elided__> : tensor<9xf32>"), "were left out"),
+    "resource": (in_main("%0 = stablehlo.constant dense_resource<w> : tensor<9xf32>"), "values in a resource"),
+    "two functions": (
+        "module { func.func @a() { return }\nfunc.func @b() { return } }",
+        "its public functions are a, b; the one that is read is the only one, or 'main'",
+    ),
+    "declared": (
+        in_main("call @f() : () -> ()", "func.func private @f()"),
+        "it calls the function f, which it has not",
+    ),
+    "global inside": (
+        in_main("call @f(%x) : (tensor<2xf32>) -> ()", f"{A_GLOBAL}\nfunc.func private @f(%x: tensor<2xf32>) {{"
+                "ml_program.global_store @g = %x : tensor<2xf32>\nreturn }"),
+        "the global g is used in a loop or a called function",
+    ),
+    "reduction": (
+        in_main("""%0 = stablehlo.constant dense<0.0> : tensor<f32>
+          %1 = stablehlo.reduce(%x init: %0) across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%a: tensor<f32>, %b: tensor<f32>) { stablehlo.return %b : tensor<f32> }"""),
+        "a reduction by something else than one",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_a_sentence(tmp_path, name):
+    content, told = REFUSED[name]
+    path = tmp_path / "wrong.mlir"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ModelFileError) as caught:
+        oracle_of(path).run({"arg0": np.zeros(2)})
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_loop_without_an_end_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnbench.model_files.limits.PASSES", 50)
+    path = tmp_path / "endless.mlir"
+    path.write_text(
+        re.sub(r"compare LT", "compare NE", files.LOOP).replace("dense<4> : tensor<i32>", "dense<-1> : tensor<i32>")
+    )
+    with pytest.raises(ModelFileError, match="its loops take more than 50 passes"):
+        oracle_of(path).run({"x": np.zeros((4, 1, 2))})
+
+
+def test_without_a_parser_it_says_what_to_install(tmp_path, monkeypatch):
+    for name in ("iree.compiler.ir", "jax.interpreters.mlir"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+    with pytest.raises(ImportError, match=r"needs IREE's compiler or JAX; pip install 'rnnbench\[iree\]'"):
+        describe(files.saved("loop", tmp_path))
+
+
+def test_jax_parses_it_where_iree_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "iree.compiler.ir", None)
+    path = files.saved("loop", tmp_path)
+    assert oracle_of(path).run({"x": np.zeros((4, 1, 2))})["result0"].shape == (4, 1, 2)
+    with pytest.raises(ModelFileError, match="ml_program"):
+        describe(files.saved("kept", tmp_path))
+
+
+def test_damaged_text_never_raises_anything_else(tmp_path):
+    good, draw, path, refused = files.KEPT.encode(), random.Random(0), tmp_path / "damaged.mlir", 0
+    for _ in range(40):
+        data = bytearray(good[: draw.randrange(8, len(good) + 1)] if draw.random() < 0.3 else good)
+        for _ in range(draw.randrange(1, 4)):
+            data[draw.randrange(len(data))] = draw.choice(b"0123456789<>{}()%@x:,-=. af")
+        path.write_bytes(data)
+        try:
+            describe(path)
+        except ModelFileError:
+            refused += 1
+    assert refused > 10
