@@ -3,12 +3,16 @@
 It is measured on the network itself: computed in the dtype with several orders of summation, and in float64 with random
 roundings, many runs at once as rows of one batch (`rnn/arithmetic.py`). The largest error of all these runs counts. A
 long run is measured at its beginning and extrapolated.
+
+Where x and h enter products in 8 bits, the error of float32 alone and that of the 8 bits are measured apart. The weights
+of the reference are the dequantised ones, so their quantisation is no error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +30,10 @@ MEASURED_STEPS = 512
 """Most steps that are measured. Most networks have forgotten their start by then."""
 WORK = 2e9
 """Multiplications of a weight and a value that a measurement may take. With large weights fewer steps are measured."""
+INT8_FACTOR = 6.0
+"""Largest error that passes, in units of the largest error seen of random roundings to 8 bits. One honest program is
+one such rounding. It allows for 7 bits (torch's `reduce_range`), whose step is twice as large, and for a row whose range
+another row doubles."""
 CHEAP = 1e8
 """Multiplications up to which more than the fewest rows are measured."""
 FEWEST_STEPS = 32
@@ -98,28 +106,46 @@ def expected_rounding(
     steps = steps_measured(network, weights, len(x))
     rows = _rows_measured(network, weights, steps, x.shape[1])
     copies = np.resize(np.arange(len(rows)), max(SAMPLES, len(rows)))
-    all_rows = np.concatenate([rows, rows[copies]])
 
-    def run(arithmetic: Arithmetic, rows: np.ndarray) -> Trajectory:
-        initial = None if state is None else {name: array[:, rows] for name, array in state.items()}
-        ends = None if lengths is None else np.minimum(lengths[rows], steps)
-        return run_in(arithmetic, network, weights, x[:steps, rows], initial, ends)
+    def run(arithmetic: Arithmetic, repeated: np.ndarray) -> Trajectory:
+        which = np.concatenate([rows, rows[repeated]])
+        initial = None if state is None else {name: array[:, which] for name, array in state.items()}
+        ends = None if lengths is None else np.minimum(lengths[which], steps)
+        return run_in(arithmetic, network, weights, x[:steps, which], initial, ends)
 
-    noisy = run(RandomRounding(dtype, seed, len(rows)), all_rows)
-    sampled = _arrays(noisy)
-    exact = [array[..., : len(rows), :] for array in sampled]
-    error = _largest([array[..., len(rows) :, :] - e[..., copies, :] for array, e in zip(sampled, exact, strict=True)])
-    for summation in SUMMATIONS:
-        got = _arrays(run(Arithmetic(dtype, summation), rows))
-        error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
-    scale = np.maximum.accumulate(_largest(exact))
-    error = np.maximum.accumulate(np.maximum(error, DTYPES[dtype].unit * scale))
+    def measured(dtype: str) -> _Measured:
+        noisy = run(RandomRounding(dtype, seed, len(rows)), copies)
+        exact = [array[..., : len(rows), :] for array in _arrays(noisy)]
+        sampled = [array[..., len(rows) :, :] - e[..., copies, :] for array, e in zip(_arrays(noisy), exact, strict=True)]
+        error = _largest(sampled)
+        for summation in SUMMATIONS:
+            got = _arrays(run(Arithmetic(dtype, summation), copies[:0]))
+            error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
+        return _Measured(error, np.maximum.accumulate(_largest(exact)), noisy.margin)
+
+    kind = DTYPES[dtype]
+    found = measured(kind.base or dtype)
+    error = np.maximum(found.error, kind.unit * found.scale)
+    if kind.activations:
+        error = error + INT8_FACTOR / FACTOR * measured(dtype).error
+    error = np.maximum.accumulate(error)
     if not network.can_stream:
         error[:] = error[-1]
-    meaningless = incomparable(error, scale)
-    if noisy.margin is not None:
-        meaningless |= undecided(error, noisy.margin[:, : len(rows)])
+    meaningless = incomparable(error, found.scale)
+    if found.margin is not None:
+        meaningless |= undecided(error, found.margin[:, : len(rows)])
     return Rounding(np.where(meaningless, np.inf, error), dtype)
+
+
+class _Measured(NamedTuple):
+    """Of the runs in one arithmetic, by step."""
+
+    error: np.ndarray
+    """[steps]: the largest error of any run."""
+    scale: np.ndarray
+    """[steps]: the largest value up to each step."""
+    margin: np.ndarray | None
+    """`Trajectory.margin`."""
 
 
 def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:

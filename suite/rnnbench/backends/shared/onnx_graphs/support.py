@@ -11,6 +11,11 @@ NEXT = "next_"
 
 COPY = "copy"
 
+QUANTISED_LSTM = "DynamicQuantizeLSTM"
+"""ONNX Runtime's LSTM with int8 weights. It quantises x and h in each call."""
+INT8_OPERATORS = (QUANTISED_LSTM,)
+"""Operators that multiply by int8 weights."""
+
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 """Of `rnn.MorePrimitives`, those that graphs have."""
 
