@@ -12,7 +12,7 @@ from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import Errors, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import rounded
+from rnnbench.rnn import DTYPES, rounded
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
@@ -116,8 +116,12 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 
 def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
-    for scales in (MAGNITUDES[:LARGE], MAGNITUDES[LARGE:]):
+    """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones.
+
+    Where a state enters products in 8 bits, a large one has steps of 80 and more, and leaves gates to chance.
+    """
+    large = () if DTYPES[reference.trial.dtype].activations else (MAGNITUDES[LARGE:],)
+    for scales in (MAGNITUDES[:LARGE], *large):
         state = {
             name: rounded(array.astype(np.float64) * np.resize(scales, array.shape[-1]), reference.trial.dtype)
             for name, array in reference.start.items()
