@@ -34,7 +34,7 @@ def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     return Tool(
         "benchmark_app",
         "median",
-        partial(_latency, device.Model(program.folder, request.threads).request(session.arrays(0))),
+        partial(_latency, device.Model(program.folder, request).request(session.arrays(0))),
         _empty(program, cache),
         "benchmark_app's latency is what the runtime takes inside a call: what its Python adds is outside of it",
     )
