@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
+    cut_matrix,
     load_or_build,
     of_one_step,
     onnx_graphs,
@@ -93,7 +94,7 @@ def _unsupported(request: Request) -> str:
 def _not_int8(request: Request) -> str:
     """Why a stack of cells cannot have int8 weights; empty where it can."""
     if request.precision.int8 == "int8_weights":
-        return "ONNX Runtime's operator with int8 weights, DynamicQuantizeLSTM, quantises its activations too."
-    if request.strategy.time != FUSED or request.stack.cell != "lstm":
-        return "Of ONNX Runtime's RNN operators, the LSTM alone has int8 weights (DynamicQuantizeLSTM, time fused)."
-    return ""
+        return "The suite uses ONNX Runtime's DynamicQuantizeLSTM and DynamicQuantizeMatMul: that is int8_dynamic."
+    if request.strategy.time == FUSED and request.stack.cell != "lstm":
+        return "Of ONNX Runtime's RNN operators, the LSTM alone has int8 weights (DynamicQuantizeLSTM)."
+    return cut_matrix(request)

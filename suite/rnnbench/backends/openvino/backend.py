@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
+    cut_matrix,
     load_or_build,
     of_one_step,
     onnx_graphs,
@@ -78,6 +79,6 @@ def _not_int8(request: Request) -> str:
         return "OpenVINO's CPU device makes float32 of int8 weights of its sequence operators when it compiles them."
     if request.route != "opset":
         return "The suite writes int8 weights into models of route opset; route onnx is the same device."
-    if request.stack.cell == "gru" and not request.stack.reset_after:
-        return "A GRU that resets before its product cuts its recurrent matrix, and int8 has one scale for all of it."
+    if reason := cut_matrix(request):
+        return reason
     return onnx_graphs.unsupported(request)

@@ -16,7 +16,7 @@
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
-from rnnbench.backends.shared.int8 import int8_notes, int8_operations
+from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
@@ -38,6 +38,7 @@ __all__ = [
     "Stored",
     "SynchronousBound",
     "covered",
+    "cut_matrix",
     "describe_lowered",
     "from_file",
     "int8_notes",

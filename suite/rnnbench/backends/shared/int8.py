@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import OperationStage, Request
+from rnnbench.rnn import FUSED
 
 NOTES = {
     "": "Weights are int8, symmetric, with one scale for each matrix. Products are in float32.",
@@ -26,3 +27,10 @@ def int8_operations(
     if request.precision.weights != "int8":
         return ()
     return tuple(name for name in operations.get(OperationStage.COMPILED, {}) if name in names)
+
+
+def cut_matrix(request: Request) -> str:
+    """Why the shared body of a cell cannot multiply by int8 weights; empty where it can."""
+    if request.strategy.time != FUSED and request.stack.cell == "gru" and not request.stack.reset_after:
+        return "A GRU that resets before its product cuts its recurrent matrix, and int8 has one scale for all of it."
+    return ""

@@ -40,7 +40,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
         return file_graph(request, request.file)
     if reason := unsupported(request):
         raise BuildError(reason)
-    e = Emitter(np.dtype(request.precision.state))
+    e = Emitter(np.dtype(request.precision.state), int8=request.precision.weights == "int8")
     emit = _fused if request.strategy.time == FUSED and isinstance(request.model, Model) else _authored
     inputs, outputs = emit(e, request, operator)
     graph = e.graph(request.model.label, inputs, outputs)

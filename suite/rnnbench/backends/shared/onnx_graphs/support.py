@@ -13,7 +13,9 @@ COPY = "copy"
 
 QUANTISED_LSTM = "DynamicQuantizeLSTM"
 """ONNX Runtime's LSTM with int8 weights. It quantises x and h in each call."""
-INT8_OPERATORS = (QUANTISED_LSTM,)
+QUANTISED_MATMUL = "DynamicQuantizeMatMul"
+"""ONNX Runtime's product with int8 weights. It quantises its other operand."""
+INT8_OPERATORS = (QUANTISED_LSTM, QUANTISED_MATMUL)
 """Operators that multiply by int8 weights."""
 
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
