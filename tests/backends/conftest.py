@@ -75,8 +75,8 @@ class Plan:
     dtype: str = "float32"
 
     def request(self, route: str, weights: Weights) -> Request:
-        precision = Precision.of(self.dtype)
-        return Request(route, self.model, weights, self.strategy, self.batch, precision, self.device, ragged=self.ragged)
+        numbers = self.batch, Precision.of(self.dtype)
+        return Request(route, self.model, weights, self.strategy, *numbers, self.device, ragged=self.ragged)
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})

@@ -28,11 +28,11 @@ from rnnbench.results import Outcome, is_lowered_form
 
 Answer = TypeVar("Answer")
 INT8_SHARE = 0.6
-"""Of the bytes of float32 weights: the most that a program's files may have where int8 weights were requested. They need
-a quarter, and some runtimes keep a second copy in their own layout."""
+"""Of the bytes of float32 weights: the most that a program's files may have where int8 weights were requested. They
+need a quarter, and some runtimes keep a second copy in their own layout."""
 INT8_BESIDE, OPERATION_BYTES = 1 << 16, 1 << 11
-"""Bytes that a program may have besides its weights, and for each of its compiled operations: a copy of the cell for each
-step takes more than small weights do. OpenVINO was seen to take 1 KB an operation, the others less."""
+"""Bytes that a program may have besides its weights, and for each of its compiled operations: copies of the cell take
+more than small weights do. OpenVINO was seen to take 1 KB an operation, the others less."""
 
 
 class BackendError(ValueError):

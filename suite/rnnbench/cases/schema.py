@@ -131,7 +131,8 @@ class WorkloadSection(Section):
     dtype: Axis[Dtype] = Field(
         default=("float32",),
         description="Type of weights, arithmetic and state. Two have weights in int8 and a state in float32: "
-        "with int8_weights products are in float32; with int8_dynamic x and h enter them in 8 bits, scaled in each call.",
+        "with int8_weights products are in float32; with int8_dynamic x and h enter them in 8 bits, by their range in "
+        "each call.",
     )
     seed: Axis[Annotated[int, Field(ge=0, lt=2**32)]] = Field(default=(0,), description="Seed of weights and inputs.")
     lengths: Axis[Lengths] = Field(

@@ -31,8 +31,8 @@ READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | OPERATORS, "loop": onnx_graphs.PRIMITIVES}
 MADE_FLOAT = (
-    "ONNX Runtime's product with 8-bit weights and float32 activations (MatMulNBits) makes float32 of all weights in each "
-    "call. Its other operators quantise x and h too: that is int8_dynamic."
+    "ONNX Runtime's product of 8-bit weights and float32 activations (MatMulNBits) makes float32 of all weights in "
+    "each call. Its other operators quantise x and h too: that is int8_dynamic."
 )
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
