@@ -1,4 +1,4 @@
-"""Route eager, int8: the dynamic LSTM and GRU of torch.ao, as `quantize_dynamic` makes them, and the suite's weights.
+"""Route eager, int8: the dynamic LSTM and GRU of torch.ao, as `quantize_dynamic` makes them.
 
 They quantise x once a call, and h in each step, with one scale for all rows, to 7 bits: torch's `reduce_range`, which
 its modules always set.
