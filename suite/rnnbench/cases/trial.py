@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.rnn import INT8_FORMS, AnyNetwork
-from rnnbench.rnn.int8 import Activations
+from rnnbench.rnn import INT8_FORMS, Activations, AnyNetwork
 
 ENDURANCE_S = 1.0
 """Seconds for each long-running check, where trials are only checked."""

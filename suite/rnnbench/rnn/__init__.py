@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
-    from rnnbench.rnn.int8 import INT8_FORMS, Int8Form
+    from rnnbench.rnn.int8 import INT8_FORMS, Activations, Int8Form
     from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
@@ -70,6 +70,7 @@ _NAMES = {
         "permutation",
     ),
     "int8": (
+        "Activations",
         "INT8_FORMS",
         "Int8Form",
     ),
@@ -135,6 +136,7 @@ __all__ = [
     "OPERATORS",
     "PARALLEL",
     "TOGETHER",
+    "Activations",
     "AnyNetwork",
     "Arithmetic",
     "CausalKernel",
