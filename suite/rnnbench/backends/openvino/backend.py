@@ -79,6 +79,8 @@ def _not_int8(request: Request) -> str:
         return "OpenVINO's CPU device makes float32 of int8 weights of its sequence operators when it compiles them."
     if request.route != "opset":
         return "The suite writes int8 weights into models of route opset; route onnx is the same device."
+    if (request.strategy.time, request.strategy.state) == ("unrolled", "none"):
+        return "OpenVINO 2026.4 fails to compile a constant times int8 weights, which the first step from zeros is."
     if reason := cut_matrix(request):
         return reason
     return onnx_graphs.unsupported(request)
