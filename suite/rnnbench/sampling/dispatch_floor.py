@@ -85,8 +85,9 @@ def _smallest_program(examined: Examined) -> TrialSampling:
     trial = examined.trial
     for time in TIMES:
         strategy = Strategy(time, trial.strategy.state, 1)
-        changes = {"dtype": DTYPES[trial.dtype].sampled_with, "lengths": "full"}
-        counter = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0, **changes)
+        dtype = DTYPES[trial.dtype].sampled_with
+        small = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0)
+        counter = replace(small, dtype=dtype, lengths="full")
         smallest = TrialSampling(examine(counter), is_built=False)
         smallest.failure = smallest.examined.failure
         if smallest.failure is None and worker_key(smallest.examined) != worker_key(examined):

@@ -44,11 +44,12 @@ def int8_weights(request: Request) -> dict[str, Tensor]:
 
 def quantised_module(model: Model, weights: Mapping[str, Tensor]) -> Any:
     """torch.ao's module over these weights."""
-    kind = {"lstm": dynamic.LSTM, "gru": dynamic.GRU}[model.cell]
+    kind: Any = {"lstm": dynamic.LSTM, "gru": dynamic.GRU}[model.cell]
     bidirectional = model.direction == "bidirectional"
-    module: Any = kind(model.input, model.hidden, model.layers, model.bias, bidirectional=bidirectional)
+    module = kind(model.input, model.hidden, model.layers, model.bias, bidirectional=bidirectional)
     suffixes = [f"_l{layer}{way}" for layer in range(model.layers) for way in ("", "_reverse")[: model.directions]]
-    cells = [dynamic.modules.rnn.PackedParameter(_cell(model, weights, suffix)) for suffix in suffixes]
+    packed_parameter: Any = dynamic.modules.rnn.PackedParameter
+    cells = [packed_parameter(_cell(model, weights, suffix)) for suffix in suffixes]
     module._all_weight_values = torch.nn.ModuleList(cells)
     return module.eval()
 
