@@ -39,7 +39,7 @@ GRU_BACKWARDS = Model(cell="gru", input=4, hidden=17, direction="reverse")
 RNN = Model(cell="rnn", input=3, hidden=17)
 RNN_RELU = Model(cell="rnn", input=3, hidden=33, activation="relu", clip=0.5)
 COUNTER = Model(cell="counter", input=4, hidden=4)
-LSTM_INT8, GRU_INT8 = (Model(cell=cell, input=5, hidden=128) for cell in ("lstm", "gru"))
+LSTM_INT8, GRU_INT8 = (Model(cell=cell, input=32, hidden=128) for cell in ("lstm", "gru"))
 """Large enough for the bytes of their weights to show in an artifact."""
 LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_activation="hard_sigmoid")
 GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")

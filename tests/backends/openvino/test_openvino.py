@@ -155,6 +155,7 @@ def test_every_state_is_native() -> None:
         (make_request(dtype="float16"), "in float32 (INFERENCE_PRECISION_HINT=f32), and with int8 weights"),
         (make_request(dtype="int8_weights"), "makes float32 of int8 weights of its sequence operators"),
         (make_request(time="looped", route="onnx", dtype="int8_dynamic"), "models of route opset"),
+        (make_request(time="looped", dtype="int8_dynamic"), "leaves operands of fewer elements in float32"),
         (replace(make_request(), route="torch"), "has the routes onnx, opset, and not torch"),
         (make_request(LSTM.model_copy(update={"projection": 2})), "has no projection"),
     ],

@@ -21,6 +21,8 @@ from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
+INT8_GROUP = 32
+"""Elements of x or h that share a scale: the device's default."""
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
@@ -79,6 +81,11 @@ def _not_int8(request: Request) -> str:
         return "OpenVINO's CPU device makes float32 of int8 weights of its sequence operators when it compiles them."
     if request.route != "opset":
         return "The suite writes int8 weights into models of route opset; route onnx is the same device."
+    model = request.stack
+    if request.precision.activations and min(model.input, model.output, model.hidden) < INT8_GROUP:
+        return (
+            f"OpenVINO quantises x and h in groups of {INT8_GROUP}, and leaves operands of fewer elements in float32."
+        )
     if (request.strategy.time, request.strategy.state) == ("unrolled", "none"):
         return "OpenVINO 2026.4 fails to compile a constant times int8 weights, which the first step from zeros is."
     if reason := cut_matrix(request):

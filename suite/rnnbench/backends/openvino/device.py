@@ -10,14 +10,15 @@ import numpy as np
 import openvino as ov
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.openvino.backend import INT8_GROUP
 
 DEVICE = "CPU"
 BLOB = "compiled.blob"
 MODEL = "model.xml"
 
 
-INT8_GROUPS = {"int8_weights": 0, "int8_dynamic": 32}
-"""Elements of x or h that share a scale, by form of int8. 32 is the device's default, with 0 it quantises neither."""
+INT8_GROUPS = {"int8_weights": 0, "int8_dynamic": INT8_GROUP}
+"""Elements of x or h that share a scale, by form of int8. With 0 the device quantises neither."""
 
 
 def config(request: Request) -> dict[str, object]:
