@@ -84,6 +84,17 @@ DTYPES: Mapping[str, Sequence[Value]] = {
     "hidden": [17, 128],
     "batch": [1, 3],
 }
+INT8: Mapping[str, Sequence[Value]] = {
+    "dtype": ["int8_dynamic", "int8_weights"],
+    "cell": ["lstm", "gru", "rnn", "lstm, clip", "lstm, projection"],
+    "time": TIMES[:3],
+    "state": ["stitched", "stateful", "none"],
+    "chunk": [4, 1],
+    "hidden": [33, 128],
+    "batch": [1, 3],
+    "layers": [1, 2],
+    "bias": [True, False],
+}
 ENDURANCE: Mapping[str, Sequence[Value]] = {
     "cell": ["lstm", "gru"],
     "time": TIMES[:3],
@@ -120,6 +131,7 @@ CASES: Mapping[str, Array] = {
         constants={"state": "none"},
     ),
     "dtypes": Array("Every pair of values of seven axes, in float16, bfloat16 and float64.", DTYPES),
+    "int8": Array("Every pair of values of nine axes, with int8 weights.", INT8, constants={"input": 32}),
     "endurance": Array(
         "The long checks, with ten thousand steps and ten thousand calls.",
         ENDURANCE,

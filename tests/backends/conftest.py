@@ -39,6 +39,8 @@ GRU_BACKWARDS = Model(cell="gru", input=4, hidden=17, direction="reverse")
 RNN = Model(cell="rnn", input=3, hidden=17)
 RNN_RELU = Model(cell="rnn", input=3, hidden=33, activation="relu", clip=0.5)
 COUNTER = Model(cell="counter", input=4, hidden=4)
+LSTM_INT8, GRU_INT8 = (Model(cell=cell, input=32, hidden=128) for cell in ("lstm", "gru"))
+"""Large enough for the bytes of their weights to show in an artifact."""
 LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_activation="hard_sigmoid")
 GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
 RNN_BACKWARDS = Model(cell="rnn", input=3, hidden=17, direction="reverse")
@@ -53,6 +55,8 @@ FAKES = {"fake", "absent"}
 
 TOLERANCE = {"exact": 2e-5, "approximate": 1e-3}
 """Absolute and relative, in float32 against float64, over a few dozen steps of small models, by an artifact's math."""
+IN_8_BITS = 0.05
+"""As `TOLERANCE`, where x and h enter products in 8 bits. Conformance has a model of it."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +72,18 @@ class Plan:
     tails: bool = True
     ragged: bool = False
     device: str = "cpu"
+    dtype: str = "float32"
 
     def request(self, route: str, weights: Weights) -> Request:
-        float32 = Precision.of("float32")
-        return Request(route, self.model, weights, self.strategy, self.batch, float32, self.device, ragged=self.ragged)
+        numbers = self.batch, Precision.of(self.dtype)
+        return Request(route, self.model, weights, self.strategy, *numbers, self.device, ragged=self.ragged)
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
         kind = self.model.cell if isinstance(self.model, Model) else self.model.network
         model = "-".join([kind, *(f"{name}{value}" for name, value in changed.items())])
-        return f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}{'-ragged' * self.ragged}"
+        others = ["ragged"] * self.ragged + [self.dtype] * (self.dtype != "float32")
+        return "-".join([f"{model}-b{self.batch}-{self.strategy}-c{self.strategy.chunk}", *others])
 
 
 MODELS = [
@@ -156,6 +162,13 @@ RAGGED = [
 ]
 """Of programs whose rows end before their call does. For every target: few take any of them."""
 
+INT8 = [
+    Plan(LSTM_INT8, Strategy("fused", "stateful", 4), batch=3, dtype="int8_dynamic"),
+    Plan(GRU_INT8, Strategy("looped", "stitched", 4), batch=1, tails=False, dtype="int8_dynamic"),
+    Plan(LSTM_INT8, Strategy("unrolled", "stitched", 4), batch=1, tails=False, dtype="int8_weights"),
+]
+"""Programs with int8 weights. For every target: few take any of them."""
+
 NETWORKS = [Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False)]
 """Networks of other layers than cells, for every route that has them (`Probe.authors`)."""
 
@@ -211,6 +224,7 @@ class Subject:
 
     def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
         tolerance = 0.0 if self.plan.model.is_exact else TOLERANCE[self.program.artifact.math]
+        tolerance = IN_8_BITS if self.request.precision.activations else tolerance
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
@@ -232,7 +246,7 @@ class Workshop:
         key = target, replace(plan, tails=True)
         if key not in self.built:
             backend = registry.find(target.backend)
-            request = plan.request(target.route, draw_weights(plan.model, seed=1))
+            request = plan.request(target.route, draw_weights(plan.model, 1, plan.dtype))
             if plan.device != "cpu":
                 os.environ.update(backend.support(request).environment)
             backend.load()
@@ -379,7 +393,7 @@ def _plans(target: Target) -> list[Plan]:
     def is_supported(plan: Plan) -> bool:
         return adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported"
 
-    return list(filter(is_supported, (*PLANS.get(target, shared), *NETWORKS, *RAGGED)))
+    return list(filter(is_supported, (*PLANS.get(target, shared), *NETWORKS, *RAGGED, *INT8)))
 
 
 @cache

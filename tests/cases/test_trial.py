@@ -68,7 +68,15 @@ def test_a_default_written_out_does_not_change_the_id():
 
 def test_a_uniform_precision_has_one_dtype():
     assert Precision.of("float16").uniform == "float16"
-    assert Precision("int8", "float32", "float32", "float32").uniform is None
+    assert Precision.of("int8_weights") == Precision("int8", "float32", "float32", "float32")
+    assert Precision.of("int8_weights").uniform is None
+
+
+def test_a_form_of_int8_says_what_its_products_are_of():
+    dynamic = Precision.of("int8_dynamic")
+    assert (dynamic.weights, dynamic.compute, dynamic.accumulate, dynamic.state) == ("int8", "int8", "int32", "float32")
+    assert dynamic.activations == "dynamic"
+    assert (dynamic.int8, Precision.of("float32").int8) == ("int8_dynamic", None)
 
 
 def test_a_trial_comes_back_from_json_and_can_be_hashed():

@@ -24,11 +24,22 @@ def expected(model: Model, steps: int, dtype: str = "float32") -> Rounding:
     return expected_rounding(model, data.weights, data.x, None, dtype, seed=0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [name for name, dtype in DTYPES.items() if not dtype.activations])
 def test_a_tame_network_rounds_by_a_few_units_of_its_dtype(dtype: str) -> None:
     rounding = expected(Model(cell="lstm", input=3, hidden=9), 40, dtype).over(40)
     assert np.all(np.diff(rounding) >= 0)
     assert DTYPES[dtype].unit / 64 < rounding[0] <= rounding[-1] < 16 * DTYPES[dtype].unit
+
+
+def test_int8_weights_alone_round_as_float32_and_8_bit_activations_by_their_step() -> None:
+    model = Model(cell="lstm", input=3, hidden=9)
+    data = problem(model, 40, 1, dtype="int8_weights")
+    plain, weights, dynamic = (
+        expected_rounding(model, data.weights, data.x, None, dtype, seed=0).at(39)
+        for dtype in ("float32", "int8_weights", "int8_dynamic")
+    )
+    assert weights == plain
+    assert 1e-4 < dynamic < 0.01
 
 
 def test_a_network_of_one_unit_is_not_lucky() -> None:

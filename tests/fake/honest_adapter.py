@@ -36,6 +36,7 @@ class HonestSession(ChunkedSession):
         self.request = program.request
         self.model = program.request.model
         self.weights = program.request.weights
+        self.dtype = self.request.precision.int8 or self.request.precision.compute
         self.state: dict[str, np.ndarray] = {}
         self.reset()
 
@@ -45,7 +46,7 @@ class HonestSession(ChunkedSession):
     def compute(self, x: np.ndarray) -> np.ndarray:
         """One call, for the public and the timed path alike."""
         state = self.state if self._streams else None
-        run = run_in(self.arithmetic(self.request.precision.compute), self.model, self.weights, x, state)
+        run = run_in(self.arithmetic(self.dtype), self.model, self.weights, x, state)
         if self._streams:
             self.state = dict(run.final)
         return run.y
@@ -54,7 +55,7 @@ class HonestSession(ChunkedSession):
         return self.compute_ragged(x, lengths)
 
     def compute_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        arithmetic = self.arithmetic(self.request.precision.compute)
+        arithmetic = self.arithmetic(self.dtype)
         return run_in(arithmetic, self.model, self.weights, x, None, lengths).y
 
     def _read_state(self) -> dict[str, np.ndarray]:

@@ -23,6 +23,12 @@ def test_an_lstm_step_counted_by_hand() -> None:
     assert cost.operations == 2 * (input_weights + state_weights) + 4 * 9
 
 
+def test_an_int8_weight_counts_one_byte_and_values_four() -> None:
+    cost = call_cost(LSTM, chunk=1, batch=1, weight_bytes=1)
+    assert cost.weights == 16 * (3 + 4 + 1)
+    assert cost.nbytes == cost.weights + 4 * (3 + 4 + 4)
+
+
 def test_a_hoisted_projection_reads_the_inputs_weights_once_a_call() -> None:
     each, state = 4 * 16 * (3 + 1), 4 * 16 * 4
     values = 4 * (10 * 3 + 8)

@@ -21,6 +21,7 @@ from rnnbench.backends.answers import AdapterError
 from rnnbench.backends.base import ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
+from rnnbench.cases import Precision
 from rnnbench.pipeline.build_and_check import build, check, import_framework, load
 from rnnbench.pipeline.same_programs import SamePrograms, agree
 from rnnbench.plan import examine
@@ -207,6 +208,12 @@ def test_digest_and_size_are_the_files_own_whatever_the_adapter_says(tmp_path, a
     found = [worker.programs.described(TRIAL, REQUEST) for worker in (honest, lying)]
     assert (found[0].digest, found[0].nbytes) == (found[1].digest, found[1].nbytes)
     assert found[0].nbytes == sum(path.stat().st_size for path in honest.load().files.program)
+
+
+def test_two_forms_of_int8_with_the_same_files_are_two_programs(tmp_path):
+    program = Adapter().build(REQUEST, tmp_path)
+    forms = [dataclasses.replace(REQUEST, precision=Precision.of(dtype)) for dtype in ("int8_weights", "int8_dynamic")]
+    assert len({described(program, request).digest for request in forms}) == 2
 
 
 def test_the_digest_is_of_bytes_and_weights_and_not_of_names(tmp_path):

@@ -11,11 +11,28 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends.base import Artifact, Backend, Lack, Probe, Program, ProgramFiles, Request, Signature, Support
+from rnnbench.backends.base import (
+    Artifact,
+    Backend,
+    Lack,
+    OperationStage,
+    Probe,
+    Program,
+    ProgramFiles,
+    Request,
+    Signature,
+    Support,
+)
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.results import Outcome, is_lowered_form
 
 Answer = TypeVar("Answer")
+INT8_SHARE = 0.6
+"""Of the bytes of float32 weights: the most that a program's files may have where int8 weights were requested. They
+need a quarter, and some runtimes keep a second copy in their own layout."""
+INT8_BESIDE, OPERATION_BYTES = 1 << 16, 1 << 11
+"""Bytes that a program may have besides its weights, and for each of its compiled operations: copies of the cell take
+more than small weights do. OpenVINO was seen to take 1 KB an operation, the others less."""
 
 
 class BackendError(ValueError):
@@ -87,12 +104,29 @@ def _check_program(program: Program, request: Request, cache: Path) -> None:
     _expect(program, "artifact", isinstance(artifact, Artifact), "an Artifact")
     _check_files(getattr(program, "files", None), cache)
     checked = _revalidated(Artifact, artifact)
+    if request.precision.weights == "int8":
+        _check_int8(checked, program, request)
     if checked.nbytes < 0:
         raise ValueError(f"its artifact has {checked.nbytes} bytes")
     if not is_lowered_form(checked.lowered):
         raise ValueError(f"its artifact is lowered {checked.lowered!r}, which is no form that the suite knows")
     if checked.hoisted is not None and not 1 <= checked.hoisted <= request.strategy.chunk:
         raise ValueError(f"its artifact has hoisted {checked.hoisted}, which is not in 1..{request.strategy.chunk}")
+
+
+def _check_int8(artifact: Artifact, program: Program, request: Request) -> None:
+    """Whether a program that was requested with int8 weights has them, by what its adapter counted and by its size."""
+    compiled = artifact.operations.get(OperationStage.COMPILED, {})
+    if not artifact.int8_operations:
+        raise ValueError("int8 weights were requested, and its artifact names no operation that multiplies by them")
+    if missing := [name for name in artifact.int8_operations if not compiled.get(name)]:
+        raise ValueError(f"its int8 operation {missing[0]!r} is none of its compiled operations")
+    nbytes, weights = sum(path.stat().st_size for path in program.files.program), request.model.weight_count
+    if nbytes > INT8_SHARE * 4 * weights + INT8_BESIDE + OPERATION_BYTES * sum(compiled.values()):
+        raise ValueError(
+            f"int8 weights were requested, and its files have {nbytes:,} bytes for {weights:,} weights: as many as "
+            "float32 takes"
+        )
 
 
 def _check_files(answer: object, cache: Path) -> None:

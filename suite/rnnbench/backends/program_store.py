@@ -37,10 +37,11 @@ Look = Mapping[str, Stamp]
 def described(program: Program, request: Request, read: Callable[[Path], Content] = read_content) -> Artifact:
     """The program's artifact, with the digest and the size that its files have.
 
-    The digest is of the weights and of the bytes of each file, not of their names or places.
+    The digest is of the weights and of the bytes of each file, not of their names or places. Two forms of int8 may have
+    the same files, and be told apart by a setting of the runtime: so their name is in it.
     """
-    files = program.files
-    digest = hashlib.sha256(request.weights.digest(request.model).encode())
+    files, form = program.files, request.precision.int8 or ""
+    digest = hashlib.sha256((request.weights.digest(request.model) + form).encode())
     for path in files.identity or files.program:
         digest.update(read(path).sha256.encode())
     nbytes = sum(read(path).nbytes for path in files.program)

@@ -101,7 +101,7 @@ Pinned = Annotated[
     ),
 ]
 Time = Literal["fused", "looped", "unrolled", "parallel", "given"] | Copies
-Dtype = Literal["float16", "bfloat16", "float32", "float64"]
+Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8_weights", "int8_dynamic"]
 """Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
@@ -128,7 +128,12 @@ class WorkloadSection(Section):
     steps: Axis[Steps] = Field(description="Time steps of the whole stream.")
     batch: Axis[Size] = Field(default=(1,), description="Streams that advance together in one call.")
     chunk: Axis[Chunk] = Field(default=("all",), description="Time steps of one call; `all` is the workload's steps.")
-    dtype: Axis[Dtype] = Field(default=("float32",), description="Type of weights, arithmetic and state.")
+    dtype: Axis[Dtype] = Field(
+        default=("float32",),
+        description="Type of weights, arithmetic and state. Two have weights in int8 and a state in float32: "
+        "with int8_weights products are in float32; with int8_dynamic x and h enter them in 8 bits, by their range in "
+        "each call.",
+    )
     seed: Axis[Annotated[int, Field(ge=0, lt=2**32)]] = Field(default=(0,), description="Seed of weights and inputs.")
     lengths: Axis[Lengths] = Field(
         default=("full",),

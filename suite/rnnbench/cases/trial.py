@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.rnn import AnyNetwork
+from rnnbench.rnn import INT8_FORMS, Activations, AnyNetwork
 
 ENDURANCE_S = 1.0
 """Seconds for each long-running check, where trials are only checked."""
@@ -51,14 +51,28 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Precision:
+    """The types of a program's numbers. `workload.dtype` names them: a type for all, or a form of int8."""
+
     weights: str
     compute: str
+    """Of both operands of a product."""
     accumulate: str
+    """Of its sums."""
     state: str
+    """Of x, y and the state between calls, and of all arithmetic that is no product of weights."""
+    activations: Activations = ""
+    """How x and h enter a product whose operands are int8: `dynamic` by the range that they have in the call."""
 
     @classmethod
     def of(cls, dtype: str) -> Precision:
+        if form := INT8_FORMS.get(dtype):
+            return cls("int8", form.compute, form.accumulate, "float32", form.activations)
         return cls(dtype, dtype, dtype, dtype)
+
+    @property
+    def int8(self) -> str | None:
+        """The name of the form of int8, or None where it is none."""
+        return next((name for name in INT8_FORMS if Precision.of(name) == self), None)
 
     @property
     def uniform(self) -> str | None:

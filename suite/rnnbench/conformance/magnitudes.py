@@ -12,7 +12,7 @@ from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import Errors, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import rounded
+from rnnbench.rnn import DTYPES, rounded
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
@@ -25,6 +25,7 @@ SEPARATE_CALLS = 4
 PINNED = 100.0
 """Input of a gate at which it is 1 (or 0, if negative) in every dtype, whatever the recurrent part adds."""
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
+OF_8_BITS = CheckResult(verdict="not-applicable", detail="a step of 8 bits of large inputs leaves gates to chance")
 WHOLE_NUMBERS = CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
 
 
@@ -37,6 +38,8 @@ def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTraject
 def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if not reference.trial.model.takes_any_number:
         return WHOLE_NUMBERS
+    if _has_8_bits(reference):
+        return OF_8_BITS
     verdict = _scaled(HUGE, open_session, reference)
     if verdict.verdict == "fail" or _driving(reference, PINNED) is None:
         return verdict
@@ -89,20 +92,30 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         return NO_COUNTER
     if not reference.trial.model.takes_any_number:
         return WHOLE_NUMBERS
-    errors, chunk = Errors(), reference.trial.strategy.chunk
-    calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(MAGNITUDES) // chunk))
-    steps = max(len(MAGNITUDES), chunk) if reference.is_stream else calls * chunk
+    errors, chunk, magnitudes = Errors(), reference.trial.strategy.chunk, _scales(reference)
+    calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(magnitudes) // chunk))
+    steps = max(len(magnitudes), chunk) if reference.is_stream else calls * chunk
     scales = np.concatenate(list(_rising(calls, steps // calls, reference)))
     # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
     x = np.resize(reference.x, (steps, *reference.x.shape[1:]))
     scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
     for call, part in enumerate(np.split(scaled, calls)):
         expected = reference.run(part)
-        where = f"of call {call} of inputs from {TINY:g} to {HUGE:g}"
+        where = f"of call {call} of inputs from {TINY:g} to {magnitudes[-1]:g}"
         compare_with_run(errors, where, fed_chunks(open_session(), part, reference), expected)
     if reference.is_stream:
         _compare_scaled_states(errors, open_session, reference)
     return errors.verdict()
+
+
+def _has_8_bits(reference: ReferenceTrajectories) -> bool:
+    """Whether x and h enter products in 8 bits. The larger they are, the coarser, up to steps of 80 for HUGE inputs."""
+    return bool(DTYPES[reference.trial.dtype].activations)
+
+
+def _scales(reference: ReferenceTrajectories) -> tuple[float, ...]:
+    """Those of MAGNITUDES at which rounding does not decide about gates."""
+    return MAGNITUDES[:LARGE] if _has_8_bits(reference) else MAGNITUDES
 
 
 def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterator[np.ndarray]:
@@ -110,14 +123,16 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
     Scales rise over the steps whose rounding is measured, and then stay: a later step may not be coarser than these.
     """
+    magnitudes = np.array(_scales(reference))
     measured = steps_measured(reference.trial.model, length)
-    for indices in np.linspace(0, len(MAGNITUDES) - 1, calls * measured).round().astype(int).reshape(calls, measured):
-        yield np.array(MAGNITUDES)[np.pad(indices, (0, length - measured), mode="edge")]
+    for indices in np.linspace(0, len(magnitudes) - 1, calls * measured).round().astype(int).reshape(calls, measured):
+        yield magnitudes[np.pad(indices, (0, length - measured), mode="edge")]
 
 
 def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
     """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
-    for scales in (MAGNITUDES[:LARGE], MAGNITUDES[LARGE:]):
+    large = () if _has_8_bits(reference) else (MAGNITUDES[LARGE:],)
+    for scales in (MAGNITUDES[:LARGE], *large):
         state = {
             name: rounded(array.astype(np.float64) * np.resize(scales, array.shape[-1]), reference.trial.dtype)
             for name, array in reference.start.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from rnnbench.results import (
     append_record,
     save_samples,
 )
+from rnnbench.rnn import DTYPES
 from rnnbench.sampling import cost_of
 from rnnbench.stages import DispatchFloorSamples, Sampled
 from rnnbench.worker import cores_for, variables
@@ -174,7 +176,10 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
     cost, medians, roof = cost_of(sampled.checked), bound.process_medians if bound else (), measured.roof
     if reason := KINDS[sampled.trial.device].unmeasured.get("latency_floor"):
         return latency_floor(cost, artifact.hoisted, (), (), reason, caches={})
-    return latency_floor(cost, artifact.hoisted, medians, roof.processes, roof.unmeasured)
+    roofs = roof.processes
+    if DTYPES[sampled.trial.dtype].activations:  # The probe measures no products of int8: only reading counts.
+        roofs = [[replace(one, rate=None) for one in process] for process in roofs]
+    return latency_floor(cost, artifact.hoisted, medians, roofs, roof.unmeasured)
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from rnnbench.cases import Trial
+from rnnbench.rnn import DTYPES
 
 T = TypeVar("T")
 
@@ -19,5 +20,9 @@ def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> lis
 
 
 def workload_of(trial: Trial) -> Hashable:
-    """What trials that are compared have in common: the case and the sizes. They are sampled in turn."""
-    return (trial.case, trial.model, trial.batch, trial.dtype, trial.device, trial.threads, trial.seed)
+    """What trials that are compared have in common: the case and the sizes. They are sampled in turn.
+
+    The forms of int8 are compared with float32.
+    """
+    dtype = DTYPES[trial.dtype].sampled_with
+    return (trial.case, trial.model, trial.batch, dtype, trial.device, trial.threads, trial.seed)

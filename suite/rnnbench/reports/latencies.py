@@ -76,7 +76,7 @@ def _ranking_row(entry: Entry, place: str) -> tuple[str, ...]:
         entry.artifact.lowered if entry.artifact else units.MISSING,
         *per_call_and_step(bound, entry.chunk),
         units.percent(_spread(bound)),
-        _above_floor(entry),
+        above_floor(entry),
         *_p99(bound, entry.chunk),
         *per_call_and_step(entry.public, entry.chunk),
         units.seconds(build),
@@ -91,7 +91,7 @@ def _p99(bound: Latency | None, chunk: int) -> tuple[str, str]:
     return (per_call, per_step) if bound.sampling.calls_per_sample == 1 else (f"({per_call})", f"({per_step})")
 
 
-def _above_floor(entry: Entry) -> str:
+def above_floor(entry: Entry) -> str:
     """The ratio with its interval, and a sign where the whole interval is below 1."""
     floor = entry.measured.floor if entry.measured else None
     if floor is None or floor.ratio is None:

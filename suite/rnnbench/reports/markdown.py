@@ -12,6 +12,7 @@ from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
+from rnnbench.reports.int8 import int8_tables
 from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.payoff import library_payoff_table, payoff_table
@@ -83,6 +84,8 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     for workload, entries in view.workloads.items():
         yield Markdown("### {}").format(workload)
         yield from _ranking(entries)
+    for content in int8_tables(view):
+        yield from _titled(content, "###")
     yield from _titled(offline_table(view.entries), "###")
     yield from _titled(failed_check_table(view), "###")
     yield Markdown("## Pictures")

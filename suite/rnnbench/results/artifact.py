@@ -45,6 +45,8 @@ class Artifact(FrozenModel):
     """The form of the compiled program: `fused`, `looped n` (n loops), `looped n of k` (n loops over k copies of the
     cell), `unrolled n` (n copies), `parallel n` (n scans), `chunked n of k` (n blocks of k steps in loops), `chunked n`
     (n blocks outside of loops), or several of these joined by ` + `."""
+    int8_operations: tuple[OutsideText, ...] = ()
+    """Of the compiled operations, those that multiply by int8 weights. Needed where int8 weights are requested."""
     origin: Origin
     math: Math
     """Whether activations are exact or an approximation."""

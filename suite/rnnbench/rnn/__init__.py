@@ -2,8 +2,8 @@
 
 A `Model` specifies a network. `draw_weights`, `draw_inputs`, `draw_lengths` and `draw_state` draw its numbers from a
 seed, and `run_reference` computes what it gives, in float64. `cell_body` writes each cell once, for backends that
-author programs. `call_cost` says what a call must read and do. `DTYPES` has the floating-point types, with their
-precision.
+author programs. `call_cost` says what a call must read and do. `DTYPES` has the number formats, with their
+precision, and `in_int8` the bytes of weights that were drawn for int8.
 
 A name is imported when it is first used, so that `Model` alone does not import NumPy.
 """
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
+    from rnnbench.rnn.int8 import INT8_FORMS, Activations, Int8Form
     from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         state_by_array,
         state_by_layer,
     )
+    from rnnbench.rnn.quantised import Int8, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
@@ -67,7 +69,16 @@ _NAMES = {
         "contraction",
         "permutation",
     ),
+    "int8": (
+        "Activations",
+        "INT8_FORMS",
+        "Int8Form",
+    ),
     "linear": ("together",),
+    "quantised": (
+        "Int8",
+        "in_int8",
+    ),
     "times": (
         "FUSED",
         "OPERATORS",
@@ -121,9 +132,11 @@ __all__ = [
     "DTYPES",
     "FUSED",
     "GATES",
+    "INT8_FORMS",
     "OPERATORS",
     "PARALLEL",
     "TOGETHER",
+    "Activations",
     "AnyNetwork",
     "Arithmetic",
     "CausalKernel",
@@ -132,6 +145,8 @@ __all__ = [
     "Cost",
     "Direction",
     "Dtype",
+    "Int8",
+    "Int8Form",
     "Layer",
     "LayerBody",
     "LayerSpec",
@@ -158,6 +173,7 @@ __all__ = [
     "draw_state",
     "draw_weights",
     "families",
+    "in_int8",
     "joined",
     "nearest",
     "network_of",

@@ -16,6 +16,9 @@ from rnnbench.rnn.dtypes import DTYPES, nearest
 
 Product = Callable[[np.ndarray], np.ndarray]
 
+INT8_STEPS = 127
+"""Steps from 0 to the largest magnitude of what is quantised to 8 bits with a sign. An asymmetric range of 255 steps is
+no coarser."""
 ACTIVATION = 2.0**-24
 """Absolute error of sigmoid and tanh, whose range is 1: libraries' float32 approximations are no better near zero."""
 
@@ -31,6 +34,7 @@ class Arithmetic:
         self.carrier = np.dtype("float64" if dtype == "float64" else "float32")
         self.dtype = dtype
         self._narrow = dtype in ("float16", "bfloat16")
+        self._activations = DTYPES[dtype].activations
         self._orders = None if summation is None else np.random.default_rng(summation)
 
     def cast(self, array: np.ndarray) -> np.ndarray:
@@ -57,10 +61,17 @@ class Arithmetic:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]."""
         columns = np.ascontiguousarray(self.cast(weight).T)
         if self._orders is None:
-            return lambda x: self(_times(x, columns))
+            return lambda x: self(_times(self._entering(x), columns))
         order = self._orders.permutation(len(columns))
         columns = columns[order]
-        return lambda x: self(_times(x[..., order], columns))
+        return lambda x: self(_times(self._entering(x)[..., order], columns))
+
+    def _entering(self, x: np.ndarray) -> np.ndarray:
+        """x as it enters a product: where activations are dynamic, the nearest values of 8 bits."""
+        if not self._activations or not (step := int8_step(x)):
+            return x
+        quantised: np.ndarray = np.rint(x / step) * step
+        return quantised.astype(x.dtype)
 
     def affine(self, weight: np.ndarray, bias: np.ndarray | None) -> Product:
         """x [..., k] ↦ x · weightᵀ + bias [..., n]."""
@@ -77,12 +88,13 @@ class RandomRounding(Arithmetic):
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
     after the other, and each partial sum is rounded. For terms in a random order, the squares of the partial sums add
     up to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may
-    be flushed to zero.
+    be flushed to zero. Where activations are dynamic, what enters a product is off by up to half a step of its 8 bits.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
         super().__init__("float64")
         kind = DTYPES[dtype]
+        self._activations = kind.activations
         self._unit, self._tiny = kind.unit, kind.tiny
         self._summed = DTYPES[kind.accumulate].unit
         self._activation_error = min(ACTIVATION, kind.unit)
@@ -117,6 +129,7 @@ class RandomRounding(Arithmetic):
         terms = len(columns)
 
         def multiply(x: np.ndarray) -> np.ndarray:
+            x = self._entering(x)
             total = _times(x, columns)
             noisy = x[..., self._exact :, :]
             scale = float(np.abs(noisy).max(initial=0.0)) or 1.0
@@ -125,9 +138,22 @@ class RandomRounding(Arithmetic):
 
         return multiply
 
+    def _entering(self, x: np.ndarray) -> np.ndarray:
+        if not self._activations:
+            return x
+        noisy = x[..., self._exact :, :]
+        return self._perturbed(x.copy(), np.full(noisy.shape, int8_step(noisy) / 2))
+
     def _perturbed(self, value: np.ndarray, bound: np.ndarray) -> np.ndarray:
         value[..., self._exact :, :] += bound * self._generator.uniform(-1.0, 1.0, bound.shape)
         return value
+
+
+def int8_step(x: np.ndarray) -> float:
+    """The step of 8 bits for all of x: one scale for all rows and steps of an operand is the coarsest that runtimes
+    take. Zero where x is; infinite values have no step."""
+    largest = float(np.abs(x).max(initial=0.0))
+    return largest / INT8_STEPS if np.isfinite(largest) else 0.0
 
 
 def _times(x: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""The floating-point types that networks are computed in: the precision of each, and rounding to it.
+"""The number formats that networks are computed in: the precision of each, and rounding to it.
 
-NumPy has no bfloat16. Its values are kept in float32 arrays, which represent each of them exactly.
+NumPy has no bfloat16. Its values are kept in float32 arrays, which represent each of them exactly. The forms of int8
+(`int8.py`) have weights in int8, and everything else in float32.
 """
 
 from __future__ import annotations
@@ -9,18 +10,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rnnbench.rnn.int8 import INT8_FORMS, Activations
+from rnnbench.rnn.quantised import quantised
+
 
 @dataclass(frozen=True)
 class Dtype:
-    """A binary floating-point type with `digits` significant bits, the hidden one included."""
+    """A binary floating-point type with `digits` significant bits, the hidden one included; or float32 with int8
+    weights."""
 
     name: str
     digits: int
     itemsize: int
+    """Bytes of a value of x, y or the state."""
     stored: str
     """NumPy's type of arrays that hold its values."""
     accumulate: str
     """The type in which products are summed. Instructions for bfloat16 (AVX512-BF16, AMX, BFMMLA) sum in float32."""
+    base: str = ""
+    """Of a form of int8: the type of all that is not a weight. Empty for others."""
+    activations: Activations = ""
+    """How x and h enter a product (`Int8Form.activations`)."""
+
+    @property
+    def weight_itemsize(self) -> int:
+        """Bytes of a weight."""
+        return 1 if self.base else self.itemsize
+
+    @property
+    def sampled_with(self) -> str:
+        """The type whose trials are sampled in turn with those of this one: a form of int8 stands beside float32."""
+        return self.base or self.name
 
     @property
     def unit(self) -> float:
@@ -40,6 +60,7 @@ DTYPES = {
         Dtype("bfloat16", 8, 2, "float32", "float32"),
         Dtype("float32", 24, 4, "float32", "float32"),
         Dtype("float64", 53, 8, "float64", "float64"),
+        *(Dtype(form.name, 24, 4, "float32", "float32", "float32", form.activations) for form in INT8_FORMS.values()),
     )
 }
 
@@ -48,6 +69,12 @@ def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
     """The nearest values of `dtype` (ties to even, infinite beyond its range), in the type that stores them."""
     with np.errstate(over="ignore"):
         return nearest(array, dtype)
+
+
+def rounded_weight(array: np.ndarray, dtype: str) -> np.ndarray:
+    """As `rounded`; where weights are in int8, a matrix has the nearest values of int8. Biases are float32 there."""
+    is_int8 = bool(DTYPES[dtype].base) and array.ndim == 2
+    return quantised(array).values if is_int8 else rounded(array, dtype)
 
 
 def nearest(array: np.ndarray, dtype: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from rnnbench.rnn.int8 import INT8_FORMS
 from rnnbench.rnn.times import runs_together
 
 if TYPE_CHECKING:
@@ -118,7 +119,11 @@ class Network(BaseModel, ABC):
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""
-        return ("time", "given is for a model file, which brings its own program") if time == "given" else None
+        if time == "given":
+            return "time", "given is for a model file, which brings its own program"
+        if dtype in INT8_FORMS and not self.has_int8:
+            return "dtype", f"{dtype} is for stacks of lstm, gru and rnn, whose products have one operand of weights"
+        return None
 
     def lacks_time(self, time: str) -> str:
         """Why a time of a strategy has no meaning for it; empty where it has one."""
@@ -128,6 +133,11 @@ class Network(BaseModel, ABC):
             f"{time} needs states that are linear in themselves, and the gates of {self.label} read its state: its "
             "steps can only run one after the other; ask for looped or unrolled."
         )
+
+    @property
+    def has_int8(self) -> bool:
+        """Whether its weights may be in int8."""
+        return False
 
     @property
     def has_operators(self) -> bool:

@@ -168,6 +168,10 @@ class Model(Network):
         return self.direction == "forward"
 
     @property
+    def has_int8(self) -> bool:
+        return self.cell != "counter"
+
+    @property
     def is_exact(self) -> bool:
         return self.cell == "counter"
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from rnnbench.rnn.dtypes import rounded
+from rnnbench.rnn.dtypes import rounded, rounded_weight
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.spec import PYTORCH_NAMES, Model
 
@@ -72,7 +72,7 @@ def draw_weights(network: Network, seed: int, dtype: str = "float32") -> Weights
     generator = np.random.default_rng([seed, 0])
     arrays = {}
     for name, shape, bound in network.weight_specs():
-        arrays[name] = rounded(generator.uniform(-bound, bound, shape), dtype)
+        arrays[name] = rounded_weight(generator.uniform(-bound, bound, shape), dtype)
         arrays[name].setflags(write=False)
     return network.as_weights(arrays)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from rnnbench.cases import State, Strategy, Target
 from rnnbench.measure import PATHS, WarmUp
 from rnnbench.plan import examine
-from rnnbench.rnn import Model
+from rnnbench.rnn import DTYPES, Model
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -85,7 +85,9 @@ def _smallest_program(examined: Examined) -> TrialSampling:
     trial = examined.trial
     for time in TIMES:
         strategy = Strategy(time, trial.strategy.state, 1)
-        counter = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0, lengths="full")
+        dtype = DTYPES[trial.dtype].sampled_with
+        small = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0)
+        counter = replace(small, dtype=dtype, lengths="full")
         smallest = TrialSampling(examine(counter), is_built=False)
         smallest.failure = smallest.examined.failure
         if smallest.failure is None and worker_key(smallest.examined) != worker_key(examined):

@@ -46,11 +46,9 @@ class ReadRoof(Command[RoofReading]):
 def cost_of(checked: Checked) -> Cost:
     """What one call of the trial's program must read and compute, by what its artifact declares."""
     trial = checked.trial
-    # A precision that is no type of its own here (int8) has weights of one byte; sessions exchange float32 for it.
-    dtype = DTYPES.get(trial.dtype)
-    weight_bytes, value_bytes = (dtype.itemsize, dtype.itemsize) if dtype else (1, 4)
+    dtype = DTYPES[trial.dtype]
     hoisted = checked.artifact.hoisted if checked.artifact else None
-    return call_cost(trial.model, trial.strategy.chunk, trial.batch, weight_bytes, value_bytes, hoisted)
+    return call_cost(trial.model, trial.strategy.chunk, trial.batch, dtype.weight_itemsize, dtype.itemsize, hoisted)
 
 
 @dataclass
@@ -81,7 +79,8 @@ class RoofWorker:
             self._note(reason)
             return
         sizes = {reading.working_set for checked in trials for reading in cost_of(checked).readings}
-        start = StartRoof(tuple(sorted(sizes)), trial.dtype, trial.threads, tuple(cores_for(trial.threads)))
+        dtype = DTYPES[trial.dtype].sampled_with
+        start = StartRoof(tuple(sorted(sizes)), dtype, trial.threads, tuple(cores_for(trial.threads)))
         self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, Host(context.folders.logs / log, {}))
 
     def ready(self) -> None:

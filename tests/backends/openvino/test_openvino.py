@@ -17,6 +17,7 @@ from small_networks import small
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.backends.openvino.device import config
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
@@ -24,7 +25,8 @@ from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 
 pytest.importorskip("onnx")
-pytest.importorskip("openvino")
+ov = pytest.importorskip("openvino")
+opset = pytest.importorskip("openvino.opset13")
 
 BACKEND = OpenVinoBackend()
 LSTM = Model(cell="lstm", input=4, hidden=6)
@@ -150,7 +152,10 @@ def test_every_state_is_native() -> None:
     ("request_", "reason"),
     [
         (make_request(dtype="float64"), "only stores float64"),
-        (make_request(dtype="float16"), "in float32 only"),
+        (make_request(dtype="float16"), "in float32 (INFERENCE_PRECISION_HINT=f32), and with int8 weights"),
+        (make_request(dtype="int8_weights"), "makes float32 of int8 weights of its sequence operators"),
+        (make_request(time="looped", route="onnx", dtype="int8_dynamic"), "models of route opset"),
+        (make_request(time="looped", dtype="int8_dynamic"), "leaves operands of fewer elements in float32"),
         (replace(make_request(), route="torch"), "has the routes onnx, opset, and not torch"),
         (make_request(LSTM.model_copy(update={"projection": 2})), "has no projection"),
     ],
@@ -158,6 +163,33 @@ def test_every_state_is_native() -> None:
 def test_what_it_refuses_has_a_reason(request_: Request, reason: str) -> None:
     support = BACKEND.support(request_)
     assert (support.level, reason in support.reason) == ("unsupported", True)
+
+
+@pytest.mark.parametrize(("time", "state"), [("looped", "none"), ("unrolled", "stitched")])
+def test_int8_weights_alone_are_exact_and_8_bit_activations_are_seen(tmp_path: Path, time: str, state: str) -> None:
+    model = Model(cell="lstm", input=32, hidden=64)
+    x, errors = draw_inputs(model, 4, 2, 1), {}
+    for dtype in ("int8_weights", "int8_dynamic"):
+        request = make_request(model, time, state, dtype=dtype)
+        y = BACKEND.build(request, tmp_path).open().step({"x": x})["y"]
+        errors[dtype] = np.abs(y - run_reference(model, request.weights, x).y).max()
+    assert errors["int8_weights"] < 1e-6
+    assert 1e-5 < errors["int8_dynamic"] < 0.05
+
+
+def test_a_sequence_operator_is_compiled_to_float32_weights() -> None:
+    """Where this fails, OpenVINO has int8 in its operators, and the suite may have it with time fused."""
+    w = opset.multiply(opset.convert(opset.constant(np.ones((1, 256, 32), np.int8)), np.float32), np.float32(0.1))
+    r = opset.multiply(opset.convert(opset.constant(np.ones((1, 256, 64), np.int8)), np.float32), np.float32(0.1))
+    x, h, c = (opset.parameter(shape, np.float32) for shape in ([1, 4, 32], [1, 1, 64], [1, 1, 64]))
+    lengths, bias = opset.constant(np.array([4], np.int32)), opset.constant(np.zeros((1, 256), np.float32))
+    node = opset.lstm_sequence(x, h, c, lengths, w, r, bias, 64, "FORWARD")
+    model = ov.Model([opset.result(output) for output in node.outputs()], [x, h, c])
+    compiled = ov.Core().compile_model(model, "CPU", config(make_request()))
+    facts = [node.get_rt_info() for node in compiled.get_runtime_model().get_ordered_ops()]
+    kinds = {(each["layerType"].astype(str), each["runtimePrecision"].astype(str)) for each in facts}
+    assert ("RNNSeq", "f32") in kinds
+    assert ("Const", "i8") not in kinds
 
 
 @pytest.mark.parametrize("state", ["stitched", "stateful"])

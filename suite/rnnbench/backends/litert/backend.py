@@ -10,7 +10,15 @@ from pathlib import Path
 from rnnbench.backends.base import ACTIVATIONS, Artifact, Level, Probe, Program, Request, Support
 from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
-from rnnbench.backends.shared import load_or_build, of_one_step, probe_packages, program_folder, require_support
+from rnnbench.backends.shared import (
+    int8_notes,
+    int8_operations,
+    load_or_build,
+    of_one_step,
+    probe_packages,
+    program_folder,
+    require_support,
+)
 from rnnbench.model_files import FileNetwork
 
 ROUTES = ("tensorflow",)
@@ -19,6 +27,7 @@ KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 """The LSTM of Keras 3 is converted to a loop, that of Keras 2 to the operator."""
 READS = {"tensorflow": frozenset({"tflite"})}
 IN_BUFFERS = "The session keeps the states of the file in its buffers."
+INT8_IS_FUSED = "The suite gives int8 weights to the operator UNIDIRECTIONAL_SEQUENCE_LSTM alone (time fused)."
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 """For the converter. The interpreter reads neither."""
 
@@ -50,10 +59,11 @@ class LitertBackend:
         artifact = Artifact(
             source_digest=stored.facts.source_digest,
             operations=stored.facts.operations,
+            int8_operations=int8_operations(request, stored.facts.operations, (store.FUSED,)),
             lowered=stored.facts.lowered,
             origin="library" if request.strategy.time == "fused" else "imported",
             math="exact",
-            notes=_notes(request),
+            notes=(*_notes(request), *int8_notes(request)),
         )
         return LitertProgram(request, artifact, stored, lambda: self.build(of_one_step(request), cache))
 
@@ -67,8 +77,12 @@ class LitertBackend:
 
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
+    if request.precision.int8 == "int8_weights":
+        return "LiteRT's LSTM with int8 weights quantises x and h in each call too: that is int8_dynamic."
+    if request.precision.int8 == "int8_dynamic":
+        return INT8_IS_FUSED if request.strategy.time != "fused" else _not_fused(request)
     if request.precision.uniform != "float32":
-        return "LiteRT's kernels for products and gates are in float32 and in integers. The suite builds float32 only."
+        return "LiteRT's kernels for products and gates are in float32 and in integers. The suite builds no others."
     return _not_fused(request) if request.strategy.time == "fused" else ""
 
 

@@ -8,13 +8,16 @@ from functools import cached_property
 from typing import Any
 
 import flatbuffers
+import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from rnnbench.backends.litert.store import FUSED
 from rnnbench.backends.shared import describe_lowered
-from rnnbench.rnn import Model
+from rnnbench.rnn import Model, Weights, in_int8
 
-FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
+_FROM_X, _FROM_H = (1, 2, 3, 4), (5, 6, 7, 8)
+"""The numbers of the fused operator's inputs that are its weights, a matrix for each gate."""
 _H, _C = 18, 19
 """The numbers of the fused operator's inputs that are its state: variable tensors, which it writes."""
 
@@ -80,6 +83,22 @@ class Flatbuffer:
         for name, each in self._operators(self._step):
             if name == FUSED:
                 each.builtinOptions.cellClip = bound or 0.0
+
+    def set_int8_weights(self, weights: Weights) -> None:
+        """Give every fused operator its weights in int8, with the scale of the whole matrix for each of its gates."""
+        fused = [each for name, each in self._operators(self._step) if name == FUSED]
+        for each, layer in zip(fused, weights.layers, strict=True):
+            for inputs, matrix in ((_FROM_X, layer.w_ih), (_FROM_H, layer.w_hh)):
+                for number in inputs:
+                    self._set_int8(int(each.inputs[number]), in_int8(matrix).scale)
+
+    def _set_int8(self, number: int, scale: float) -> None:
+        tensor = self._model.subgraphs[self._step].tensors[number]
+        buffer = self._model.buffers[tensor.buffer]
+        values = np.frombuffer(bytes(buffer.data), np.float32)
+        buffer.data = np.rint(values / scale).astype(np.int8).view(np.uint8)
+        tensor.type = schema.TensorType.INT8
+        tensor.quantization = schema.QuantizationParametersT(scale=[scale], zeroPoint=[0])
 
     def _operators(self, subgraph: int) -> Iterator[tuple[str, Any]]:
         for each in self._model.subgraphs[subgraph].operators:

@@ -11,6 +11,9 @@ from pathlib import Path
 from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.disk import read_cached, write_bytes, write_text
 
+FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+"""The fused operator, by LiteRT's name."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -48,7 +51,8 @@ def _read_facts(file: Path) -> Facts:
 
 def _key(request: Request) -> str:
     model, weights = request.stack.model_dump_json(), request.weights.digest(request.model)
-    fields = [version("tensorflow"), version("ai-edge-litert"), model, weights, request.strategy, request.batch]
+    versions = version("tensorflow"), version("ai-edge-litert")
+    fields = [*versions, model, weights, request.strategy, request.batch, request.precision]
     return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 
 
@@ -62,5 +66,7 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
     lowered, state = model.lowered(request.stack), model.fused_state()
     if request.strategy.time == "fused" and len(state) != request.stack.layers * request.stack.directions:
         raise BuildError("the converter did not make the operator UNIDIRECTIONAL_SEQUENCE_LSTM from every layer")
+    if request.precision.weights == "int8":
+        model.set_int8_weights(request.weights)
     source_digest = hashlib.sha256(converted).hexdigest()
     return model.pack(), Facts(source_digest, {OperationStage.COMPILED: model.operations()}, lowered, state)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
+    cut_matrix,
     load_or_build,
     of_one_step,
     onnx_graphs,
@@ -17,7 +18,7 @@ from rnnbench.backends.shared import (
     require_support,
 )
 from rnnbench.backends.shared.onnx_graphs import LoopOperator
-from rnnbench.rnn import FUSED, OPERATORS, PARALLEL
+from rnnbench.rnn import FUSED, INT8_FORMS, OPERATORS, PARALLEL
 
 PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
@@ -30,6 +31,10 @@ READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 PRIMITIVES = onnx_graphs.PRIMITIVES | {"while"}
 AUTHORS = {"onnx": PRIMITIVES | OPERATORS, "loop": PRIMITIVES}
+MADE_FLOAT = (
+    "ONNX Runtime's product of 8-bit weights and float32 activations (MatMulNBits) makes float32 of all weights in "
+    "each call. Its other operators quantise x and h too: that is int8_dynamic."
+)
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
@@ -75,15 +80,26 @@ def _optimised(request: Request, folder: Path) -> Artifact:
 
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    strategy, dtype = request.strategy, request.precision.uniform
+    strategy, dtype = request.strategy, request.precision.uniform or request.precision.int8
     if request.route not in ROUTES:
         return f"onnxruntime has the routes {', '.join(ROUTES)}, and not {request.route}."
     if request.route == "loop" and strategy.time in ("fused", *STRAIGHT):
         return "Route loop has only loops by ONNX's Loop operator. Graphs without a loop are on route onnx."
+    if dtype in INT8_FORMS:
+        return _not_int8(request) or onnx_graphs.unsupported(request)
     if dtype == "float16":
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
     if dtype not in ("float32", "float64"):
-        return "ONNX Runtime's CPU kernels compute these graphs in float32 or float64, in one dtype throughout."
+        return "ONNX Runtime's CPU kernels compute these graphs in float32, in float64, or with int8 weights."
     if dtype == "float64" and strategy.time == FUSED:
         return "ONNX Runtime's CPU kernels of these operators compute in float32 only."
     return onnx_graphs.unsupported(request)
+
+
+def _not_int8(request: Request) -> str:
+    """Why a stack of cells cannot have int8 weights; empty where it can."""
+    if request.precision.int8 == "int8_weights":
+        return MADE_FLOAT
+    if request.strategy.time == FUSED and request.stack.cell != "lstm":
+        return "Of ONNX Runtime's RNN operators, the LSTM alone has int8 weights (DynamicQuantizeLSTM)."
+    return cut_matrix(request)

@@ -10,7 +10,9 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
+from rnnbench.backends.shared import int8_notes, int8_operations
 from rnnbench.backends.shared.onnx_graphs import (
+    INT8_OPERATORS,
     LoopOperator,
     build_graph,
     lowered,
@@ -32,14 +34,16 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     except Exception as error:
         raise BuildError(f"ONNX Runtime refused the graph: {error}") from error
     model = onnx.load(path)
+    counted = {OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)}
     return Artifact(
         source_digest=hashlib.sha256(serialised).hexdigest(),
-        operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)},
+        operations=counted,
+        int8_operations=int8_operations(request, counted, INT8_OPERATORS),
         lowered=lowered_or_given(request, lowered(model, request.strategy.time)),
         origin=origin(request),
         math="exact",
         flags=(*FLAGS, f"intra_op_num_threads={request.threads}"),
-        notes=_notes(request),
+        notes=(*_notes(request), *int8_notes(request)),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
+    cut_matrix,
     load_or_build,
     of_one_step,
     onnx_graphs,
@@ -20,6 +21,8 @@ from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
+INT8_GROUP = 32
+"""Elements of x or h that share a scale: the device's default."""
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
@@ -61,10 +64,30 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"openvino has the routes {', '.join(ROUTES)}, and not {request.route}."
+    if request.precision.int8:
+        return _not_int8(request)
     if request.precision.uniform == "float64":
         return "OpenVINO's CPU device only stores float64: it converts the model to float32 and computes in float32."
     if request.precision.uniform != "float32":
-        return "The suite runs OpenVINO in float32 only (INFERENCE_PRECISION_HINT=f32)."
+        return "The suite runs OpenVINO in float32 (INFERENCE_PRECISION_HINT=f32), and with int8 weights."
     if request.strategy.time == "fused" and request.stack.recurrent_activation != "sigmoid":
         return "OpenVINO's CPU device runs operators with other activations as a loop, which supports no hard sigmoid."
+    return onnx_graphs.unsupported(request)
+
+
+def _not_int8(request: Request) -> str:
+    """Why a stack of cells cannot have int8 weights; empty where it can."""
+    if request.strategy.time == "fused":
+        return "OpenVINO's CPU device makes float32 of int8 weights of its sequence operators when it compiles them."
+    if request.route != "opset":
+        return "The suite writes int8 weights into models of route opset; route onnx is the same device."
+    model = request.stack
+    if request.precision.activations and min(model.input, model.output, model.hidden) < INT8_GROUP:
+        return (
+            f"OpenVINO quantises x and h in groups of {INT8_GROUP}, and leaves operands of fewer elements in float32."
+        )
+    if (request.strategy.time, request.strategy.state) == ("unrolled", "none"):
+        return "OpenVINO 2026.4 fails to compile a constant times int8 weights, which the first step from zeros is."
+    if reason := cut_matrix(request):
+        return reason
     return onnx_graphs.unsupported(request)

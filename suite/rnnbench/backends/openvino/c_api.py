@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from rnnbench.backends.base import BuildError
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.openvino.device import BLOB, DEVICE, MODEL, config
 
 LIBRARY = "libs/libopenvino_c.*"
@@ -25,9 +25,9 @@ LIBRARY = "libs/libopenvino_c.*"
 class Model:
     """A compiled model, loaded from the files of a build through the C API."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, request: Request) -> None:
         core = _created("ov_core_create", "ov_core_free")
-        for name, value in config(threads).items():
+        for name, value in config(request).items():
             _call("ov_core_set_property", core, DEVICE.encode(), name.encode(), _text(value), None)
         self._blob: np.ndarray | None = None
         """The memory map of an exported model. It must exist as long as the model."""

@@ -13,13 +13,16 @@ import openvino as ov
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
-from rnnbench.backends.shared import describe_lowered
+from rnnbench.backends.shared import describe_lowered, int8_notes, int8_operations
 from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, lowered_or_given, origin
 from rnnbench.model_files import FileNetwork
 
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
 """Types of nodes in a compiled model. ONNX's Scan and Loop both become a TensorIterator."""
+INT8 = "i8"
+"""The precision that the device gives for a product with int8 weights; it is added to the name of its type."""
+INT8_OPERATIONS = (f"FullyConnected {INT8}", f"MatMul {INT8}")
 
 
 def compile_model(request: Request, folder: Path) -> Artifact:
@@ -28,7 +31,7 @@ def compile_model(request: Request, folder: Path) -> Artifact:
     operations = {OperationStage.INPUT: _counted(node.get_type_name() for node in _nodes(model))}
     loops = [len(copies_named(n.get_friendly_name() for n in _nodes(body))) for body in _bodies(model)]
     try:
-        compiled = ov.Core().compile_model(model, "CPU", config(request.threads))
+        compiled = ov.Core().compile_model(model, "CPU", config(request))
     except RuntimeError as error:
         raise BuildError(f"OpenVINO refused the model: {error}") from error
     if misexported(request):
@@ -40,11 +43,12 @@ def compile_model(request: Request, folder: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(source).hexdigest(),
         operations=operations,
+        int8_operations=int8_operations(request, operations, INT8_OPERATIONS),
         lowered=lowered_or_given(request, _lowered(nodes, loops, request.strategy.time)),
         origin=origin(request),
         math="exact",
-        flags=tuple(f"{name}={value}" for name, value in config(request.threads).items()),
-        notes=_notes(request),
+        flags=tuple(f"{name}={value}" for name, value in config(request).items()),
+        notes=(*_notes(request), *int8_notes(request)),
     )
 
 
@@ -74,6 +78,8 @@ class _Executed:
     def __init__(self, node: Any) -> None:
         facts = node.get_rt_info()
         self.kind: str = facts["layerType"].astype(str)
+        if facts["runtimePrecision"].astype(str) == INT8:
+            self.kind = f"{self.kind} {INT8}"
         self.names: list[str] = facts["originalLayersNames"].astype(str).split(",")
 
 

@@ -10,20 +10,27 @@ import numpy as np
 import openvino as ov
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.openvino.backend import INT8_GROUP
 
 DEVICE = "CPU"
 BLOB = "compiled.blob"
 MODEL = "model.xml"
 
 
-def config(threads: int) -> dict[str, object]:
-    """One stream of `threads` threads. Without the precision hint, a machine with AMX computes in bfloat16."""
+INT8_GROUPS = {"int8_weights": 0, "int8_dynamic": INT8_GROUP}
+"""Elements of x or h that share a scale, by form of int8. With 0 the device quantises neither."""
+
+
+def config(request: Request) -> dict[str, object]:
+    """One stream. Without the precision hint, a machine with AMX computes in bfloat16."""
+    groups = INT8_GROUPS.get(request.precision.int8 or "")
     return {
-        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_NUM_THREADS": request.threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": "f32",
         "ENABLE_CPU_PINNING": False,
+        **({} if groups is None else {"DYNAMIC_QUANTIZATION_GROUP_SIZE": groups}),
     }
 
 
@@ -65,16 +72,16 @@ def save(model: Any, folder: Path) -> bytes:
 class Model:
     """A compiled model, loaded from the files of a build through the Python API."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, request: Request) -> None:
         core = ov.Core()
         self._blob: Any = None
         """The memory map of an exported model. It must exist as long as the model, which does not hold it."""
         if (folder / BLOB).exists():
             # Mode "c" is copy on write: OpenVINO takes no read-only array.
             self._blob = ov.Tensor(np.memmap(folder / BLOB, np.uint8, "c"), shared_memory=True)
-            self._compiled = core.import_model(self._blob, DEVICE, config(threads))
+            self._compiled = core.import_model(self._blob, DEVICE, config(request))
         else:
-            self._compiled = core.compile_model(folder / MODEL, DEVICE, config(threads))
+            self._compiled = core.compile_model(folder / MODEL, DEVICE, config(request))
         self._ports = {port.get_any_name(): port for port in (*self._compiled.inputs, *self._compiled.outputs)}
         self.shapes: dict[str, tuple[int, ...]] = {name: tuple(port.shape) for name, port in self._ports.items()}
         """The shape of every input and output, by name."""

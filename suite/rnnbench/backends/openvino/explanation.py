@@ -40,7 +40,7 @@ def _stages(model: Any, request: Request) -> Iterator[IrStage | Unreadable]:
         "".join(f"{line}\n" for line, _ in listed),
         counted(kind for _, kind in listed),
     )
-    nodes = ov.Core().compile_model(model, "CPU", config(request.threads)).get_runtime_model().get_ordered_ops()
+    nodes = ov.Core().compile_model(model, "CPU", config(request)).get_runtime_model().get_ordered_ops()
     executed = [_executed(node) for node in nodes]
     yield IrStage(
         "executed",

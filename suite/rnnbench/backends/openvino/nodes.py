@@ -11,6 +11,7 @@ import numpy as np
 import openvino.opset13 as opset
 
 from rnnbench.backends.shared.onnx_graphs import copy_name
+from rnnbench.rnn import in_int8
 
 Value = Any
 """An output of a node."""
@@ -19,10 +20,13 @@ Value = Any
 class Nodes:
     """Makes the nodes of one model and of the bodies of its loops."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, int8: bool = False) -> None:
+        """With `int8`, the constants that values are multiplied by are held in int8."""
         self._numbers = itertools.count()
         self._copies = itertools.count()
         self._prefix = ""
+        self._int8 = int8
+        self._compressed: dict[str, Value] = {}
 
     @contextmanager
     def copy(self) -> Iterator[None]:
@@ -64,6 +68,8 @@ class Nodes:
         return results
 
     def matmul(self, x: Value, weight: Value) -> Value:
+        if self._int8:
+            return self._one(opset.matmul(x, self._in_int8(weight.get_node()), False, True))
         return self._one(opset.matmul(x, weight, False, False))
 
     def add(self, a: Value, b: Value) -> Value:
@@ -106,6 +112,15 @@ class Nodes:
     def mean(self, x: Value) -> Value:
         shape = self._integers(list(x.get_shape()))
         return self._one(opset.broadcast(self._one(opset.reduce_mean(x, self._integers([1]), keep_dims=True)), shape))
+
+    def _in_int8(self, constant: Any) -> Value:
+        """A constant [k, n] as int8 [n, k], the layout of the device's kernels, and what makes float32 of it."""
+        name = constant.get_friendly_name()
+        if name not in self._compressed:
+            q, scale = in_int8(constant.data)
+            converted = self._one(opset.convert(self.constant(q.T), np.float32))
+            self._compressed[name] = self.mul(converted, self.constant(np.array(scale, np.float32)))
+        return self._compressed[name]
 
     def _parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         return list(self.named(opset.split(x, self.named(opset.constant(axis)), parts)).outputs())

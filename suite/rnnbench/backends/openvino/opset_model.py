@@ -27,7 +27,7 @@ States = Sequence[State]
 
 def opset_model(request: Request) -> Any:
     """An `openvino.Model`. `none` starts from zeros; `stitched` has parameters and results; `stateful` variables."""
-    nodes = Nodes()
+    nodes = Nodes(int8=request.precision.weights == "int8")
     network, strategy, batch = request.model, request.strategy, request.batch
     before: dict[str, Any] = {}
     rows: dict[str, list[Value]] = {}

@@ -29,7 +29,7 @@ class OpenVinoProgram(ChunkedProgram):
         self.files = ProgramFiles(device.files(folder))
         self.folder = folder
         api = device if request.strategy.state == "stateful" else c_api
-        self.compiled: device.Model | c_api.Model = api.Model(folder, request.threads)
+        self.compiled: device.Model | c_api.Model = api.Model(folder, request)
 
     def open(self) -> OpenVinoSession:
         return (VariableSession if isinstance(self.compiled, device.Model) else OpenVinoSession)(self)

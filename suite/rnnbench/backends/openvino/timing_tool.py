@@ -34,7 +34,7 @@ def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     return Tool(
         "benchmark_app",
         "median",
-        partial(_latency, device.Model(program.folder, request.threads).request(session.arrays(0))),
+        partial(_latency, device.Model(program.folder, request).request(session.arrays(0))),
         _empty(program, cache),
         "benchmark_app's latency is what the runtime takes inside a call: what its Python adds is outside of it",
     )
@@ -65,6 +65,6 @@ def _empty(program: OpenVinoProgram, cache: Path) -> Callable[[], object]:
     folder = cache / "empty"
     folder.mkdir(exist_ok=True)
     device.save(ov.Model([ov.opset13.result(parameter) for parameter in parameters], parameters), folder)
-    model = type(program.compiled)(folder, program.request.threads)
+    model = type(program.compiled)(folder, program.request)
     request = model.request({name: np.zeros(1, np.float32) for name in names})
     return least_call(request) if isinstance(model, device.Model) else request

@@ -5,6 +5,7 @@
 - `sessions`: programs and sessions of one chunk size. They check arrays, cut calls into chunks and run the rest.
 - `build_cache`: built programs on disk, found again by a second build.
 - `compound`: the programs of a compound network's parts, joined by its loop in the host.
+- `int8`: what adapters say of programs with int8 weights.
 - `lowered_form`: the words for what a program became (`looped 2 of 4`).
 - `file_layout`: the arrays of a user's model file, over a framework's operations.
 - `onnx_graphs`: a package of its own, with ONNX graphs of every model and strategy.
@@ -15,6 +16,7 @@
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
+from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
@@ -36,8 +38,11 @@ __all__ = [
     "Stored",
     "SynchronousBound",
     "covered",
+    "cut_matrix",
     "describe_lowered",
     "from_file",
+    "int8_notes",
+    "int8_operations",
     "joined_explanation",
     "load_or_build",
     "native_shapes",

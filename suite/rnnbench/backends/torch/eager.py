@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.torch import file_program
+from rnnbench.backends.torch import file_program, quantised
 from rnnbench.backends.torch.counting import dispatched
 from rnnbench.backends.torch.fused import FusedStream, lowered
 from rnnbench.backends.torch.library import ONEDNN_MIN_STEPS, library_module, uses_onednn
@@ -24,8 +24,10 @@ def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
     """The prepared weights in the cache, and the function that opens a stream over them."""
     if request.file is not None:
         return file_program.build(request, request.file, cache)
-    dtype = DTYPES[request.precision.compute]
     source = source_digest(request)
+    if request.precision.weights == "int8":
+        return quantised.build(request, cache, source)
+    dtype = DTYPES[request.precision.compute]
     if request.strategy.time == "fused":
         weights = load_or_build(cache, source, lambda path: _make_fused(request, dtype, path, source))
         with inference(True):

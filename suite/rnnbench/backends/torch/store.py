@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -62,7 +62,7 @@ def source_digest(request: Request) -> str:
         "model": request.model.params,
         "strategy": [strategy.time, strategy.state, strategy.chunk],
         "batch": request.batch,
-        "dtype": request.precision.compute,
+        "precision": asdict(request.precision),
         "threads": request.threads,
         "ragged": request.ragged,
         "weights": request.weights.digest(request.model),

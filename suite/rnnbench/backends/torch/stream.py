@@ -114,7 +114,7 @@ class TorchSession(ChunkedSession):
         self._stream = stream
         self._give_back = give_back
         self._is_open = True
-        self._compute = DTYPES[program.request.precision.compute]
+        self._compute = DTYPES[program.request.precision.state]
         # x is copied into this tensor, because the caller's array may be read-only and torch's tensors cannot be.
         self._staged = torch.zeros(self._whole, dtype=DTYPES[self._x.dtype])
         self._staged_array = self._staged.numpy()

@@ -28,8 +28,10 @@ def unsupported(request: Request) -> str:
     strategy = request.strategy
     if request.route not in TIMES:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
+    if request.precision.int8:
+        return _not_int8(request)
     if request.precision.uniform not in DTYPES:
-        return f"torch computes an RNN in one dtype throughout: {', '.join(DTYPES)}."
+        return f"torch computes an RNN in one dtype throughout, {', '.join(DTYPES)}, or with int8 weights."
     if request.file is not None:
         return ""
     kind, _, copies = strategy.time.partition(":")
@@ -40,6 +42,8 @@ def unsupported(request: Request) -> str:
 
 def covered(request: Request) -> frozenset[str]:
     """The extras (`Request.extras`) that the program of a request supports."""
+    if request.precision.int8:
+        return frozenset()
     if request.route == "eager":
         return frozenset({LENGTHS} if request.strategy.time == "fused" else {ACTIVATIONS, LENGTHS})
     return frozenset() if request.strategy.time == "fused" else frozenset({ACTIVATIONS})
@@ -58,6 +62,19 @@ def _not_fused(request: Request) -> str:
     if model.clip is not None or model.cell_clip is not None:
         return f"nn.{model.cell.upper()} has no clip."
     return ""
+
+
+def _not_int8(request: Request) -> str:
+    model = request.stack
+    if request.precision.int8 == "int8_weights":
+        return "torch.ao's modules with int8 weights quantise x and h in each call too: that is int8_dynamic."
+    if (request.route, request.strategy.time) != ("eager", "fused"):
+        return "The suite runs torch.ao's dynamic LSTM and GRU on route eager with time fused only."
+    if model.cell not in ("lstm", "gru"):
+        return f"torch.ao has a dynamic LSTM and GRU for sequences, and none for the cell {model.cell}."
+    if model.projection:
+        return "torch.ao's dynamic LSTM has no projection."
+    return _not_fused(request)
 
 
 def _unsupported_time(request: Request) -> str:

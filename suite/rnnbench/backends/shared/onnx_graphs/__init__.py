@@ -4,6 +4,7 @@
 - `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
 - `graph_text`: a graph as text.
+- `INT8_OPERATORS`: those that multiply by int8 weights.
 - `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
 - `PRIMITIVES`: the further primitives that graphs have, for `Probe.authors`.
 """
@@ -13,6 +14,7 @@ from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, l
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
 from rnnbench.backends.shared.onnx_graphs.support import (
     COPY,
+    INT8_OPERATORS,
     NEXT,
     PRIMITIVES,
     copies,
@@ -26,6 +28,7 @@ from rnnbench.backends.shared.onnx_graphs.text import graph_text
 __all__ = [
     "COPY",
     "FUSED",
+    "INT8_OPERATORS",
     "NEXT",
     "PRIMITIVES",
     "LoopOperator",

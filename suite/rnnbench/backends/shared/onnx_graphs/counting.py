@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rnnbench.backends.shared.lowered_form import describe_lowered
-from rnnbench.backends.shared.onnx_graphs.support import COPY
+from rnnbench.backends.shared.onnx_graphs.support import COPY, QUANTISED_LSTM
 
-FUSED = ("LSTM", "GRU", "RNN", "LinearAttention", "CausalConvWithState")
+FUSED = ("LSTM", "GRU", "RNN", QUANTISED_LSTM, "LinearAttention", "CausalConvWithState")
 LOOPS = ("Scan", "Loop")
 _COPY = re.compile(rf"\b{COPY}\d+(?=/)")
 

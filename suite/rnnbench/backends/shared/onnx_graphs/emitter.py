@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.shared.onnx_graphs.support import copy_name
-from rnnbench.rnn import CausalKernel, aligned, contraction, permutation
+from rnnbench.backends.shared.onnx_graphs.support import QUANTISED_MATMUL, copy_name
+from rnnbench.rnn import CausalKernel, aligned, contraction, in_int8, permutation
 
 CONTRIB = "com.microsoft"
 """The domain of ONNX Runtime's own operators. It has those of ONNX 27 too, for models of any version."""
@@ -39,13 +39,16 @@ class _Numbers:
         self.copy = itertools.count()
         self.constants: dict[str, np.ndarray] = {}
         self.small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self.in_int8: dict[str, tuple[str, str]] = {}
 
 
 class Emitter:
     """Nodes of one graph; `inner` gives an emitter for the body of a loop in it. Values are names."""
 
-    def __init__(self, dtype: np.dtype[np.generic], numbers: _Numbers | None = None) -> None:
+    def __init__(self, dtype: np.dtype[np.generic], numbers: _Numbers | None = None, *, int8: bool = False) -> None:
+        """With `int8`, products are ONNX Runtime's of int8 weights, which quantise their other operand."""
         self.dtype = dtype
+        self._int8 = int8
         self._nodes: list[Any] = []
         self._initializers: dict[str, np.ndarray] = {}
         self._numbers = numbers or _Numbers()
@@ -53,7 +56,7 @@ class Emitter:
         self._prefix = ""
 
     def inner(self) -> Emitter:
-        return Emitter(self.dtype, self._numbers)
+        return Emitter(self.dtype, self._numbers, int8=self._int8)
 
     @contextmanager
     def copy(self) -> Iterator[None]:
@@ -141,6 +144,8 @@ class Emitter:
         return values[0] if len(values) == 1 else self.one("Concat", *values, axis=0)
 
     def matmul(self, x: str, weight: str) -> str:
+        if self._int8:
+            return self.one(QUANTISED_MATMUL, x, *self._int8_of(weight), domain=CONTRIB)
         return self.one("MatMul", x, weight)
 
     def add(self, a: str, b: str) -> str:
@@ -241,6 +246,13 @@ class Emitter:
         order, new = aligned(letters, every)
         x = self._transposed(x, letters, "".join(letters[axis] for axis in order))
         return self.one("Unsqueeze", x, self.integers(*new)) if new else x
+
+    def _int8_of(self, weight: str) -> tuple[str, str]:
+        """A constant's int8 values and their scale, as constants."""
+        if weight not in self._numbers.in_int8:
+            q, scale = in_int8(self._numbers.constants[weight])
+            self._numbers.in_int8[weight] = self._declared(q), self._declared(np.array(scale, np.float32))
+        return self._numbers.in_int8[weight]
 
     def _declared(self, array: np.ndarray) -> str:
         name = self.fresh("constant")

@@ -1,4 +1,5 @@
-"""A layer as one ONNX operator (LSTM, GRU, RNN), with the weights in its layout."""
+"""A layer as one ONNX operator (LSTM, GRU, RNN), or as ONNX Runtime's DynamicQuantizeLSTM, with the weights in its
+layout."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared.onnx_graphs.emitter import Emitter
-from rnnbench.rnn import GATES, Cell, Layer, Model
+from rnnbench.backends.shared.onnx_graphs.emitter import CONTRIB, Emitter
+from rnnbench.backends.shared.onnx_graphs.support import QUANTISED_LSTM
+from rnnbench.rnn import GATES, Cell, Layer, Model, in_int8
 
 ORDERS: dict[Cell, tuple[int, ...]] = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
 """The places of the operators' gates in PyTorch's order: i o f c in i f g o; z r h in r z n."""
+
+NO_PEEPHOLES = ""
 
 
 def fused_layer(
@@ -25,12 +29,28 @@ def fused_layer(
     [batch] where all rows have all steps.
     """
     model = request.stack
-    w, r, b = (e.constant(array) if array is not None else "" for array in onnx_weights(model, layers))
-    inputs = [x, w, r, b, lengths, *state]
-    y, *final = e.node(model.cell.upper(), inputs, 3 if model.cell == "lstm" else 2, **_attributes(model))
+    w, r, b = onnx_weights(model, layers)
+    bias = "" if b is None else e.constant(b)
+    outputs = 3 if model.cell == "lstm" else 2
+    if request.precision.activations:
+        rest = [bias, lengths, *(state or ("", "")), NO_PEEPHOLES]
+        (w8, w_scale), (r8, r_scale) = _in_int8(e, w), _in_int8(e, r)
+        inputs = [x, w8, r8, *rest, *w_scale, *r_scale]
+        y, *final = e.node(QUANTISED_LSTM, inputs, outputs, domain=CONTRIB, **_attributes(model))
+    else:
+        inputs = [x, e.constant(w), e.constant(r), bias, lengths, *state]
+        y, *final = e.node(model.cell.upper(), inputs, outputs, **_attributes(model))
     if model.directions > 1:
         y = e.one("Transpose", y, perm=[0, 2, 1, 3])
     return y, final
+
+
+def _in_int8(e: Emitter, weights: np.ndarray) -> tuple[str, tuple[str, str]]:
+    """Weights [directions, gates, size] as [directions, size, gates] in int8; scale and zero point by direction."""
+    parts = [in_int8(weight) for weight in weights]
+    q = np.stack([np.ascontiguousarray(part.q.T) for part in parts])
+    scales = np.array([part.scale for part in parts], np.float32)
+    return e.constant(q), (e.constant(scales), e.constant(np.zeros(len(parts), np.int8)))
 
 
 def onnx_weights(model: Model, layers: Sequence[Layer]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -11,6 +11,13 @@ NEXT = "next_"
 
 COPY = "copy"
 
+QUANTISED_LSTM = "DynamicQuantizeLSTM"
+"""ONNX Runtime's LSTM with int8 weights. It quantises x and h in each call."""
+QUANTISED_MATMUL = "DynamicQuantizeMatMul"
+"""ONNX Runtime's product with int8 weights. It quantises its other operand."""
+INT8_OPERATORS = (QUANTISED_LSTM, QUANTISED_MATMUL)
+"""Operators that multiply by int8 weights."""
+
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 """Of `rnn.MorePrimitives`, those that graphs have."""
 

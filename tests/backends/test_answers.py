@@ -1,0 +1,60 @@
+"""A program that was requested with int8 weights has them: its adapter names the operations, and its size shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.answers import AdapterError, check_program
+from rnnbench.backends.base import Artifact, ProgramFiles, Request, Signature
+from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import Weights
+
+MODEL = Model(cell="lstm", input=64, hidden=128)
+INT8_BYTES, FLOAT32_BYTES = MODEL.weight_count + 5_000, 4 * MODEL.weight_count
+
+
+def checked(folder: Path, nbytes: int, int8_operations: tuple[str, ...] = ("product",), dtype: str = "int8_dynamic"):
+    path = folder / "program"
+    path.write_bytes(bytes(nbytes))
+    artifact = Artifact(
+        source_digest="0",
+        operations={"compiled": {"product": 2}},
+        int8_operations=int8_operations,
+        lowered="fused",
+        origin="library",
+        math="exact",
+    )
+    files = ProgramFiles((path,))
+    program: Any = SimpleNamespace(
+        signature=Signature(()), artifact=artifact, files=files, cached=False, tail_build_s=None, open=lambda: None
+    )
+    strategy = Strategy("fused", "stitched", 4)
+    check_program("b", program, Request("r", MODEL, Weights(), strategy, 1, Precision.of(dtype)), folder)
+
+
+def test_an_int8_program_of_a_byte_a_weight_is_accepted(tmp_path: Path) -> None:
+    checked(tmp_path, INT8_BYTES)
+
+
+def test_a_float32_program_names_no_int8_operation(tmp_path: Path) -> None:
+    checked(tmp_path, FLOAT32_BYTES, (), "float32")
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "operations", "message"),
+    [
+        (INT8_BYTES, (), "names no operation that multiplies by them"),
+        (INT8_BYTES, ("lstm",), "its int8 operation 'lstm' is none of its compiled operations"),
+        (FLOAT32_BYTES, ("product",), "as many as float32 takes"),
+    ],
+)
+def test_float32_that_is_called_int8_is_refused(
+    tmp_path: Path, nbytes: int, operations: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(AdapterError, match=message):
+        checked(tmp_path, nbytes, operations)
