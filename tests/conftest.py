@@ -6,6 +6,7 @@ comes with. `pytest --hypothesis-profile=explore` draws others, and more of them
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -64,3 +65,8 @@ def own_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setattr(descendants, "SEGMENTS", segments)
         monkeypatch.setattr(memory, "SEGMENTS", segments)
         yield Path(folder)
+
+
+def pytest_sessionfinish() -> None:
+    """Commands that were run in this process have frozen its objects, which extension modules would report as leaks."""
+    gc.unfreeze()
