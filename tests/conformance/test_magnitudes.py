@@ -30,7 +30,7 @@ def test_trials_of_other_lengths_use_the_same_files_rightly(tmp_path, monkeypatc
 
 
 def test_no_step_is_coarser_than_those_whose_rounding_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(magnitudes, "steps_measured", lambda model, weights, steps: min(steps, 12))
+    monkeypatch.setattr(magnitudes, "steps_measured", lambda model, steps: min(steps, 12))
     (scales,) = magnitudes._rising(1, 128, ReferenceTrajectories(make_trial(), tmp_path))
     assert scales.shape == (128,)
     assert set(scales[:12]) == set(magnitudes.MAGNITUDES)
