@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,13 +54,16 @@ def test_a_fault_of_quantising_activations_is_found(arithmetic, references: Path
     assert "values" in failures(trial(), session_of(arithmetic), references)
 
 
-class AlteredWeights(HonestSession):
+class AlteredWeights(HonestSession, ABC):
+    """Computes with other weights than those that it was given."""
+
     def __init__(self, program: HonestProgram) -> None:
         super().__init__(program)
         self.weights = Weights(tuple(self.altered(layer) for layer in self.weights.layers))
 
+    @abstractmethod
     def altered(self, layer: Layer) -> Layer:
-        raise NotImplementedError
+        """The layer with the planted fault."""
 
 
 class ScaleOfRecurrentWeightsDoubled(AlteredWeights):

@@ -5,25 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from pt2_modules import Streaming
 
 from rnnbench.backends import find
 from rnnbench.backends.base import Request
 from rnnbench.cases import Precision, Strategy
 from rnnbench.model_files import describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
-
-
-class Streaming(torch.nn.Module):
-    """One step of a GRU whose state is in a buffer."""
-
-    def __init__(self):
-        super().__init__()
-        self.cell, self.out = torch.nn.GRUCell(3, 4), torch.nn.Linear(4, 2)
-        self.register_buffer("h", torch.zeros(1, 4))
-
-    def forward(self, x):
-        self.h.copy_(self.cell(x, self.h))
-        return self.out(self.h).tanh()
 
 
 @pytest.mark.parametrize(
@@ -35,8 +23,8 @@ class Streaming(torch.nn.Module):
 )
 def test_a_buffer_keeps_its_state(tmp_path, backend, route, state):
     adapter = find(backend)
-    if adapter.probe().lack(route) is not None:
-        pytest.skip(f"{backend}:{route} is not installed")
+    if lack := adapter.probe().lack(route):
+        pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
     torch.manual_seed(0)
     path = tmp_path / "buffer.pt2"
     torch.export.save(torch.export.export(Streaming().eval(), (torch.zeros(1, 3),)), path)

@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from pt2_modules import Streaming
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import TorchBackend
@@ -24,19 +25,6 @@ from rnnbench.model_files import (
     section_of,
 )
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
-
-
-class Streaming(torch.nn.Module):
-    """One step of a GRU whose state is in a buffer."""
-
-    def __init__(self):
-        super().__init__()
-        self.cell, self.out = torch.nn.GRUCell(3, 4), torch.nn.Linear(4, 2)
-        self.register_buffer("h", torch.zeros(1, 4))
-
-    def forward(self, x):
-        self.h.copy_(self.cell(x, self.h))
-        return self.out(self.h).tanh()
 
 
 class Stitched(torch.nn.Module):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared import of_one_step
-from rnnbench.rnn import CompoundNetwork, state_by_array, state_by_layer
+from rnnbench.backends.shared import requests_of_parts
+from rnnbench.rnn import state_by_array, state_by_layer
 
 State = tuple[jax.Array, ...]
 Layers = Callable[[Request, jax.Array, Sequence[State]], tuple[jax.Array, list[State]]]
@@ -26,16 +25,9 @@ class JaxLoop:
     each = staticmethod(lax.scan)
     repeat = staticmethod(lax.while_loop)
 
-    def __init__(self, request: Request, network: CompoundNetwork, layers: Layers) -> None:
+    def __init__(self, request: Request, layers: Layers) -> None:
         self._layers = layers
-        self._requests = {
-            part.name: replace(
-                request if part.rate else of_one_step(request),
-                model=part.network,
-                weights=network.weights_of(part, request.weights),
-            )
-            for part in network.parts
-        }
+        self._requests = requests_of_parts(request)
 
     def run(self, part: str, x: jax.Array, state: Mapping[str, jax.Array]) -> tuple[jax.Array, dict[str, jax.Array]]:
         request = self._requests[part]

@@ -64,7 +64,7 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
 
 def _compound(request: Request, network: CompoundNetwork) -> Callable[..., tuple[jax.Array, ...]]:
     """As `network`, with the loop between the parts in the program."""
-    loop = JaxLoop(request, network, partial(_layers, numbers=count()))
+    loop = JaxLoop(request, partial(_layers, numbers=count()))
 
     def step(x: jax.Array, flat: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = dict(_by_array(request, flat))

@@ -14,7 +14,7 @@
 """
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
-from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation
+from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation, requests_of_parts
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations
 from rnnbench.backends.shared.lowered_form import describe_lowered
@@ -50,6 +50,7 @@ __all__ = [
     "probe_packages",
     "program_folder",
     "refusal",
+    "requests_of_parts",
     "require_support",
     "support_of",
     "to_file",

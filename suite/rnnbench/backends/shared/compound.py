@@ -34,7 +34,7 @@ from rnnbench.backends.base import (
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
 from rnnbench.backends.shared.sessions import ChunkedProgram, ChunkedSession, SynchronousBound, of_one_step
 from rnnbench.cases import Strategy
-from rnnbench.rnn import CompoundNetwork, Part, joined
+from rnnbench.rnn import CompoundNetwork, joined
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class JoiningBackend:
         """Of a compound network, what holds for all of its parts."""
         if not _is_joined(request):
             return self._adapter.support(request)
-        answers = {part.name: self._adapter.support(of_part) for part, of_part in _requests(request)}
+        answers = {name: self._adapter.support(of_part) for name, of_part in requests_of_parts(request).items()}
         for name, answer in answers.items():
             if answer.level == "unsupported":
                 return replace(answer, reason=f"{name}: {answer.reason}")
@@ -73,7 +73,7 @@ class JoiningBackend:
         answer = self.support(request)
         if answer.level == "unsupported":
             raise BuildError(answer.reason)
-        requests = {part.name: of_part for part, of_part in _requests(request)}
+        requests = requests_of_parts(request)
         programs = {name: self._adapter.build(of_part, cache) for name, of_part in requests.items()}
         return CompoundProgram(request, requests, programs, lambda: self.build(of_one_step(request), cache))
 
@@ -82,18 +82,18 @@ def _is_joined(request: Request) -> bool:
     return isinstance(request.model, CompoundNetwork) and not request.model.in_program
 
 
-def _requests(request: Request) -> list[tuple[Part, Request]]:
-    """The request of each part. Where the loop decides about calls, it also has to set states: stitched."""
+def requests_of_parts(request: Request) -> dict[str, Request]:
+    """The request of each part, by name. Where the loop decides about calls, it also has to set states: stitched."""
     network = request.model
     assert isinstance(network, CompoundNetwork)
-    found = []
+    found = {}
     for part in network.parts:
         strategy = request.strategy
         if part.rate:
             asked = replace(request, strategy=replace(strategy, chunk=strategy.chunk * part.rate))
         else:
             asked = of_one_step(replace(request, strategy=Strategy(strategy.time, "stitched", 1)))
-        found.append((part, replace(asked, model=part.network, weights=network.weights_of(part, request.weights))))
+        found[part.name] = replace(asked, model=part.network, weights=network.weights_of(part, request.weights))
     return found
 
 

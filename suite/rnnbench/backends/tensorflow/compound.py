@@ -6,16 +6,15 @@ This module imports TensorFlow at the top. Only `traced_function.py` imports it,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import tensorflow as tf
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared import of_one_step
+from rnnbench.backends.shared import requests_of_parts
 from rnnbench.backends.tensorflow.cells import Network
-from rnnbench.rnn import CompoundNetwork, state_by_array, state_by_layer
+from rnnbench.rnn import state_by_array, state_by_layer
 
 
 class TensorflowArrays:
@@ -54,16 +53,9 @@ class TensorflowLoop:
 
     arrays: Any = TensorflowArrays
 
-    def __init__(self, request: Request, network: CompoundNetwork) -> None:
+    def __init__(self, request: Request) -> None:
         tags = count()
-        self._requests = {
-            part.name: replace(
-                request if part.rate else of_one_step(request),
-                model=part.network,
-                weights=network.weights_of(part, request.weights),
-            )
-            for part in network.parts
-        }
+        self._requests = requests_of_parts(request)
         self._networks = {name: Network(part, part.strategy.copies, tags) for name, part in self._requests.items()}
 
     def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -75,7 +75,7 @@ def _layers(request: Request, copies: int | None) -> Advance:
 
 def _compound(request: Request, network: CompoundNetwork) -> Advance:
     """The loop between the parts is in the program."""
-    loop, names = TensorflowLoop(request, network), list(network.state_shapes(request.batch))
+    loop, names = TensorflowLoop(request), list(network.state_shapes(request.batch))
 
     def advance(x: Any, state: Sequence[Any], *lengths: Any) -> tuple[Any, list[Any]]:
         y, after = network.advance_in_program(loop, x, dict(zip(names, state, strict=True)))

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.shared.compound import requests_of_parts
 from rnnbench.backends.shared.onnx_graphs.authored import AuthoredLayer, LoopOperator
 from rnnbench.backends.shared.onnx_graphs.emitter import Array, Emitter
-from rnnbench.backends.shared.sessions import of_one_step
-from rnnbench.rnn import CompoundNetwork, run_graph, state_by_array, state_by_layer
+from rnnbench.rnn import run_graph, state_by_array, state_by_layer
 
 Shape = tuple[int, ...]
 
@@ -26,24 +26,16 @@ Shape = tuple[int, ...]
 class OnnxLoop:
     """What the loop of a compound network is written over (`rnn.LoopPrimitives`)."""
 
-    def __init__(self, e: Emitter, request: Request, network: CompoundNetwork, operator: LoopOperator) -> None:
+    def __init__(self, e: Emitter, request: Request, operator: LoopOperator) -> None:
         self.e = e
         """The graph that is being written."""
         self.arrays = OnnxArrays(self)
         self._operator = operator
-        self._requests = {
-            part.name: replace(
-                request if part.rate else of_one_step(request),
-                model=part.network,
-                weights=network.weights_of(part, request.weights),
-            )
-            for part in network.parts
-        }
+        self._requests = requests_of_parts(request)
 
     def run(self, part: str, x: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         steps, batch, size = x.shape
-        asked = self._requests[part]
-        request = replace(asked, strategy=replace(asked.strategy, chunk=steps))
+        request = self._requests[part]
         network, arrays = request.model, self.arrays
         rows = {name: self.e.row_parts(self._flat(array).name, array.shape[0]) for name, array in state.items()}
         before, finals = state_by_layer(network, rows), []

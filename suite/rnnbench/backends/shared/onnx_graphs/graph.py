@@ -101,7 +101,7 @@ def _compound(
 ) -> tuple[list[Array], list[Array]]:
     """As `_authored`, with the loop between the parts in the graph."""
     chunk, batch = request.strategy.chunk, request.batch
-    loop, shapes = OnnxLoop(e, request, network, operator), network.state_shapes(batch)
+    loop, shapes = OnnxLoop(e, request, operator), network.state_shapes(batch)
     x = e.array("x", chunk, batch, network.input, exact=True)
     states = _states(e, request, dict(shapes))
     before = {state.name: Tensor(loop, state.name, state.shape, state.dtype) for state in states}
