@@ -74,13 +74,30 @@ def package_digest(name: str) -> str:
 @cache
 def processor() -> str:
     """The processor's model and features: code for one does not run, or runs slower, on another."""
+    first = _processor_facts()
+    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
+    return "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first) or " ".join(
+        os.uname()
+    )
+
+
+def processor_features() -> frozenset[str]:
+    """The features that the kernel offers to programs, in the kernel's names; empty where it tells of none.
+
+    A virtual machine may offer fewer than processors of its model have.
+    """
+    first = _processor_facts()
+    return frozenset((first.get("flags") or first.get("Features") or "").split())
+
+
+@cache
+def _processor_facts() -> dict[str, str]:
+    """What the kernel tells of the first core."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return " ".join(os.uname())
-    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
-    first = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
-    return "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
+        return {}
+    return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
 
 
 def _set_variables() -> dict[str, str]:

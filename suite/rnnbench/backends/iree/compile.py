@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from typing import Any
 from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree.hal_devices import HOST, hal_device
 from rnnbench.backends.iree.lowered import lowered
+from rnnbench.backends.program_identity import processor
 from rnnbench.disk import read_cached
 from rnnbench.rnn import CompoundNetwork
 
@@ -65,7 +65,7 @@ def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "
 
     `time` is that of the strategy, in whose words the form of the program is said.
     """
-    host = _processor() if HOST in flags else ""
+    host = processor() if HOST in flags else ""
     key = hashlib.sha256("\n".join([version("iree-base-compiler"), host, *flags, text]).encode()).hexdigest()
     path, facts = cache / f"iree-{key[:32]}.vmfb", cache / f"iree-{key[:32]}.json"
     cached = path.exists() and read_cached(facts, _read_facts) is not None
@@ -129,12 +129,3 @@ def _facts(text: str, folder: Path, time: str) -> dict[str, object]:
         "operations": {OperationStage.INPUT: operations(text), OperationStage.COMPILED: compiled},
         "lowered": lowered((folder / STREAM).read_text(), time=time),
     }
-
-
-def _processor() -> str:
-    """The processor's features, which `host` stands for: a program for one processor does not run on every other."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return " ".join(os.uname())
-    return next((line for line in lines if line.startswith(("flags", "Features"))), " ".join(os.uname()))

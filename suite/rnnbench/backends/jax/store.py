@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import re
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from rnnbench.backends.base import Artifact, Request
+from rnnbench.backends.program_identity import processor
 from rnnbench.disk import read_cached, write_bytes, write_text
 
 SUFFIX = ".xla"
@@ -37,7 +37,7 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
         "versions": [version("jax"), version("jaxlib"), version("numpy")],
         "flags": os.environ.get("XLA_FLAGS", ""),
         "threads": request.threads,
-        "processor": _processor(),
+        "processor": processor(),
         "weights": request.weights.digest(request.model),
     }
     return f"jax-{hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]}"
@@ -65,13 +65,3 @@ def save(folder: Path, name: str, executable: bytes, hlo: str, artifact: Artifac
     write_bytes(path, executable)
     write_text(identity, re.sub(r", metadata=\{[^}]*\}", "", hlo))
     write_text(folder / f"{name}.json", artifact.model_dump_json(indent=1))
-
-
-@cache
-def _processor() -> str:
-    """The processor's features: an executable for one does not run on every other."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return " ".join(os.uname())
-    return next((line for line in lines if line.startswith(("flags", "Features"))), " ".join(os.uname()))

@@ -1,0 +1,54 @@
+"""The target of TVM's programs has no feature that the machine withholds."""
+
+from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.tvm.framework import lanes, target, withheld
+
+AVX2_MACHINE = frozenset(
+    [
+        "fpu",
+        "sse",
+        "sse2",
+        "ssse3",
+        "pni",
+        "sse4_1",
+        "sse4_2",
+        "sse4a",
+        "avx",
+        "avx2",
+        "fma",
+        "f16c",
+        "bmi1",
+        "bmi2",
+        "abm",
+        "popcnt",
+        "movbe",
+        "vaes",
+    ]
+)
+OF_AVX2 = ("sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "f16c")
+OF_BITS = ("bmi", "bmi2", "lzcnt", "popcnt", "movbe")
+
+
+def test_a_feature_of_the_model_that_the_machine_does_not_offer_is_left_out() -> None:
+    assert withheld((*OF_AVX2, "avx512vl", "avx512f", "gfni"), AVX2_MACHINE) == ("avx512f", "avx512vl", "gfni")
+
+
+def test_features_that_linux_names_in_another_way_are_found() -> None:
+    assert withheld((*OF_AVX2, *OF_BITS), AVX2_MACHINE) == ()
+    avx512 = frozenset({"sse2", "avx512_vbmi2", "avx512_vnni", "avx512f", "avx_vnni"})
+    assert withheld(("avx512vbmi2", "avx512vnni", "avx512f", "avxvnni"), avx512) == ()
+
+
+def test_how_the_processor_is_tuned_is_left_alone() -> None:
+    assert withheld(("fast-lzcnt", "branchfusion", "vzeroupper", "64bit"), AVX2_MACHINE) == ()
+
+
+def test_other_architectures_and_silent_kernels_withhold_nothing() -> None:
+    assert withheld(("sve", "avx512f"), frozenset({"asimd", "fp"})) == ()
+    assert withheld(("avx512f",), frozenset()) == ()
+
+
+def test_the_target_of_this_machine_has_vectors_that_it_offers() -> None:
+    left_out = [str(name) for name in target().attrs.get("mattr", ())]
+    assert not {name.removeprefix("-") for name in left_out} & processor_features()
+    assert lanes() <= 8 or "avx512f" in processor_features() or "sse2" not in processor_features()
