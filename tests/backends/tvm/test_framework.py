@@ -3,28 +3,9 @@
 from rnnbench.backends.program_identity import processor_features
 from rnnbench.backends.tvm.framework import lanes, target, withheld
 
-AVX2_MACHINE = frozenset(
-    [
-        "fpu",
-        "sse",
-        "sse2",
-        "ssse3",
-        "pni",
-        "sse4_1",
-        "sse4_2",
-        "sse4a",
-        "avx",
-        "avx2",
-        "fma",
-        "f16c",
-        "bmi1",
-        "bmi2",
-        "abm",
-        "popcnt",
-        "movbe",
-        "vaes",
-    ]
-)
+AVX2_MACHINE = frozenset({"sse", "sse2", "ssse3", "pni", "sse4_1", "sse4_2", "sse4a", "avx", "avx2", "fma", "f16c"}) | {
+    *("bmi1", "bmi2", "abm", "popcnt", "movbe", "vaes"),
+}
 OF_AVX2 = ("sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "f16c")
 OF_BITS = ("bmi", "bmi2", "lzcnt", "popcnt", "movbe")
 
