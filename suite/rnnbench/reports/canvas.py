@@ -41,7 +41,7 @@ PALETTE = (
     "#7A0000",
     "#FF6FCF",
 )
-LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (3, 1, 1, 1))}
+LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (1, 3.5))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k` and `chunked:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
