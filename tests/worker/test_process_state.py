@@ -225,3 +225,31 @@ def test_what_first_calls_start_and_imports_change_is_no_finding(tmp_path, monke
     assert found(watch) == []
     end.set()
     kept[0].close()
+
+
+@pytest.mark.parametrize(
+    ("name", "take_away"),
+    [
+        ("the recursion limit", lambda: sys.setrecursionlimit(sys.getrecursionlimit() - 100)),
+        ("sys.path", lambda: sys.path.pop()),
+        ("environment variables", lambda: os.environ.pop("PATH")),
+    ],
+)
+@pytest.mark.parametrize("stage", [WatchedWork.IMPORT, WatchedWork.PREPARE])
+def test_what_an_import_takes_away_is_put_back(stage, name, take_away):
+    watch, before = ProcessWatch(), read_settings()
+    watch.around(stage, "trial", take_away)
+    assert read_settings()[name] == before[name]
+    assert [f"left {name} changed" in detail for detail in found(watch)] == [True]
+
+
+def test_what_an_import_adds_stays():
+    def add():
+        sys.setrecursionlimit(sys.getrecursionlimit() + 100)
+        sys.path.append("added")
+        os.environ["ADDED_BY_AN_IMPORT"] = "1"
+
+    watch, limit = ProcessWatch(), sys.getrecursionlimit()
+    watch.around(WatchedWork.PREPARE, "trial", add)
+    assert (sys.getrecursionlimit(), sys.path[-1], os.environ["ADDED_BY_AN_IMPORT"]) == (limit + 100, "added", "1")
+    assert found(watch) == []

@@ -58,6 +58,22 @@ def changed_settings(before: Values, after: Values) -> dict[str, str]:
     }
 
 
+def changed_beyond_imports(before: Values, after: Values) -> dict[str, str]:
+    """Those of `changed_settings` that the import of a framework has no need to change.
+
+    An import may add environment variables and paths, and may let Python recurse deeper. What it takes away, other
+    trials in the process may need.
+    """
+    changed = changed_settings(before, after)
+    return {name: what for name, what in changed.items() if name not in _OF_IMPORTS or _took(name, before, after)}
+
+
+def _took(name: str, before: Values, after: Values) -> bool:
+    if name == RECURSION:
+        return bool(after[name] < before[name])
+    return name in (ENVIRONMENT, PATH) and not set(before[name]) <= set(after[name])
+
+
 def restore_settings(values: Values, names: Iterable[str]) -> None:
     """Set these settings to their earlier values, as far as the kernel allows."""
     by_name = {setting.name: setting for setting in SETTINGS}
@@ -365,7 +381,7 @@ SETTINGS = (
     Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
 )
 """Every setting that is compared."""
-OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION})
+_OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION})
 """What the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX two variables;
 both draw from the random states. torch's Inductor adds a path and recurses deeper."""
 OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,9 +21,9 @@ from rnnbench.measure import SharedSegments, read_holdings
 from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker.process_settings import (
-    OF_IMPORTS,
     OF_RESULTS,
     Values,
+    changed_beyond_imports,
     changed_settings,
     read_settings,
     restore_settings,
@@ -130,9 +130,9 @@ class ProcessWatch:
         before = read_settings(OF_RESULTS)
         modules = len(sys.modules)
         for name, result in results:
-            allowed = OF_IMPORTS if _imported_since(modules) else ()
+            compare = changed_beyond_imports if _imported_since(modules) else changed_settings
             modules = len(sys.modules)
-            changed = _without(changed_settings(before, read_settings(OF_RESULTS)), allowed)
+            changed = compare(before, read_settings(OF_RESULTS))
             restore_settings(before, changed)
             before = read_settings(OF_RESULTS)
             sentences = [f"left {setting} changed{_of(what)}" for setting, what in changed.items()]
@@ -144,8 +144,8 @@ class ProcessWatch:
 
     def _compare_settings(self, stage: WatchedWork, trial: str, before: ProcessState, after: ProcessState) -> list[str]:
         """Tell of what changed and put it back. Returns the names of what could not be put back."""
-        allowed = OF_IMPORTS if stage in STARTS or _imported_since(before.modules) else ()
-        changed = _without(changed_settings(before.settings, after.settings), allowed)
+        compare = changed_beyond_imports if stage in STARTS or _imported_since(before.modules) else changed_settings
+        changed = compare(before.settings, after.settings)
         for name, what in changed.items():
             self._tell(stage, trial, name, f"left {name} changed{_of(what)}")
         if before.standard != after.standard:
@@ -182,10 +182,6 @@ def _imported_since(modules: int) -> bool:
     """Whether a framework was imported since so many modules were there: a module that is not Python's nor ours."""
     new = islice(reversed(sys.modules), max(0, len(sys.modules) - modules))
     return any(name.partition(".")[0] not in _OURS for name in new)
-
-
-def _without(changed: Mapping[str, str], allowed: Container[str]) -> dict[str, str]:
-    return {name: what for name, what in changed.items() if name not in allowed}
 
 
 def _only(values: Values, names: Iterable[str]) -> Values:
