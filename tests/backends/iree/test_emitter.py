@@ -98,3 +98,13 @@ def test_equal_weights_are_stored_once() -> None:
     for _ in range(2):
         e.constant(np.full((3, 2), 0.5, np.float32))
     assert within_a_function(e, resources).count('"0x') == 1
+
+
+@pytest.mark.parametrize(("steps", "barriers"), [(128, 0), (256, 1)])
+def test_a_product_reads_a_large_slice_behind_a_barrier(steps: int, barriers: int) -> None:
+    resources = Resources()
+    e = Primitives(resources)
+    wide, weight = e.constant(np.ones((steps, 64), np.float32)), e.constant(np.ones((16, 32), np.float32))
+    e.matmul(e.columns(wide, 48, 64), weight)
+    counts = walked(within_a_function(e, resources))
+    assert counts.get("util.optimization_barrier", 0) == barriers

@@ -21,6 +21,8 @@ class Value:
     body: tuple[str, ...] = ()
     """Lines that compute one element, {r}, from the elements {0}, {1}, … of the operands."""
     operands: tuple[Value, ...] = ()
+    is_slice: bool = False
+    """Whether it is some columns of a wider value."""
 
     @property
     def type(self) -> str:
