@@ -10,7 +10,7 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.onnxruntime.options import FLAGS, session_options
-from rnnbench.backends.shared import int8_notes, int8_operations
+from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
     INT8_OPERATORS,
     LoopOperator,
@@ -19,6 +19,11 @@ from rnnbench.backends.shared.onnx_graphs import (
     lowered_or_given,
     operations,
     origin,
+)
+
+UNSIGNED = (
+    "The bytes of the weights are unsigned, with a zero point of 128: ONNX Runtime adds two products of signed ones in "
+    "16 bits on this processor, which has no VNNI, and the sum saturates."
 )
 
 
@@ -55,4 +60,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("The file's own nodes, between nodes that lay its arrays out.")
     elif request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
+    if request.precision.weights == "int8" and overflows():
+        notes.append(UNSIGNED)
     return tuple(notes)

@@ -16,7 +16,7 @@
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation, requests_of_parts
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
-from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations
+from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
@@ -47,6 +47,7 @@ __all__ = [
     "load_or_build",
     "native_shapes",
     "of_one_step",
+    "overflows",
     "probe_packages",
     "program_folder",
     "refusal",

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.rnn import FUSED
@@ -13,6 +18,29 @@ NOTES = {
     "call, by their range there.",
 }
 """A note on a program's weights, by how activations enter products."""
+
+
+VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+
+
+@cache
+def overflows() -> bool:
+    """Whether a sum of two products of an unsigned and a signed byte saturates on this processor: AVX2 without VNNI has
+    16 bits for it, and 2·255·127 needs 17."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return False
+    features = set(next((line for line in lines if line.startswith("flags")), "").split())
+    return "avx2" in features and not features & VNNI
+
+
+def without_overflow(q: np.ndarray) -> tuple[np.ndarray, np.generic[Any]]:
+    """The bytes of int8 weights and their zero point, for products by unsigned bytes that add in 32 bits: unsigned ones
+    where those of signed ones overflow."""
+    if overflows():
+        return (q.astype(np.int16) + 128).astype(np.uint8), np.uint8(128)
+    return q, np.int8(0)
 
 
 def int8_notes(request: Request) -> tuple[str, ...]:

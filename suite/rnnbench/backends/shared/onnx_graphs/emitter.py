@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.backends.shared.int8 import without_overflow
 from rnnbench.backends.shared.onnx_graphs.support import QUANTISED_MATMUL, copy_name
 from rnnbench.rnn import CausalKernel, aligned, contraction, in_int8, permutation
 
@@ -39,7 +40,7 @@ class _Numbers:
         self.copy = itertools.count()
         self.constants: dict[str, np.ndarray] = {}
         self.small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self.in_int8: dict[str, tuple[str, str]] = {}
+        self.in_int8: dict[str, tuple[str, ...]] = {}
 
 
 class Emitter:
@@ -247,11 +248,13 @@ class Emitter:
         x = self._transposed(x, letters, "".join(letters[axis] for axis in order))
         return self.one("Unsqueeze", x, self.integers(*new)) if new else x
 
-    def _int8_of(self, weight: str) -> tuple[str, str]:
-        """A constant's int8 values and their scale, as constants."""
+    def _int8_of(self, weight: str) -> tuple[str, ...]:
+        """A constant's 8-bit values and their scale, as constants; and their zero point where it is not 0."""
         if weight not in self._numbers.in_int8:
-            q, scale = in_int8(self._numbers.constants[weight])
-            self._numbers.in_int8[weight] = self._declared(q), self._declared(np.array(scale, np.float32))
+            signed, scale = in_int8(self._numbers.constants[weight])
+            q, zero = without_overflow(signed)
+            values = (q, np.array(scale, np.float32), *([np.array(zero)] if zero else []))
+            self._numbers.in_int8[weight] = tuple(map(self._declared, values))
         return self._numbers.in_int8[weight]
 
     def _declared(self, array: np.ndarray) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.shared.int8 import without_overflow
 from rnnbench.backends.shared.onnx_graphs.emitter import CONTRIB, Emitter
 from rnnbench.backends.shared.onnx_graphs.support import QUANTISED_LSTM
 from rnnbench.rnn import GATES, Cell, Layer, Model, in_int8
@@ -46,11 +47,11 @@ def fused_layer(
 
 
 def _in_int8(e: Emitter, weights: np.ndarray) -> tuple[str, tuple[str, str]]:
-    """Weights [directions, gates, size] as [directions, size, gates] in int8; scale and zero point by direction."""
+    """Weights [directions, gates, size] as [directions, size, gates] in 8 bits; scale and zero point by direction."""
     parts = [in_int8(weight) for weight in weights]
-    q = np.stack([np.ascontiguousarray(part.q.T) for part in parts])
+    q, zero = without_overflow(np.stack([np.ascontiguousarray(part.q.T) for part in parts]))
     scales = np.array([part.scale for part in parts], np.float32)
-    return e.constant(q), (e.constant(scales), e.constant(np.zeros(len(parts), np.int8)))
+    return e.constant(q), (e.constant(scales), e.constant(np.full(len(parts), zero)))
 
 
 def onnx_weights(model: Model, layers: Sequence[Layer]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
