@@ -85,7 +85,7 @@ DTYPES: Mapping[str, Sequence[Value]] = {
     "batch": [1, 3],
 }
 INT8: Mapping[str, Sequence[Value]] = {
-    "dtype": ["int8_dynamic", "int8_weights"],
+    "dtype": ["int8_dynamic", "int8_weights", "int8_static"],
     "cell": ["lstm", "gru", "rnn", "lstm, clip", "lstm, projection"],
     "time": TIMES[:3],
     "state": ["stitched", "stateful", "none"],

@@ -166,6 +166,8 @@ INT8 = [
     Plan(LSTM_INT8, Strategy("fused", "stateful", 4), batch=3, dtype="int8_dynamic"),
     Plan(GRU_INT8, Strategy("looped", "stitched", 4), batch=1, tails=False, dtype="int8_dynamic"),
     Plan(LSTM_INT8, Strategy("unrolled", "stitched", 4), batch=1, tails=False, dtype="int8_weights"),
+    Plan(LSTM_INT8, Strategy("looped", "stateful", 4), batch=3, dtype="int8_static"),
+    Plan(GRU_INT8, Strategy("unrolled", "stitched", 4), batch=1, tails=False, dtype="int8_static"),
 ]
 """Programs with int8 weights. For every target: few take any of them."""
 

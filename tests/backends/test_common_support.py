@@ -31,7 +31,7 @@ STRATEGIES = [
     for chunk in (1, 4, 512)
 ]
 PRECISIONS = [Precision.of("float32"), Precision.of("float64"), Precision.of("bfloat16")]
-PRECISIONS += [Precision.of("int8_weights"), Precision.of("int8_dynamic")]
+PRECISIONS += [Precision.of("int8_weights"), Precision.of("int8_dynamic"), Precision.of("int8_static")]
 
 
 PLACES = list(itertools.product(("cpu", "cuda", "vulkan"), (1, 2)))

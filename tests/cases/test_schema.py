@@ -80,8 +80,8 @@ def test_a_number_is_said_with_the_limits_that_it_has(node, words):
         (
             "steps: 10",
             "steps: 10, dtype: int8",
-            "workload.dtype: expected one of float16, bfloat16, float32, float64, int8_weights, int8_dynamic, or a "
-            "list of such, got the text 'int8'",
+            "workload.dtype: expected one of float16, bfloat16, float32, float64, int8_weights, int8_dynamic, "
+            "int8_static, or a list of such, got the text 'int8'",
         ),
         ("steps: 10", "steps: 10, seed: -1", "workload.seed: expected a whole number from 0 to 4,294,967,295, or"),
         (

@@ -77,6 +77,8 @@ def test_a_form_of_int8_says_what_its_products_are_of():
     assert (dynamic.weights, dynamic.compute, dynamic.accumulate, dynamic.state) == ("int8", "int8", "int32", "float32")
     assert dynamic.activations == "dynamic"
     assert (dynamic.int8, Precision.of("float32").int8) == ("int8_dynamic", None)
+    static = Precision.of("int8_static")
+    assert (static, static.int8) == (replace(dynamic, activations="static"), "int8_static")
 
 
 def test_a_trial_comes_back_from_json_and_can_be_hashed():

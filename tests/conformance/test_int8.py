@@ -11,16 +11,18 @@ import pytest
 from few_turns import set_turns
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
-from int8_arithmetic import FAULTY_INT8, HONEST_INT8, ByRow, SevenBits
+from int8_arithmetic import FAULTY_INT8, HONEST_INT8, MISREAD_RANGES, UNBOUNDED_RANGES, ByRow, InFloat, SevenBits
 from verdicts import failures
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import CHECKS, suite
 from rnnbench.rnn import Arithmetic, Layer, Model, Weights
-from rnnbench.rnn.quantised import quantised
+from rnnbench.rnn.quantised import Range, quantised
 
 LSTM, GRU = Model(cell="lstm", input=12, hidden=24), Model(cell="gru", input=5, hidden=17, layers=2)
 WEIGHTS = ("w_ih", "w_hh")
+Ranges = list[dict[str, Range]]
+"""Of each layer, by matrix."""
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +120,94 @@ def test_int8_weights_alone_are_held_to_the_rounding_of_float32(references: Path
     held = trial(dtype="int8_weights")
     assert failures(held, session_of(Arithmetic), references) == {}
     assert "values" in failures(held, Quantising, references)
+
+
+class OtherRanges(HonestSession, ABC):
+    """Quantises x and h by other ranges than those that it was given."""
+
+    def __init__(self, program: HonestProgram) -> None:
+        super().__init__(program)
+        given = [dict(layer.ranges) for layer in self.weights.layers]
+        altered = zip(self.weights.layers, self.altered(given), strict=True)
+        self.weights = Weights(tuple(replace(layer, ranges=ranges) for layer, ranges in altered))
+
+    @abstractmethod
+    def altered(self, given: Ranges) -> Ranges:
+        """The ranges of each layer by the matrix that they belong to."""
+
+
+class OfTheOtherProduct(OtherRanges):
+    """The scale and the zero point of h for x, and those of x for h."""
+
+    def altered(self, given: Ranges) -> Ranges:
+        return [{"w_ih": ranges["w_hh"], "w_hh": ranges["w_ih"]} for ranges in given]
+
+
+class OfTheLayerBelow(OtherRanges):
+    def altered(self, given: Ranges) -> Ranges:
+        return [given[-1], *given[:-1]]
+
+
+class ZeroOfTheLayerBelow(OtherRanges):
+    """With the layer's own scale."""
+
+    def altered(self, given: Ranges) -> Ranges:
+        below = [given[-1], *given[:-1]]
+        return [
+            {name: Range(own[name].scale, other[name].zero) for name in own}
+            for own, other in zip(given, below, strict=True)
+        ]
+
+
+class OfHalf(OtherRanges):
+    """A calibration that saw too little: steps are finer, and values that do occur saturate."""
+
+    def altered(self, given: Ranges) -> Ranges:
+        return [{name: Range(own.scale / 2, own.zero) for name, own in ranges.items()} for ranges in given]
+
+
+class FourTimesAsCoarse(OtherRanges):
+    """Nothing saturates."""
+
+    def altered(self, given: Ranges) -> Ranges:
+        return [{name: Range(own.scale * 4, own.zero) for name, own in ranges.items()} for ranges in given]
+
+
+def with_ranges(kind: type[Range]) -> type[HonestSession]:
+    """A session whose ranges quantise in the way of `kind`."""
+
+    def altered(_: OtherRanges, given: Ranges) -> Ranges:
+        return [{name: kind(own.scale, own.zero) for name, own in ranges.items()} for ranges in given]
+
+    return type(kind.__name__, (OtherRanges,), {"altered": altered})
+
+
+STACK = Model(cell="rnn", input=12, hidden=24, layers=2, activation="relu")
+"""Its h is never negative, and x is: their zero points are far apart."""
+
+
+@pytest.mark.parametrize("model", [LSTM, GRU, STACK], ids=["lstm", "gru", "rnn"])
+def test_an_honest_program_of_fixed_ranges_is_not_accused(model: Model, references: Path) -> None:
+    assert failures(trial(model, 3, "int8_static"), HonestSession, references) == {}
+
+
+@pytest.mark.usefixtures("values_alone")
+@pytest.mark.parametrize(
+    "session",
+    [
+        OfTheOtherProduct,
+        OfTheLayerBelow,
+        ZeroOfTheLayerBelow,
+        OfHalf,
+        FourTimesAsCoarse,
+        *map(with_ranges, MISREAD_RANGES),
+    ],
+    ids=lambda session: session.__name__,
+)
+def test_a_fault_of_a_fixed_range_is_found(session: type[HonestSession], references: Path) -> None:
+    assert "values" in failures(trial(STACK, dtype="int8_static"), session, references)
+
+
+@pytest.mark.parametrize("session", [*map(with_ranges, UNBOUNDED_RANGES), session_of(InFloat)])
+def test_a_program_that_does_not_saturate_is_found(session: type[HonestSession], references: Path) -> None:
+    assert {"saturation", "magnitudes"} <= failures(trial(dtype="int8_static"), session, references).keys()

@@ -38,8 +38,11 @@ def test_int8_weights_alone_round_as_float32_and_8_bit_activations_by_their_step
         expected_rounding(model, data.weights, data.x, None, dtype, seed=0).at(39)
         for dtype in ("float32", "int8_weights", "int8_dynamic")
     )
+    ranges = draw_weights(model, 0, "int8_static")
+    static = expected_rounding(model, ranges, data.x, None, "int8_static", seed=0).at(39)
     assert weights == plain
     assert 1e-4 < dynamic < 0.01
+    assert 1e-5 < static < dynamic, "no program has fewer bits than the fixed ones"
 
 
 def test_a_network_of_one_unit_is_not_lucky() -> None:

@@ -6,15 +6,17 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic, Product
 from rnnbench.rnn.dtypes import DTYPES, nearest
+from rnnbench.rnn.quantised import Range
 
 
 class OneByOne(Arithmetic):
     """Sums products term by term, each sum rounded: a scalar loop, the longest chain there is."""
 
-    def product(self, weight: np.ndarray) -> Product:
+    def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         rows, accumulate = self.cast(weight), DTYPES[self.dtype].accumulate
 
         def sums(x: np.ndarray) -> np.ndarray:
+            x = self._entering(x, operand)
             total = np.zeros((*x.shape[:-1], len(rows)), self.carrier)
             for k in range(rows.shape[1]):
                 term = nearest(x[..., k : k + 1] * rows[:, k], accumulate)

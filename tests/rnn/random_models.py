@@ -69,4 +69,6 @@ def problem(model: Model, steps: int, batch: int, seed: int = 0, scale: float = 
 
 
 def _scaled(layer: Layer, scale: float) -> Layer:
-    return replace(layer, **{name: value * scale for name, value in vars(layer).items() if value is not None})
+    return replace(
+        layer, **{name: value * scale for name, value in vars(layer).items() if isinstance(value, np.ndarray)}
+    )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnbench.rnn import DTYPES, INT8_FORMS, Arithmetic, Model, RandomRounding, draw_weights, in_int8, run_in
-from rnnbench.rnn.quantised import LARGEST, quantised, scale_of
+from rnnbench.rnn.quantised import LARGEST, STEPS, Range, quantised, scale_of
 from rnnbench.rnn.weights import draw_inputs
 
 LSTM = Model(cell="lstm", input=8, hidden=24, projection=5)
@@ -60,3 +60,43 @@ def test_activations_are_off_by_the_step_of_8_bits_and_exact_rows_are_not() -> N
     spread = np.abs(random[:, 1:] - exact[:, 1:]).max()
     assert 1e-4 < spread < 0.02
     assert np.abs(nearest - exact).max() < 2 * spread
+
+
+@given(st.floats(-1e6, 0), st.floats(0, 1e6))
+def test_a_range_covers_its_values_to_half_a_step_and_has_zero(low: float, high: float) -> None:
+    found = Range.of(low, high)
+    assert 0 <= found.zero <= STEPS
+    assert found.low <= low + 0.51 * found.scale
+    assert found.high >= high - 0.51 * found.scale
+    assert found.nearest(np.zeros(1)) == 0
+    values = found.scale * (np.arange(STEPS + 1) - found.zero)
+    np.testing.assert_array_equal(values.astype(np.float32), values)
+    np.testing.assert_array_equal(found.nearest(values), values)
+
+
+def test_beyond_its_ends_a_range_saturates() -> None:
+    found = Range.of(-1.0, 3.0)
+    far = np.array([-np.inf, -7.0, 7.0, 1e30, np.inf], np.float32)
+    for got in (found.nearest(far), found.clamped(far)):
+        np.testing.assert_allclose(got, [found.low] * 2 + [found.high] * 3, rtol=1e-6)
+    assert np.isnan(found.nearest(np.array([np.nan]))).all()
+
+
+def test_a_value_is_off_by_half_a_step_of_a_range_and_exact_rows_are_not() -> None:
+    weights, x = draw_weights(LSTM, 0, "int8_static"), np.repeat(draw_inputs(LSTM, 6, 1, 0), 33, axis=1)
+    random = run_in(RandomRounding("int8_static", 0, 1), LSTM, weights, x).y
+    exact = run_in(Arithmetic(), LSTM, weights, x).y
+    nearest = run_in(Arithmetic("int8_static"), LSTM, weights, x).y
+    np.testing.assert_allclose(random[:, :1], exact[:, :1], rtol=0, atol=1e-15)
+    spread = np.abs(random[:, 1:] - exact[:, 1:]).max()
+    assert 1e-4 < spread < 0.02
+    assert np.abs(nearest - exact).max() < 2 * spread
+
+
+def test_the_reference_saturates_as_the_program_does() -> None:
+    weights, x = draw_weights(LSTM, 0, "int8_static"), draw_inputs(LSTM, 6, 2, 0)
+    unbounded = draw_weights(LSTM, 0, "int8_dynamic")
+    for scale in (1, 1e4):
+        y, nearest = (run_in(Arithmetic(kind), LSTM, weights, scale * x).y for kind in ("float64", "int8_static"))
+        assert np.abs(nearest - y).max() < 0.02
+    assert np.abs(run_in(Arithmetic(), LSTM, unbounded, 1e4 * x).y - y).max() > 0.1

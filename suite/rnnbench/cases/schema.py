@@ -101,7 +101,7 @@ Pinned = Annotated[
     ),
 ]
 Time = Literal["fused", "looped", "unrolled", "parallel", "given"] | Copies
-Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8_weights", "int8_dynamic"]
+Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8_weights", "int8_dynamic", "int8_static"]
 """Those of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
@@ -130,9 +130,9 @@ class WorkloadSection(Section):
     chunk: Axis[Chunk] = Field(default=("all",), description="Time steps of one call; `all` is the workload's steps.")
     dtype: Axis[Dtype] = Field(
         default=("float32",),
-        description="Type of weights, arithmetic and state. Two have weights in int8 and a state in float32: "
+        description="Type of weights, arithmetic and state. Three have weights in int8 and a state in float32: "
         "with int8_weights products are in float32; with int8_dynamic x and h enter them in 8 bits, by their range in "
-        "each call.",
+        "each call; with int8_static by a range that is calibrated beforehand.",
     )
     seed: Axis[Annotated[int, Field(ge=0, lt=2**32)]] = Field(default=(0,), description="Seed of weights and inputs.")
     lengths: Axis[Lengths] = Field(

@@ -61,7 +61,8 @@ class Precision:
     state: str
     """Of x, y and the state between calls, and of all arithmetic that is no product of weights."""
     activations: Activations = ""
-    """How x and h enter a product whose operands are int8: `dynamic` by the range that they have in the call."""
+    """How x and h enter a product whose operands are int8: `dynamic` by the range that they have in the call,
+    `static` by that of `Layer.ranges`."""
 
     @classmethod
     def of(cls, dtype: str) -> Precision:

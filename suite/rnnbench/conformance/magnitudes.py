@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.edge_cases import shares_scale
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run, fed_chunks
 from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import Errors, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import DTYPES, rounded
+from rnnbench.rnn import rounded
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
@@ -38,7 +39,7 @@ def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTraject
 def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if not reference.trial.model.takes_any_number:
         return WHOLE_NUMBERS
-    if _has_8_bits(reference):
+    if shares_scale(reference):
         return OF_8_BITS
     verdict = _scaled(HUGE, open_session, reference)
     if verdict.verdict == "fail" or _driving(reference, PINNED) is None:
@@ -108,14 +109,10 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     return errors.verdict()
 
 
-def _has_8_bits(reference: ReferenceTrajectories) -> bool:
-    """Whether x and h enter products in 8 bits. The larger they are, the coarser, up to steps of 80 for HUGE inputs."""
-    return bool(DTYPES[reference.trial.dtype].activations)
-
-
 def _scales(reference: ReferenceTrajectories) -> tuple[float, ...]:
-    """Those of MAGNITUDES at which rounding does not decide about gates."""
-    return MAGNITUDES[:LARGE] if _has_8_bits(reference) else MAGNITUDES
+    """Those of MAGNITUDES at which rounding does not decide about gates: 8 bits of a call's range have steps of 80 for
+    HUGE inputs. Those of a fixed range saturate."""
+    return MAGNITUDES[:LARGE] if shares_scale(reference) else MAGNITUDES
 
 
 def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterator[np.ndarray]:
@@ -131,7 +128,7 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 def _compare_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
     """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
-    large = () if _has_8_bits(reference) else (MAGNITUDES[LARGE:],)
+    large = () if shares_scale(reference) else (MAGNITUDES[LARGE:],)
     for scales in (MAGNITUDES[:LARGE], *large):
         state = {
             name: rounded(array.astype(np.float64) * np.resize(scales, array.shape[-1]), reference.trial.dtype)

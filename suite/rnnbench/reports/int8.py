@@ -14,8 +14,9 @@ from rnnbench.rnn import INT8_FORMS
 FLOAT32 = "float32"
 NOTE = (
     "× of float32: bound latency over that of float32 with the same program, strategy and chunk. × of floor counts one "
-    "byte a weight for int8. Where products are of int8 (int8_dynamic), the floor is that of reading alone: the probe "
-    "measures no products of int8. Weights are quantised once by the suite, with one scale for each matrix."
+    "byte a weight for int8. Where products are of int8 (int8_dynamic, int8_static), the floor is that of reading "
+    "alone: the probe measures no products of int8. Weights are quantised once by the suite, with one scale for each "
+    "matrix."
 )
 
 

@@ -14,7 +14,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, cell_body
+    from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, QuantisingPrimitives, cell_body
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         state_by_array,
         state_by_layer,
     )
-    from rnnbench.rnn.quantised import Int8, in_int8
+    from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
@@ -50,6 +50,7 @@ _NAMES = {
         "LayerBody",
         "MorePrimitives",
         "Primitives",
+        "QuantisingPrimitives",
         "cell_body",
     ),
     "compound": (
@@ -77,6 +78,7 @@ _NAMES = {
     "linear": ("together",),
     "quantised": (
         "Int8",
+        "Range",
         "in_int8",
     ),
     "times": (
@@ -156,7 +158,9 @@ __all__ = [
     "Network",
     "Part",
     "Primitives",
+    "QuantisingPrimitives",
     "RandomRounding",
+    "Range",
     "Reading",
     "Size",
     "Stream",

@@ -13,6 +13,7 @@ from copy import copy
 import numpy as np
 
 from rnnbench.rnn.dtypes import DTYPES, nearest
+from rnnbench.rnn.quantised import Range
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -57,25 +58,28 @@ class Arithmetic:
         """Rows of a batch, each with the arithmetic that holds for whatever is computed of them."""
         return [(slice(0, batch), self)]
 
-    def product(self, weight: np.ndarray) -> Product:
-        """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]."""
+    def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
+        """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""
         columns = np.ascontiguousarray(self.cast(weight).T)
         if self._orders is None:
-            return lambda x: self(_times(self._entering(x), columns))
+            return lambda x: self(_times(self._entering(x, operand), columns))
         order = self._orders.permutation(len(columns))
         columns = columns[order]
-        return lambda x: self(_times(self._entering(x)[..., order], columns))
+        return lambda x: self(_times(self._entering(x, operand)[..., order], columns))
 
-    def _entering(self, x: np.ndarray) -> np.ndarray:
-        """x as it enters a product: where activations are dynamic, the nearest values of 8 bits."""
-        if not self._activations or not (step := int8_step(x)):
+    def _entering(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
+        """x as it enters a product: within its range, and where activations are quantised, the nearest values of 8
+        bits."""
+        if operand is not None:
+            return operand.nearest(x) if self._activations == "static" else operand.clamped(x)
+        if self._activations != "dynamic" or not (step := int8_step(x)):
             return x
         quantised: np.ndarray = np.rint(x / step) * step
         return quantised.astype(x.dtype)
 
-    def affine(self, weight: np.ndarray, bias: np.ndarray | None) -> Product:
-        """x [..., k] ↦ x · weightᵀ + bias [..., n]."""
-        product = self.product(weight)
+    def affine(self, weight: np.ndarray, bias: np.ndarray | None, operand: Range | None = None) -> Product:
+        """x [..., k] ↦ x · weightᵀ + bias [..., n]; `operand` as in `product`."""
+        product = self.product(weight, operand)
         if bias is None:
             return product
         offset = self.cast(bias)
@@ -88,7 +92,8 @@ class RandomRounding(Arithmetic):
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
     after the other, and each partial sum is rounded. For terms in a random order, the squares of the partial sums add
     up to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may
-    be flushed to zero. Where activations are dynamic, what enters a product is off by up to half a step of its 8 bits.
+    be flushed to zero. Where activations are quantised, what enters a product is off by up to half a step of its 8
+    bits, and stays within its range.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
@@ -123,13 +128,13 @@ class RandomRounding(Arithmetic):
         variance = (terms / 6 + 1) * squares() + terms / 3 * np.square(total[..., self._exact :, :])
         return self(self._perturbed(total, self._summed * np.sqrt(variance)))
 
-    def product(self, weight: np.ndarray) -> Product:
+    def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         columns = np.ascontiguousarray(weight.T.astype(np.float64))
         squares = np.square(columns).astype(np.float32)
         terms = len(columns)
 
         def multiply(x: np.ndarray) -> np.ndarray:
-            x = self._entering(x)
+            x = self._entering(x, operand)
             total = _times(x, columns)
             noisy = x[..., self._exact :, :]
             scale = float(np.abs(noisy).max(initial=0.0)) or 1.0
@@ -138,11 +143,15 @@ class RandomRounding(Arithmetic):
 
         return multiply
 
-    def _entering(self, x: np.ndarray) -> np.ndarray:
-        if not self._activations:
-            return x
+    def _entering(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
         noisy = x[..., self._exact :, :]
-        return self._perturbed(x.copy(), np.full(noisy.shape, int8_step(noisy) / 2))
+        if self._activations == "dynamic":
+            return self._perturbed(x.copy(), np.full(noisy.shape, int8_step(noisy) / 2))
+        if operand is None:
+            return x
+        if self._activations == "static":
+            x = self._perturbed(operand.clamped(x), np.full(noisy.shape, operand.scale / 2))
+        return operand.clamped(x)
 
     def _perturbed(self, value: np.ndarray, bound: np.ndarray) -> np.ndarray:
         value[..., self._exact :, :] += bound * self._generator.uniform(-1.0, 1.0, bound.shape)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
+from rnnbench.rnn.quantised import Range
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Layer
 
@@ -43,6 +44,14 @@ class Primitives(Protocol[V]):
     def clip(self, x: V, bound: float) -> V: ...
     def split(self, x: V, parts: int) -> list[V]:
         """Equal parts along the columns."""
+        ...
+
+
+class QuantisingPrimitives(Primitives[V], Protocol[V]):
+    """What the products of static 8-bit operands need besides (`int8_static`)."""
+
+    def quantised(self, x: V, operand: Range) -> V:
+        """The nearest values of the range's 8 bits. Beyond its ends x saturates."""
         ...
 
 
@@ -155,6 +164,7 @@ class _Affine(LayerBody[V]):
     def __init__(self, ops: Primitives[V], model: Model, layer: Layer, bias: np.ndarray | None) -> None:
         self.ops = ops
         self.model = model
+        self.ranges = layer.ranges
         self.w_ih = ops.constant(layer.w_ih.T)
         self.bias = None if bias is None else ops.constant(bias)
         hard = model.recurrent_activation == "hard_sigmoid"
@@ -162,8 +172,14 @@ class _Affine(LayerBody[V]):
         self.middle = ops.constant(np.full(model.hidden, 0.5, layer.w_ih.dtype)) if hard else None
 
     def project(self, x: V) -> V:
-        product = self.ops.matmul(x, self.w_ih)
+        product = self.product(x, self.w_ih, "w_ih")
         return product if self.bias is None else self.ops.add(product, self.bias)
+
+    def product(self, x: V, weight: V, name: str) -> V:
+        """x by the matrix of this name; where its operand has a range, x quantised to it."""
+        if operand := self.ranges.get(name):
+            x = cast("QuantisingPrimitives[V]", self.ops).quantised(x, operand)
+        return self.ops.matmul(x, weight)
 
     def clipped(self, x: V) -> V:
         return x if self.model.clip is None else self.ops.clip(x, self.model.clip)
@@ -190,12 +206,12 @@ class _Lstm(_Affine[V]):
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h, c) = self.ops, state
-        i, f, g, o = ops.split(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected)), 4)
+        i, f, g, o = ops.split(self.clipped(ops.add(self.product(h, self.w_hh, "w_hh"), projected)), 4)
         c = ops.add(ops.mul(self.gate(f), c), ops.mul(self.gate(i), self.activated(g)))
         if self.model.cell_clip is not None:
             c = ops.clip(c, self.model.cell_clip)
         h = ops.mul(self.gate(o), self.activated(c))
-        h = h if self.w_hr is None else ops.matmul(h, self.w_hr)
+        h = h if self.w_hr is None else self.product(h, self.w_hr, "w_hr")
         return h, (h, c)
 
 
@@ -209,7 +225,7 @@ class _GruResetAfter(_Affine[V]):
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
-        recurrent = ops.matmul(h, self.w_hh)
+        recurrent = self.product(h, self.w_hh, "w_hh")
         if self.b_hh is not None:
             recurrent = ops.add(recurrent, self.b_hh)
         x_r, x_z, x_n = ops.split(projected, 3)
@@ -233,10 +249,10 @@ class _GruResetBefore(_Affine[V]):
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
         x_r, x_z, x_n = ops.split(projected, 3)
-        h_r, h_z = ops.split(ops.matmul(h, self.w_rz), 2)
+        h_r, h_z = ops.split(self.product(h, self.w_rz, "w_hh"), 2)
         r = self.gate(self.clipped(ops.add(x_r, h_r)))
         z = self.gate(self.clipped(ops.add(x_z, h_z)))
-        n = self.activated(self.clipped(ops.add(ops.matmul(ops.mul(r, h), self.w_n), x_n)))
+        n = self.activated(self.clipped(ops.add(self.product(ops.mul(r, h), self.w_n, "w_hh"), x_n)))
         h = ops.add(n, ops.mul(z, ops.sub(h, n)))
         return h, (h,)
 
@@ -248,7 +264,7 @@ class _Rnn(_Affine[V]):
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         ops, (h,) = self.ops, state
-        h = self.activated(self.clipped(ops.add(ops.matmul(h, self.w_hh), projected)))
+        h = self.activated(self.clipped(ops.add(self.product(h, self.w_hh, "w_hh"), projected)))
         return h, (h,)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Activations = Literal["", "dynamic"]
+Activations = Literal["", "dynamic", "static"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Int8Form:
     """The type of both operands of a product."""
     accumulate: str
     activations: Activations = ""
-    """How x and h enter a product: as they are, or quantised to 8 bits by the range that they have in the call
-    (`dynamic`)."""
+    """How x and h enter a product: as they are, or quantised to 8 bits, by the range that they have in the call
+    (`dynamic`) or by one that is a constant of the program (`static`, `calibration.py`)."""
 
 
 INT8_FORMS = {
@@ -30,5 +30,6 @@ INT8_FORMS = {
     for form in (
         Int8Form("int8_weights", "float32", "float32"),
         Int8Form("int8_dynamic", "int8", "int32", "dynamic"),
+        Int8Form("int8_static", "int8", "int32", "static"),
     )
 }

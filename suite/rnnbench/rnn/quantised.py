@@ -1,4 +1,5 @@
 """Weights in int8: symmetric, one scale for each matrix, so that every runtime with int8 products can hold them.
+And ranges for what they are multiplied by.
 
 A weight is q·scale with q from −127 to 127. The scale is max|w|/127, rounded up to SCALE_DIGITS significant bits. So
 q·scale is exact in float32, a network's dequantised weights are its weights, and whoever quantises them again finds the
@@ -8,14 +9,17 @@ same q and scale.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 LARGEST = 127
 """Of q. −128 is left out, so that the range is symmetric and no product of two bytes saturates."""
+STEPS = 255
+"""Of the range of an operand."""
 SCALE_DIGITS = 16
-"""Significant bits of a scale: with the 7 of q they fit into float32's 24."""
+"""Significant bits of a scale: with the 7 of q, or the 8 of an operand's q − zero, they fit into float32's 24."""
 
 
 class Int8(NamedTuple):
@@ -31,11 +35,52 @@ class Int8(NamedTuple):
         return dequantised
 
 
+@dataclass(frozen=True)
+class Range:
+    """A fixed range of an operand in 8 bits: a value is (q − zero)·scale, for a q from 0 to 255."""
+
+    scale: float
+    zero: int
+    """The q that stands for 0."""
+
+    @classmethod
+    def of(cls, low: float, high: float) -> Range:
+        """The range of values from `low` to `high` and of 0, to the nearest step."""
+        low, high = min(low, 0.0), max(high, 0.0)
+        scale = _rounded_up((high - low) / STEPS)
+        return cls(scale, round(-low / scale))
+
+    @property
+    def low(self) -> float:
+        return -self.zero * self.scale
+
+    @property
+    def high(self) -> float:
+        return (STEPS - self.zero) * self.scale
+
+    def clamped(self, x: np.ndarray) -> np.ndarray:
+        """x with values beyond the range moved to its end: it saturates. A NaN stays one."""
+        within: np.ndarray = np.clip(x, self.low, self.high)
+        return within
+
+    def nearest(self, x: np.ndarray) -> np.ndarray:
+        """The nearest values of 8 bits, in the type of x."""
+        with np.errstate(over="ignore"):
+            q = np.clip(np.rint(x / self.scale) + self.zero, 0, STEPS)
+        values: np.ndarray = ((q - self.zero) * self.scale).astype(x.dtype)
+        return values
+
+
 def scale_of(largest: float) -> float:
     """The scale of weights of which the largest magnitude is `largest`; 1 where all are zero."""
-    if largest == 0:
+    return _rounded_up(largest / LARGEST)
+
+
+def _rounded_up(step: float) -> float:
+    """The next scale of SCALE_DIGITS bits; 1 for a step of 0."""
+    if step == 0:
         return 1.0
-    mantissa, exponent = math.frexp(largest / LARGEST)
+    mantissa, exponent = math.frexp(step)
     return math.ldexp(math.ceil(mantissa * 2**SCALE_DIGITS), exponent - SCALE_DIGITS)
 
 

@@ -5,6 +5,9 @@ and torch.nn.RNN; the ONNX operators for the GRU whose reset comes before the pr
 UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`. A layer's input projection is one product over all steps. The rows of a
 batch are independent, so runs from many initial states can be one batch.
 
+Where a layer has ranges, what enters a product saturates at their ends: the exact result of a program with static 8-bit
+operands, but for its rounding.
+
 `clip` is what ONNX Runtime's CPU kernels do (compared with 1.31, every cell and direction): the input of every gate,
 bias included, is clipped before its activation. The cell state is not clipped before the output's tanh, although the
 text of the ONNX operator would allow this reading too.
@@ -77,7 +80,7 @@ def _run(
     if model.cell == "counter":
         return {"h": start["h"] + np.cumsum(x, axis=0)}
     layer = weights.layers[row]
-    projected = arithmetic.affine(layer.w_ih, layer.b_ih)(x)
+    projected = arithmetic.affine(layer.w_ih, layer.b_ih, layer.ranges.get("w_ih"))(x)
     if model.cell == "lstm":
         return _lstm(model, layer, projected, start["h"], start["c"], arithmetic)
     run = {"gru": _gru, "rnn": _rnn}[model.cell]
@@ -87,8 +90,8 @@ def _run(
 def _lstm(
     model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, c: np.ndarray, a: Arithmetic
 ) -> dict[str, np.ndarray]:
-    recur = a.affine(layer.w_hh, layer.b_hh)
-    shrink = None if layer.w_hr is None else a.product(layer.w_hr)
+    recur = a.affine(layer.w_hh, layer.b_hh, layer.ranges.get("w_hh"))
+    shrink = None if layer.w_hr is None else a.product(layer.w_hr, layer.ranges.get("w_hr"))
     size = model.hidden
     hs, cs = [], []
     for from_x in projected:
@@ -107,8 +110,9 @@ def _lstm(
 def _gru(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
     size = model.hidden
     b_rz, b_n = (None, None) if layer.b_hh is None else (layer.b_hh[: 2 * size], layer.b_hh[2 * size :])
-    recur_rz = a.affine(layer.w_hh[: 2 * size], b_rz)
-    recur_n = a.affine(layer.w_hh[2 * size :], b_n)
+    of_h = layer.ranges.get("w_hh")
+    recur_rz = a.affine(layer.w_hh[: 2 * size], b_rz, of_h)
+    recur_n = a.affine(layer.w_hh[2 * size :], b_n, of_h)
     hs = []
     for from_x in projected:
         gates = _gate(model, _clipped(a(from_x[:, : 2 * size] + recur_rz(h)), model.clip, a), a)
@@ -121,7 +125,7 @@ def _gru(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Ar
 
 
 def _rnn(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
-    recur = a.affine(layer.w_hh, layer.b_hh)
+    recur = a.affine(layer.w_hh, layer.b_hh, layer.ranges.get("w_hh"))
     hs = []
     for from_x in projected:
         total = _clipped(a(from_x + recur(h)), model.clip, a)

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from rnnbench.rnn.dtypes import rounded, rounded_weight
+from rnnbench.rnn.dtypes import DTYPES, rounded, rounded_weight
 from rnnbench.rnn.network import Network
+from rnnbench.rnn.quantised import Range
 from rnnbench.rnn.spec import PYTORCH_NAMES, Model
 
 
@@ -27,6 +28,8 @@ class Layer:
     b_ih: np.ndarray | None
     b_hh: np.ndarray | None
     w_hr: np.ndarray | None
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Where activations are static: the range of the operand of each matrix, by the matrix's name here."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,13 @@ class Weights:
                     yield f"{name}_l{number}{'_reverse' if backward else ''}", array
 
     def digest(self, network: Network) -> str:
-        """SHA-256 of all arrays, with their names and dtypes."""
+        """SHA-256 of all arrays, with their names and dtypes, and of the ranges of operands."""
         sha = hashlib.sha256()
         for name, array in self.named(network):
             sha.update(f"{name} {array.dtype}".encode())
             sha.update(array.tobytes())
+        if ranges := [dict(layer.ranges) for layer in self.layers if layer.ranges]:
+            sha.update(repr(ranges).encode())
         return sha.hexdigest()
 
     @property
@@ -68,13 +73,21 @@ class Weights:
 
 
 def draw_weights(network: Network, seed: int, dtype: str = "float32") -> Weights:
-    """Weights uniform within the bounds of `Network.weight_specs`. Read-only, rounded to `dtype`."""
+    """Weights uniform within the bounds of `Network.weight_specs`. Read-only, rounded to `dtype`.
+
+    Where its activations are static, with the ranges that they have over inputs and a state of this seed.
+    """
     generator = np.random.default_rng([seed, 0])
     arrays = {}
     for name, shape, bound in network.weight_specs():
         arrays[name] = rounded_weight(generator.uniform(-bound, bound, shape), dtype)
         arrays[name].setflags(write=False)
-    return network.as_weights(arrays)
+    weights = network.as_weights(arrays)
+    if DTYPES[dtype].activations != "static":
+        return weights
+    from rnnbench.rnn.calibration import calibrated
+
+    return calibrated(network, weights, seed)
 
 
 def layers_of(model: Model, arrays: Mapping[str, np.ndarray]) -> tuple[Layer, ...]:

@@ -20,8 +20,9 @@ from waiting import PATIENCE_S
 from rnnbench.backends.base import Request
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.networks.rnnoise import RNNoise
-from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.reference import run_in, run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 
@@ -84,6 +85,7 @@ def test_authored_graphs_compute_in_float64(tmp_path: Path, time: str) -> None:
         (make_request(dtype="float64"), "float32 only"),
         (make_request("looped", dtype="float16"), "only store float16"),
         (make_request("unrolled", route="loop"), "only loops by ONNX's Loop"),
+        (make_request(dtype="int8_static"), "quantises x and h by their range in each call"),
         (replace(make_request(), route="scan"), "has the routes onnx, loop, and not scan"),
     ],
 )
@@ -112,6 +114,21 @@ def test_the_route_loop_is_a_loop(tmp_path: Path) -> None:
     )
     assert (scan["compiled"]["Scan"], loop["compiled"]["Loop"]) == (1, 1)
     assert "Scan" not in loop["compiled"]
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("form", [("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")])
+def test_fixed_ranges_are_constants_of_the_program(tmp_path: Path, cell: Any, form: tuple[str, str]) -> None:
+    """y is that of the suite's own bytes: off by what float32 rounds, and not by a step of 8 bits."""
+    (route, time), model = form, Model(cell=cell, input=20, hidden=48, layers=2)
+    weights, x = draw_weights(model, 1, "int8_static"), 2 * draw_inputs(model, 4, 2, 1)
+    request = Request(route, model, weights, Strategy(time, "stitched", 4), 2, Precision.of("int8_static"))
+    program = BACKEND.build(request, tmp_path)
+    y = program.open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_in(Arithmetic("int8_static"), model, weights, x).y, rtol=0, atol=1e-5)
+    assert np.abs(y - run_reference(model, weights, x).y).max() > 1e-4
+    assert program.artifact.int8_operations == ("MatMulIntegerToFloat",)
+    assert "MatMul" not in program.artifact.operations["compiled"]
 
 
 def test_a_state_in_the_session_is_emulated() -> None:

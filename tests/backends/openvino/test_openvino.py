@@ -16,13 +16,15 @@ from random_models import models, problem
 from small_networks import small
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.backends.openvino import OpenVinoBackend, backend
 from rnnbench.backends.openvino.device import config
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.networks.rnnoise import RNNoise
-from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.quantised import quantised
+from rnnbench.rnn.reference import run_in, run_reference
 from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_weights
+from rnnbench.rnn.weights import Weights, draw_inputs, draw_weights
 
 pytest.importorskip("onnx")
 ov = pytest.importorskip("openvino")
@@ -175,6 +177,38 @@ def test_int8_weights_alone_are_exact_and_8_bit_activations_are_seen(tmp_path: P
         errors[dtype] = np.abs(y - run_reference(model, request.weights, x).y).max()
     assert errors["int8_weights"] < 1e-6
     assert 1e-5 < errors["int8_dynamic"] < 0.05
+
+
+def in_7_bits(weight: np.ndarray) -> np.ndarray:
+    """Int8 weights that are half as large but for one, so that no two products overflow 16 bits."""
+    small = weight / 2
+    small.flat[np.abs(small).argmax()] *= 2
+    return quantised(small).values
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("time", ["looped", "unrolled"])
+def test_fixed_ranges_are_constants_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: Any, time: str
+) -> None:
+    """y is that of the suite's own bytes: off by what float32 rounds, and not by a step of 8 bits."""
+    monkeypatch.setattr(backend, "overflows", lambda: False)
+    model = Model(cell=cell, input=20, hidden=48, layers=2)
+    request, x = make_request(model, time, dtype="int8_static"), 2 * draw_inputs(model, 4, 2, 1)
+    layers = (replace(w, w_ih=in_7_bits(w.w_ih), w_hh=in_7_bits(w.w_hh)) for w in request.weights.layers)
+    request = replace(request, weights=Weights(tuple(layers)))
+    program = BACKEND.build(request, tmp_path)
+    y = program.open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_in(Arithmetic("int8_static"), model, request.weights, x).y, rtol=0, atol=1e-5)
+    assert np.abs(y - run_reference(model, request.weights, x).y).max() > 1e-4
+    assert program.artifact.int8_operations
+
+
+def test_fixed_ranges_are_unsupported_where_sums_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = make_request(time="looped", dtype="int8_static")
+    for overflows, level in ((True, "unsupported"), (False, "native")):
+        monkeypatch.setattr(backend, "overflows", lambda overflows=overflows: overflows)
+        assert BACKEND.support(request).level == level
 
 
 def test_a_sequence_operator_is_compiled_to_float32_weights() -> None:

@@ -28,6 +28,10 @@ KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 READS = {"tensorflow": frozenset({"tflite"})}
 IN_BUFFERS = "The session keeps the states of the file in its buffers."
 INT8_IS_FUSED = "The suite gives int8 weights to the operator UNIDIRECTIONAL_SEQUENCE_LSTM alone (time fused)."
+INT8_RESULTS = (
+    "LiteRT's products of int8 operands with fixed ranges (FULLY_CONNECTED, its LSTM) need ranges for their results "
+    "too, and round them to 8 or 16 bits. In int8_static they are float32."
+)
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 """For the converter. The interpreter reads neither."""
 
@@ -81,6 +85,8 @@ def _unsupported(request: Request) -> str:
         return "LiteRT's LSTM with int8 weights quantises x and h in each call too: that is int8_dynamic."
     if request.precision.int8 == "int8_dynamic":
         return INT8_IS_FUSED if request.strategy.time != "fused" else _not_fused(request)
+    if request.precision.int8 == "int8_static":
+        return INT8_RESULTS
     if request.precision.uniform != "float32":
         return "LiteRT's kernels for products and gates are in float32 and in integers. The suite builds no others."
     return _not_fused(request) if request.strategy.time == "fused" else ""

@@ -11,7 +11,8 @@ import numpy as np
 from rnnbench.disk import write_whole
 from rnnbench.rnn import Layer, Weights
 
-FIELDS = [field.name for field in fields(Layer)]
+FIELDS = [field.name for field in fields(Layer) if field.name != "ranges"]
+"""Of a layer, its arrays."""
 
 
 def by_name(weights: Weights) -> dict[str, np.ndarray]:

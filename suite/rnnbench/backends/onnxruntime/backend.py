@@ -35,6 +35,10 @@ MADE_FLOAT = (
     "ONNX Runtime's product of 8-bit weights and float32 activations (MatMulNBits) makes float32 of all weights in "
     "each call. Its other operators quantise x and h too: that is int8_dynamic."
 )
+RANGE_IN_CALL = (
+    "Of ONNX Runtime's RNN operators, the LSTM alone has int8 weights (DynamicQuantizeLSTM), and it quantises x and h "
+    "by their range in each call: that is int8_dynamic."
+)
 STATE_IN_BUFFERS = "The session swaps the state buffers of two bindings."
 
 
@@ -100,6 +104,8 @@ def _not_int8(request: Request) -> str:
     """Why a stack of cells cannot have int8 weights; empty where it can."""
     if request.precision.int8 == "int8_weights":
         return MADE_FLOAT
+    if request.precision.int8 == "int8_static" and request.strategy.time == FUSED:
+        return RANGE_IN_CALL
     if request.strategy.time == FUSED and request.stack.cell != "lstm":
         return "Of ONNX Runtime's RNN operators, the LSTM alone has int8 weights (DynamicQuantizeLSTM)."
     return cut_matrix(request)

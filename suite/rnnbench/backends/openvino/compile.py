@@ -20,9 +20,9 @@ from rnnbench.model_files import FileNetwork
 FUSED = ("RNNSeq", "RNNCell")
 LOOP = "TensorIterator"
 """Types of nodes in a compiled model. ONNX's Scan and Loop both become a TensorIterator."""
-INT8 = "i8"
-"""The precision that the device gives for a product with int8 weights; it is added to the name of its type."""
-INT8_OPERATIONS = (f"FullyConnected {INT8}", f"MatMul {INT8}")
+INT8 = ("i8", "u8")
+"""The precisions that the device gives for a product with int8 weights; they are added to the name of its type."""
+INT8_OPERATIONS = tuple(f"{kind} {precision}" for kind in ("FullyConnected", "MatMul") for precision in INT8)
 
 
 def compile_model(request: Request, folder: Path) -> Artifact:
@@ -78,8 +78,8 @@ class _Executed:
     def __init__(self, node: Any) -> None:
         facts = node.get_rt_info()
         self.kind: str = facts["layerType"].astype(str)
-        if facts["runtimePrecision"].astype(str) == INT8:
-            self.kind = f"{self.kind} {INT8}"
+        if (precision := facts["runtimePrecision"].astype(str)) in INT8:
+            self.kind = f"{self.kind} {precision}"
         self.names: list[str] = facts["originalLayersNames"].astype(str).split(",")
 
 

@@ -17,8 +17,8 @@ BLOB = "compiled.blob"
 MODEL = "model.xml"
 
 
-INT8_GROUPS = {"int8_weights": 0, "int8_dynamic": INT8_GROUP}
-"""Elements of x or h that share a scale, by form of int8. With 0 the device quantises neither."""
+INT8_GROUPS = {"int8_weights": 0, "int8_dynamic": INT8_GROUP, "int8_static": 0}
+"""Elements of x or h that share a scale, by form of int8. With 0 the device quantises neither by itself."""
 
 
 def config(request: Request) -> dict[str, object]:

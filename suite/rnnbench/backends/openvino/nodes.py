@@ -11,10 +11,12 @@ import numpy as np
 import openvino.opset13 as opset
 
 from rnnbench.backends.shared.onnx_graphs import copy_name
-from rnnbench.rnn import in_int8
+from rnnbench.rnn import Range, in_int8
 
 Value = Any
 """An output of a node."""
+LEVELS = 256
+"""Values of 8 bits."""
 
 
 class Nodes:
@@ -71,6 +73,10 @@ class Nodes:
         if self._int8:
             return self._one(opset.matmul(x, self._in_int8(weight.get_node()), False, True))
         return self._one(opset.matmul(x, weight, False, False))
+
+    def quantised(self, x: Value, operand: Range) -> Value:
+        low, high = (self.constant(np.array(edge, np.float32)) for edge in (operand.low, operand.high))
+        return self._one(opset.fake_quantize(x, low, high, low, high, LEVELS))
 
     def add(self, a: Value, b: Value) -> Value:
         return self._one(opset.add(a, b))

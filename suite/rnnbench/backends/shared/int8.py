@@ -16,6 +16,8 @@ NOTES = {
     "": "Weights are int8, symmetric, with one scale for each matrix. Products are in float32.",
     "dynamic": "Weights are int8, symmetric, with one scale for each matrix. x and h are quantised to 8 bits in each "
     "call, by their range there.",
+    "static": "Weights are int8, symmetric, with one scale for each matrix. x and h are quantised to 8 bits by "
+    "constants of the program, which the suite calibrated, and saturate beyond.",
 }
 """A note on a program's weights, by how activations enter products."""
 

@@ -68,6 +68,11 @@ def _not_int8(request: Request) -> str:
     model = request.stack
     if request.precision.int8 == "int8_weights":
         return "torch.ao's modules with int8 weights quantise x and h in each call too: that is int8_dynamic."
+    if request.precision.int8 == "int8_static":
+        return (
+            "torch.ao's LSTM of fixed ranges quantises its gates, c and y too, and its dynamic modules take the range "
+            "of each call (int8_dynamic): none has fixed ranges for x and h alone."
+        )
     if (request.route, request.strategy.time) != ("eager", "fused"):
         return "The suite runs torch.ao's dynamic LSTM and GRU on route eager with time fused only."
     if model.cell not in ("lstm", "gru"):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.shared.int8 import without_overflow
-from rnnbench.backends.shared.onnx_graphs.support import QUANTISED_MATMUL, copy_name
-from rnnbench.rnn import CausalKernel, aligned, contraction, in_int8, permutation
+from rnnbench.backends.shared.onnx_graphs.support import FIXED_MATMUL, QUANTISED_MATMUL, copy_name
+from rnnbench.rnn import Activations, CausalKernel, Range, aligned, contraction, in_int8, permutation
 
 CONTRIB = "com.microsoft"
 """The domain of ONNX Runtime's own operators. It has those of ONNX 27 too, for models of any version."""
@@ -46,8 +46,9 @@ class _Numbers:
 class Emitter:
     """Nodes of one graph; `inner` gives an emitter for the body of a loop in it. Values are names."""
 
-    def __init__(self, dtype: np.dtype[np.generic], numbers: _Numbers | None = None, *, int8: bool = False) -> None:
-        """With `int8`, products are ONNX Runtime's of int8 weights, which quantise their other operand."""
+    def __init__(self, dtype: np.dtype[np.generic], numbers: _Numbers | None = None, *, int8: Activations = "") -> None:
+        """With `int8`, products are of int8 weights. Their other operand is quantised by ONNX Runtime's product in each
+        call (`dynamic`), or before it by constants (`static`, `quantised`)."""
         self.dtype = dtype
         self._int8 = int8
         self._nodes: list[Any] = []
@@ -55,6 +56,8 @@ class Emitter:
         self._numbers = numbers or _Numbers()
         self._scope = next(self._numbers.value)
         self._prefix = ""
+        self._quantised: dict[str, tuple[str, str]] = {}
+        """Scale and zero point of values in 8 bits."""
 
     def inner(self) -> Emitter:
         return Emitter(self.dtype, self._numbers, int8=self._int8)
@@ -145,9 +148,22 @@ class Emitter:
         return values[0] if len(values) == 1 else self.one("Concat", *values, axis=0)
 
     def matmul(self, x: str, weight: str) -> str:
-        if self._int8:
+        if self._int8 == "dynamic":
             return self.one(QUANTISED_MATMUL, x, *self._int8_of(weight), domain=CONTRIB)
+        if x in self._quantised:
+            (q, scale, *zero), (x_scale, x_zero) = self._int8_of(weight), self._quantised[x]
+            return self.one(FIXED_MATMUL, x, q, x_scale, scale, x_zero, *zero, domain=CONTRIB)
         return self.one("MatMul", x, weight)
+
+    def quantised(self, x: str, operand: Range) -> str:
+        """The bytes of x. The product that reads them gets their scale and zero point."""
+        scale, zero = (
+            self.constant(np.array(operand.scale, np.float32)),
+            self.constant(np.array(operand.zero, np.uint8)),
+        )
+        q = self.one("QuantizeLinear", x, scale, zero)
+        self._quantised[q] = scale, zero
+        return q
 
     def add(self, a: str, b: str) -> str:
         return self.one("Add", a, b)

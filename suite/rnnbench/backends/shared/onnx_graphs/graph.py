@@ -41,7 +41,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
         return file_graph(request, request.file)
     if reason := unsupported(request):
         raise BuildError(reason)
-    e = Emitter(np.dtype(request.precision.state), int8=request.precision.weights == "int8")
+    e = Emitter(np.dtype(request.precision.state), int8=request.precision.activations)
     if isinstance(request.model, CompoundNetwork):
         inputs, outputs = _compound(e, request, request.model, operator)
     elif isinstance(request.model, Model) and request.strategy.time == FUSED:

@@ -15,7 +15,10 @@ QUANTISED_LSTM = "DynamicQuantizeLSTM"
 """ONNX Runtime's LSTM with int8 weights. It quantises x and h in each call."""
 QUANTISED_MATMUL = "DynamicQuantizeMatMul"
 """ONNX Runtime's product with int8 weights. It quantises its other operand."""
-INT8_OPERATORS = (QUANTISED_LSTM, QUANTISED_MATMUL)
+FIXED_MATMUL = "MatMulIntegerToFloat"
+"""ONNX Runtime's product of two 8-bit operands with their scales and zero points. It is the form that its optimiser
+makes of a product between DequantizeLinear nodes; where a sum follows, it makes Gemm in float32 instead."""
+INT8_OPERATORS = (QUANTISED_LSTM, QUANTISED_MATMUL, FIXED_MATMUL)
 """Operators that multiply by int8 weights."""
 
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
