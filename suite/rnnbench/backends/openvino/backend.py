@@ -28,6 +28,7 @@ SATURATES = (
     "OpenVINO adds two products of an unsigned and a signed byte in 16 bits on this processor, which has no VNNI. The "
     "sum saturates, and y was off by 0.14."
 )
+STAYS_FLOAT = "OpenVINO quantises x and h on processors with VNNI. This one has none, and they stay float32."
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
 
@@ -91,8 +92,8 @@ def _not_int8(request: Request) -> str:
         return (
             f"OpenVINO quantises x and h in groups of {INT8_GROUP}, and leaves operands of fewer elements in float32."
         )
-    if request.precision.int8 == "int8_static" and overflows():
-        return SATURATES
+    if request.precision.activations and overflows():
+        return SATURATES if request.precision.activations == "static" else STAYS_FLOAT
     if (request.strategy.time, request.strategy.state) == ("unrolled", "none"):
         return "OpenVINO 2026.4 fails to compile a constant times int8 weights, which the first step from zeros is."
     if reason := cut_matrix(request):
