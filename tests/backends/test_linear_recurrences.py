@@ -46,6 +46,12 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
         ("iree:linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
         ("torch:script", "gla", "chunked:3", 6, "chunked {} of 3"),
         ("torch:compile", "mingru", "parallel", 5, "parallel {}"),
+        ("openvino:opset", "gla", "parallel", 5, "parallel {}"),
+        ("openvino:opset", "mingru", "chunked:3", 6, "chunked {} of 3"),
+        ("openvino:opset", "mamba2", "chunked:4", 4, "chunked {}"),
+        *(("tvm:relax", name, "parallel", 5, "parallel {}") for name in ("gla", "mamba2", "kws-svdf")),
+        *(("tvm:relax", name, "chunked:3", 6, "chunked {} of 3") for name in ("mingru", "mamba2")),
+        ("tvm:relax", "gla", "chunked:4", 4, "chunked {}"),
         ("tensorflow:graph", "mingru", "parallel", 5, "parallel {}"),
         ("tensorflow:xla", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],
@@ -73,8 +79,8 @@ def test_many_steps_at_once_are_the_recurrence(
 
 
 def test_a_route_without_a_primitive_refuses_it_by_name(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"relax has not the primitive .*, which mingru.* needs with time parallel"):
-        find("tvm").build(request_for("relax", "mingru", "parallel", 4), tmp_path)
+    with pytest.raises(BuildError, match=r"onnx has not the primitive .*, which mingru.* needs with time parallel"):
+        find("tvm").build(request_for("onnx", "mingru", "parallel", 4), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,10 @@ def test_a_sequence_operator_is_compiled_to_float32_weights() -> None:
     assert ("Const", "i8") not in kinds
 
 
+@pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("time", "chunk"), [("parallel", 1), ("parallel", 4), ("chunked:4", 8)])
-def test_a_tensor_that_openvino_joins_with_another_keeps_its_name(tmp_path, time, chunk, state) -> None:
+def test_a_tensor_that_openvino_joins_with_another_keeps_its_name(tmp_path, time, chunk, state, route) -> None:
     """In a batch of one, some layouts change nothing, and OpenVINO joins the tensors before and after them."""
-    request = make_request(small("mingru"), time, state, "onnx", chunk, batch=1)
+    request = make_request(small("mingru"), time, state, route, chunk, batch=1)
     built_and_right(BACKEND, request, tmp_path)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from mixed_network import Delay, Mixed, built_and_right
 from mixed_network import request_for as asked
+from small_networks import small
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.program_store import described
@@ -79,6 +80,32 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
 )
 def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State) -> None:
     built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize(("name", "time"), [("mingru", "parallel"), ("gla", "chunked:2"), ("mamba2", "looped")])
+def test_linear_recurrences_keep_their_state(tmp_path: Path, name: str, time: str, state: State) -> None:
+    """Calls of 4 steps, and a rest of one."""
+    built_and_right(TvmBackend(), asked(small(name), "relax", Strategy(time, state, 4)), tmp_path)
+
+
+def test_the_logarithm_of_a_sigmoid_keeps_its_digits() -> None:
+    import tvm
+    from tvm import relax
+
+    from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives
+    from rnnbench.backends.tvm.vm_program import compiled_module
+
+    z = np.array([[-104, -80, -20, -1, -1e-3, 0, 1e-3, 1, 9, 16, 17, 20, 80]], np.float32)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(z.shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            found = builder.emit_output(RelaxPrimitives(builder).log_sigmoid(x))
+        builder.emit_func_output(found)
+    executable, _ = compiled_module(builder.get())
+    result = tvm.relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(z))
+    np.testing.assert_allclose(result.numpy(), -np.logaddexp(0, -z.astype(np.float64)), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

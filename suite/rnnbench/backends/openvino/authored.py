@@ -1,4 +1,4 @@
-"""A layer in one direction, made of its body in OpenVINO's opset: copies of it, or a TensorIterator.
+"""A layer in one direction, made of its body in OpenVINO's opset: copies of it, a block, or a TensorIterator over them.
 
 The input projection is done for all steps of the call at once, outside any loop. A layer without state is nothing else.
 """
@@ -13,7 +13,7 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino.nodes import Nodes, Value
 from rnnbench.backends.shared.onnx_graphs import copies
-from rnnbench.rnn import LayerBody
+from rnnbench.rnn import LayerBody, runs_together, together
 
 State = Sequence[Value]
 
@@ -34,7 +34,8 @@ class AuthoredLayer:
         projected = body.project(x)
         if not self._layer.states:
             return projected, ()
-        if self._request.strategy.time == "unrolled":
+        time = self._request.strategy.time
+        if time == "unrolled" or (runs_together(time) and self._copies == self._request.strategy.chunk):
             return self._steps(body, projected, state)
         return self._iterated(projected, state)
 
@@ -42,8 +43,12 @@ class AuthoredLayer:
         return self._request.model.body(self._nodes, self._request.weights, self._index)
 
     def _steps(self, body: LayerBody[Value], projected: Value, state: State) -> tuple[Value, State]:
-        """Copies of the body over `projected` [copies·batch, projected], in the order of this direction."""
-        rows = self._nodes.rows(projected, self._copies)
+        """Copies of the body over `projected` [copies·batch, projected], in this direction's order; or one block."""
+        time = self._request.strategy.time
+        if runs_together(time):
+            with self._nodes.copy():
+                return together(body, time, projected, tuple(state), self._copies, self._request.batch)
+        rows = self._nodes.row_parts(projected, self._copies)
         outputs = []
         for x in reversed(rows) if self._layer.backward else rows:
             with self._nodes.copy():

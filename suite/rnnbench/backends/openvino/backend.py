@@ -18,7 +18,6 @@ from rnnbench.backends.shared import (
     program_folder,
     require_support,
 )
-from rnnbench.rnn import TOGETHER
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
@@ -30,7 +29,7 @@ SATURATES = (
 )
 STAYS_FLOAT = "OpenVINO quantises x and h on processors with VNNI. This one has none, and they stay float32."
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
-AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES - TOGETHER}
+AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES}
 
 
 class OpenVinoBackend:

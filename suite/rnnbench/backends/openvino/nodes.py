@@ -54,7 +54,7 @@ class Nodes:
     def transpose(self, x: Value, *order: int) -> Value:
         return self._one(opset.transpose(x, self._integers(order)))
 
-    def rows(self, x: Value, parts: int) -> list[Value]:
+    def row_parts(self, x: Value, parts: int) -> list[Value]:
         """Equal parts along the first dimension."""
         return [x] if parts == 1 else self._parts(x, parts, 0)
 
@@ -106,8 +106,7 @@ class Nodes:
         return self.joined(parts, axis=1)
 
     def columns(self, x: Value, start: int, stop: int) -> Value:
-        bounds = (self._integers([number]) for number in (start, stop, 1, 1))
-        return self._one(opset.slice(x, *bounds))
+        return self._sliced(x, start, stop, 1)
 
     def div(self, a: Value, b: Value) -> Value:
         return self._one(opset.divide(a, b))
@@ -118,6 +117,28 @@ class Nodes:
     def mean(self, x: Value) -> Value:
         shape = self._integers(list(x.get_shape()))
         return self._one(opset.broadcast(self._one(opset.reduce_mean(x, self._integers([1]), keep_dims=True)), shape))
+
+    def exp(self, x: Value) -> Value:
+        return self._one(opset.exp(x))
+
+    def log_sigmoid(self, x: Value) -> Value:
+        return self._one(opset.negative(self._one(opset.softplus(self._one(opset.negative(x))))))
+
+    def cumsum(self, x: Value) -> Value:
+        return self._one(opset.cum_sum(x, self.named(opset.constant(0))))
+
+    def rows(self, x: Value, start: int, stop: int) -> Value:
+        return self._sliced(x, start, stop, 0)
+
+    def stacked(self, parts: Sequence[Value]) -> Value:
+        return self.joined(parts)
+
+    def einsum(self, equation: str, a: Value, b: Value) -> Value:
+        return self._one(opset.einsum([a, b], equation))
+
+    def _sliced(self, x: Value, start: int, stop: int, axis: int) -> Value:
+        bounds = (self._integers([number]) for number in (start, stop, 1, axis))
+        return self._one(opset.slice(x, *bounds))
 
     def _in_int8(self, constant: Any) -> Value:
         """A constant [k, n] as int8 [n, k], the layout of the device's kernels, and what makes float32 of it."""

@@ -38,7 +38,7 @@ def opset_model(request: Request) -> Any:
             before[name] = nodes.constant(np.zeros((count * batch, size), np.float32)).get_node()
         if strategy.state == "stateful":
             before[name] = nodes.named(opset.read_value(before[name], name, np.float32, [count * batch, size]))
-        rows[name] = nodes.rows(before[name].output(0), count)
+        rows[name] = nodes.row_parts(before[name].output(0), count)
     emit = _fused if strategy.time == "fused" else _authored
     parameters, y, finals = emit(nodes, request, state_by_layer(network, rows))
     after: dict[str, Value] = {}

@@ -12,13 +12,13 @@ from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
-from rnnbench.rnn import TOGETHER
+from rnnbench.rnn import TOGETHER, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
 READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = dict.fromkeys(("relax", "onnx"), onnx_graphs.PRIMITIVES - TOGETHER)
+AUTHORS = {"relax": onnx_graphs.PRIMITIVES, "onnx": onnx_graphs.PRIMITIVES - TOGETHER}
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""
 WIDEST = 16
@@ -95,7 +95,7 @@ def _unsupported_by_all(request: Request) -> str:
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
             "(Unsupported Operation: te.ScanOp)."
         )
-    if request.file is None and _copies(strategy) is None:
+    if request.file is None and _copies(strategy) is None and not runs_together(strategy.time):
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
     if request.threads != 1:
         return "Programs are serial here: a step is one product, too short to share among threads."
@@ -105,10 +105,12 @@ def _unsupported_by_all(request: Request) -> str:
 def _too_large(request: Request) -> str:
     """Which limit a request exceeds; empty where it exceeds none."""
     network, strategy = request.model, request.strategy
-    bodies = (_copies(strategy) or 1) * sum(bool(layer.states) for layer in network.graph)
+    together = runs_together(strategy.time)
+    steps = (strategy.copies or strategy.chunk) if together else _copies(strategy) or 1
+    bodies = (1 if together else steps) * sum(bool(layer.states) for layer in network.graph)
     if bodies > MAX_COPIES:
         return f"A program of {bodies} copies of a step takes minutes to compile; at most {MAX_COPIES} are built."
-    depth = strategy.chunk // (_copies(strategy) or 1)
+    depth = strategy.chunk // steps
     if request.route == "relax" and depth > MAX_DEPTH:
         return f"Relax loops by recursion, and {depth} levels could overflow the stack; at most {MAX_DEPTH} are built."
     widest = network.width + network.input + max(layer.projected for layer in network.graph) + GATES_AT_MOST * WIDEST

@@ -1,4 +1,4 @@
-"""A loop over time in Relax: a function that runs one step, or k steps, and calls itself while steps are left.
+"""A loop over time in Relax: a function that runs one step, k steps or a block, and calls itself while some are left.
 
 Its arguments are the number of the step, the projected inputs, the outputs so far and the state. Outputs are written in
 place, a row for each step, into memory that the caller allocated for this call alone.
@@ -16,14 +16,13 @@ from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.relax_operations import Written
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
-from rnnbench.rnn import LayerBody
 
 State = tuple[Value, ...]
 """The state of one layer in one direction: [batch, size] each."""
 
 
 class Shapes(NamedTuple):
-    """Of the arrays of a loop."""
+    """Of the arrays of a loop. Where a pass runs a block of k steps, `batch` is k·batch and `steps` counts blocks."""
 
     projected: tuple[int, int, int]
     """[steps, batch, size]"""
@@ -33,17 +32,21 @@ class Shapes(NamedTuple):
     """[batch, size] each."""
 
 
+Step = Callable[[Value, State], tuple[Value, State]]
+"""A step of a layer, or a block of its steps: from its row of the projection and the state to y and the next state."""
+
+
 class Loop:
     """The function of one layer in one direction, added to the module of `builder`.
 
-    `written` is what the function has.
+    `written` is what the function has. `step` makes a step of the primitives, and its constants.
     """
 
     def __init__(
         self,
         builder: BlockBuilder,
         name: str,
-        body: Callable[[RelaxPrimitives], LayerBody[Value]],
+        step: Callable[[RelaxPrimitives], Step],
         shapes: Shapes,
         backward: bool,
         copies: int,
@@ -53,7 +56,7 @@ class Loop:
         self._copies = copies
         self._steps = shapes.projected[0]
         self._outputs = shapes.outputs
-        self._body = body
+        self._step = step
         self._row = builder.add_func(_write_row(self._outputs), "write_row")
         types = [relax.TensorType((), "int64")]
         given = (shapes.projected, shapes.outputs, *shapes.state)
@@ -71,11 +74,11 @@ class Loop:
         step, projected, outputs, *state = self._arguments
         with builder.function("steps", self._arguments):
             with builder.dataflow():
-                body, direction = self._body(ops), relax.const(-1 if self._backward else 1, "int64")
+                advance, direction = self._step(ops), relax.const(-1 if self._backward else 1, "int64")
                 for _ in range(self._copies):
                     row = builder.emit(op.take(projected, step, axis=0, mode="clip"))
                     with ops.copy():
-                        y, after = body.advance(row, tuple(state))
+                        y, after = advance(row, tuple(state))
                     outputs = builder.emit(op.call_tir_inplace(self._row, [y, step, outputs], [2], [outputs.ty]))
                     step, state = ops.add(step, direction), list(after)
                 bound = relax.const(-1 if self._backward else self._steps, "int64")

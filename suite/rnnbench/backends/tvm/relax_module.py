@@ -4,7 +4,7 @@
 x and the whole result of the last call, so that no caller has to take the result apart. Stateful, it takes x and the
 state, and also writes the new state into its memory. Unrolled, it has a copy of each layer's body for each step.
 Looped, it calls a function that runs a step and then calls itself: Relax has no loop, so a loop is written as recursion
-under an `if`. A layer without a state is computed once, for all steps.
+under an `if`. Chunked, that function runs a block of steps. A layer without a state is computed once, for all steps.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from tvm import IRModule, relax
 from tvm.relax import BlockBuilder
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.tvm.relax_loop import Loop, Shapes, State
+from rnnbench.backends.tvm.relax_loop import Loop, Shapes, State, Step
 from rnnbench.backends.tvm.relax_operations import Written
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
-from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.rnn import LayerBody, run_graph, state_by_array, state_by_layer
+from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_array, state_by_layer, together
 
 
 def relax_module(request: Request) -> tuple[IRModule, dict[str, Written]]:
@@ -38,8 +37,10 @@ class _Module:
         self.builder = BlockBuilder()
         self.ops = RelaxPrimitives(self.builder)
         self.shapes = self.network.state_shapes(self.batch)
-        self.copies = copies(self.strategy) or 1
-        self.loops = self._loops() if self.copies < self.strategy.chunk else {}
+        self.steps = self.strategy.copies or self.strategy.chunk
+        """Of one pass of a loop."""
+        self.together = runs_together(self.strategy.time)
+        self.loops = self._loops() if self.steps < self.strategy.chunk else {}
 
     def build(self) -> tuple[IRModule, dict[str, Written]]:
         chunk, batch, network = self.strategy.chunk, self.batch, self.network
@@ -89,21 +90,29 @@ class _Module:
     def _body(self, ops: RelaxPrimitives, index: int) -> LayerBody[Value]:
         return self.network.body(ops, self.weights, index)
 
+    def _step(self, ops: RelaxPrimitives, index: int) -> Step:
+        """A step of a layer, or a block of them."""
+        body = self._body(ops, index)
+        if not self.together:
+            return body.advance
+        return lambda row, state: together(body, self.strategy.time, row, state, self.steps, self.batch)
+
     def _loops(self) -> dict[int, Loop]:
         """By the layer's index."""
-        steps = self.strategy.chunk, self.batch
+        at_once = self.steps if self.together else 1
+        rows = self.strategy.chunk // at_once, at_once * self.batch
         return {
             index: Loop(
                 self.builder,
                 f"steps_{index}",
-                partial(self._body, index=index),
+                partial(self._step, index=index),
                 Shapes(
-                    (*steps, layer.projected),
-                    (*steps, layer.width),
+                    (*rows, layer.projected),
+                    (*rows, layer.width),
                     [(self.batch, self.shapes[name][2]) for name, _ in layer.states],
                 ),
                 layer.backward,
-                self.copies,
+                self.steps // at_once,
             )
             for index, layer in enumerate(self.graph)
             if layer.states
@@ -117,6 +126,9 @@ class _Module:
             return projected, ()
         if self.loops:
             return self.loops[index].run(self.ops, projected, state)
+        if self.together:
+            with self.ops.copy():
+                return together(body, self.strategy.time, projected, state, self.steps, self.batch)
         steps = self.ops.parts(projected, self.strategy.chunk, axis=0)
         outputs = []
         for step in reversed(steps) if layer.backward else steps:

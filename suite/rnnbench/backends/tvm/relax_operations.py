@@ -45,10 +45,10 @@ def operations(module: Any) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def lowered(module: Any, written: Mapping[str, Written]) -> str:
-    """What became of the time steps, as `Artifact.lowered` has it. `written` has `main` and each loop, by its name.
+def lowered(module: Any, written: Mapping[str, Written], time: str) -> str:
+    """What became of the time steps of a time, as `Artifact.lowered` has it.
 
-    Loops are functions that call themselves.
+    `written` has `main` and each loop, by its name. Loops are functions that call themselves.
     """
     loops: list[int] = []
     straight = 0
@@ -57,7 +57,7 @@ def lowered(module: Any, written: Mapping[str, Written]) -> str:
             loops.append(written[name].left(called))
         elif name == "main":
             straight = written[name].left(called)
-    return describe_lowered(loops, straight)
+    return describe_lowered(loops, straight, time=time)
 
 
 def _calls(module: Any) -> dict[str, Counter[str]]:

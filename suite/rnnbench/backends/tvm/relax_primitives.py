@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from rnnbench.backends.tvm.relax_operations import Written
 
 Value = Any
 """A Relax variable that is bound to the result of an operator."""
+
+ATANH_TERMS = 8
+"""Terms of the series of atanh(s): what is left out is below 2⁻²⁵ of it for s up to 1/3."""
 
 
 class RelaxPrimitives:
@@ -107,6 +111,45 @@ class RelaxPrimitives:
     def mean(self, x: Value) -> Value:
         mean = self.builder.emit(op.mean(x, axis=[1], keepdims=True))
         return self.builder.emit(op.broadcast_to(mean, x.ty.shape))
+
+    def exp(self, x: Value) -> Value:
+        return self.builder.emit(op.exp(x))
+
+    def log_sigmoid(self, x: Value) -> Value:
+        """min(x, 0) − log(1 + u) with u = e^−|x|. Relax has no log1p, and the logarithm of 1 + u loses a small u.
+
+        log(1 + u) is 2·atanh(s) with s = u/(2 + u), at most 1/3: 2·s·Σ s²ᵏ/(2k + 1).
+        """
+        emit, number = self.builder.emit, partial(relax.const, dtype="float32")
+        u = emit(op.exp(emit(op.negative(emit(op.abs(x))))))
+        s = self.div(u, self.add(u, number(2.0)))
+        square = self.mul(s, s)
+        series = self.mul(square, number(2 / (2 * ATANH_TERMS - 1)))
+        for term in reversed(range(1, ATANH_TERMS - 1)):
+            series = self.mul(square, self.add(series, number(2 / (2 * term + 1))))
+        log1p = self.mul(s, self.add(series, number(2.0)))
+        return self.sub(emit(op.minimum(x, number(0.0))), log1p)
+
+    def cumsum(self, x: Value) -> Value:
+        """A product with a triangle of ones: TVM's own sum is a loop over scalars, which no schedule can change."""
+        steps = int(x.ty.shape.values[0])
+        flat = self.reshape(x, steps, -1)
+        total = self.matmul(self.constant(np.tri(steps, dtype=np.float32)), flat)
+        return self.reshape(total, *(int(size) for size in x.ty.shape.values))
+
+    def rows(self, x: Value, start: int, stop: int) -> Value:
+        return self.builder.emit(op.strided_slice(x, axes=[0], begin=[start], end=[stop]))
+
+    def stacked(self, parts: Sequence[Value]) -> Value:
+        """An output of its dataflow block, which TVM stores. It would fuse all levels of a scan into one kernel, which
+        computes every level anew for each element."""
+        return self.builder.emit_output(op.concat(list(parts), axis=0))
+
+    def reshape(self, x: Value, *shape: int) -> Value:
+        return self.reshaped(x, *shape)
+
+    def einsum(self, equation: str, a: Value, b: Value) -> Value:
+        return self.builder.emit(op.einsum((a, b), equation))
 
     def parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         """Equal parts along an axis."""

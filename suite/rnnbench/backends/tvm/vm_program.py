@@ -56,7 +56,7 @@ def compiled(
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
             operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final)},
-            lowered=lowered_or_given(request, lowered(final, written)),
+            lowered=lowered_or_given(request, lowered(final, written, request.strategy.time)),
             origin=origin,
             math="exact",
             flags=(str(target()),),
