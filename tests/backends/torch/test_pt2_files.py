@@ -1,4 +1,4 @@
-"""Users' `.pt2` files through the torch importers of IREE and TVM."""
+"""Users' `.pt2` files on the routes that trace a module, and through the torch importers of IREE and TVM."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 @pytest.mark.parametrize(
     ("backend", "route", "state"),
     [
+        ("torch", "compile", "stateful"),
+        ("torch", "aoti", "stitched"),
         ("iree", "torch", "stateful"),
         ("tvm", "torch", "stateful"),
     ],

@@ -42,7 +42,7 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
 def _stages(program: TorchProgram, request: Request) -> Iterator[IrStage | Unreadable]:
     if request.route == "eager" and request.strategy.time == "fused":
         yield _dispatched(program, request)
-    elif request.file is not None:
+    elif request.file is not None and request.route == "eager":
         yield Unreadable("calls", "Python calls the operators of a .pt2 file one by one: the file is the program.")
     else:
         if request.route in ("compile", "aoti"):

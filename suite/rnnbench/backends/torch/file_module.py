@@ -1,4 +1,4 @@
-"""A user's `.pt2` file as an nn.Module, of x and states as the suite has them: for the importers that trace a module.
+"""A user's `.pt2` file as an nn.Module, of x and states as the suite has them: for all that trace a module.
 
 States are arguments and results, those in buffers of the file included. So no importer can lose one.
 """

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
 from rnnbench.backends.base import BuildError, Origin, Request
+from rnnbench.backends.torch.file_module import file_module
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
 from rnnbench.backends.torch.stream import DTYPES
@@ -56,7 +57,12 @@ def _laid_out(new: Tensor, old: Tensor) -> Tensor:
 
 
 def network(request: Request) -> nn.Module:
-    """The module of a request: nn's RNN, or the network with a scan or a copy of its body for each step."""
+    """The module of a request: a user's file, nn's RNN, or the network with a scan or a copy of its body for each step.
+
+    Raises BuildError for a file.
+    """
+    if request.file is not None:
+        return file_module(request, request.file)
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
@@ -66,10 +72,14 @@ def network(request: Request) -> nn.Module:
 
 
 def origin(request: Request) -> Origin:
+    if request.file is not None:
+        return "imported"
     return "library" if request.strategy.time == "fused" else "authored"
 
 
 def notes(request: Request) -> tuple[str, ...]:
+    if request.file is not None:
+        return ("the user's program of torch.export, traced again with its states as arguments and results",)
     if request.strategy.time != "fused":
         return ("the input projection of a chunk is one product before its loop",)
     if uses_onednn(request):

@@ -31,13 +31,16 @@ def calls(code: str) -> dict[str, int]:
 
 
 def lowered_code(request: Request, code: str) -> str:
-    """`fused` where oneDNN's kernel runs a whole layer. Otherwise the copies of bodies in each loop and outside.
+    """`fused` where oneDNN's kernel runs a whole layer, and else `given` for a user's file. Otherwise the copies of
+    bodies in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
     a counter, is counted by its additions, and a loop over it has the copies of the source.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
+    if request.file is not None:
+        return "given"
     if runs_together(request.strategy.time):
         return lowered_together(request, len(list(_loop_bodies(code))))
     layers = kernels_by_layer(request.model, request.strategy.chunk, request.batch)

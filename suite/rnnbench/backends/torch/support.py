@@ -14,7 +14,7 @@ TIMES = {
 }
 """Values of `time` by route; the default route first."""
 AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER}))
-READS = {"eager": frozenset({"pt2"})}
+READS = dict.fromkeys(("eager", "compile", "aoti"), frozenset({"pt2"}))
 """`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."
 UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
