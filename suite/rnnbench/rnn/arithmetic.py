@@ -58,6 +58,10 @@ class Arithmetic:
         """Rows of a batch, each with the arithmetic that holds for whatever is computed of them."""
         return [(slice(0, batch), self)]
 
+    def narrowed(self, dtype: str) -> Arithmetic:
+        """The arithmetic of a part that computes in float16 or bfloat16. float64 is exact, and stays so."""
+        return Arithmetic(dtype) if self.dtype == "float32" else self
+
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""
         columns = np.ascontiguousarray(self.cast(weight).T)
@@ -105,6 +109,12 @@ class RandomRounding(Arithmetic):
         self._activation_error = min(ACTIVATION, kind.unit)
         self._exact = exact
         self._generator = np.random.default_rng([seed, 3])
+
+    def narrowed(self, dtype: str) -> Arithmetic:
+        kind, other = DTYPES[dtype], copy(self)
+        other._unit, other._tiny = max(self._unit, kind.unit), max(self._tiny, kind.tiny)
+        other._summed = max(self._summed, DTYPES[kind.accumulate].unit)
+        return other
 
     def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
         noisy = copy(self)

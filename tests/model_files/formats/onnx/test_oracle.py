@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_files as files
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from rnnbench.model_files import ModelFileError, oracle_of
 from rnnbench.rnn import Arithmetic, RandomRounding
@@ -24,7 +24,10 @@ def draw(session, seed=0):
 def run_both(tmp_path, proto, feed=None):
     """What ONNX Runtime gives and what the oracle gives, by name."""
     path = files.saved(proto, tmp_path / "network.onnx")
-    session = onnxruntime.InferenceSession(str(path))
+    options = onnxruntime.SessionOptions()
+    # Optimised, it computes a product with quantised weights from quantised inputs.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(path), options)
     given = draw(session) if feed is None else feed
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, given), strict=True)), oracle_of(path).run(given)
@@ -286,3 +289,76 @@ def test_a_narrow_dtype_rounds_after_each_node(tmp_path):
     y = oracle_of(path).in_arithmetic(Arithmetic("bfloat16")).run({"x": np.ones((1, 6))})["y"]
     assert y.dtype == np.float32
     np.testing.assert_array_equal(y.view(np.uint32) & 0xFFFF, 0)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_what_a_file_computes_in_a_narrower_type_is_rounded_so(tmp_path, kind):
+    """The exact result stays exact. Random roundings, and those of one rounding, are as large as the type's."""
+    proto = files.model(
+        [
+            helper.make_node("Cast", ["x"], ["narrow"], to=getattr(TensorProto, kind.upper())),
+            helper.make_node("Tanh", ["narrow"], ["t"]),
+            helper.make_node("Cast", ["t"], ["y"], to=TensorProto.FLOAT),
+        ],
+        files.arrays(("x", (1, 64))),
+        files.arrays(("y", (1, 64))),
+    )
+    oracle = oracle_of(files.saved(proto, tmp_path / "narrow.onnx"))
+    x = np.random.default_rng(0).standard_normal((1, 64))
+    np.testing.assert_allclose(oracle.run({"x": x})["y"], np.tanh(x), rtol=1e-15)
+    unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[kind]
+    for arithmetic in (RandomRounding("float32", 0, 0), Arithmetic("float32", 0)):
+        error = np.abs(oracle.in_arithmetic(arithmetic).run({"x": x})["y"] - np.tanh(x)).max()
+        assert unit / 8 < error < 2 * unit
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("condition", ["", "always"])
+def test_a_loop_agrees_with_onnxruntime(tmp_path, condition, steps):
+    """A condition may be left out, and scanned outputs lie along a new axis, in front of their own."""
+    nodes = [
+        helper.make_node("Gather", ["x", "i"], ["xt"], axis=0),
+        helper.make_node("Add", ["xt", "s"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["s_out"]),
+        helper.make_node("Identity", ["s_out"], ["yt"]),
+        helper.make_node("Identity", ["going"], ["goes_on"]),
+    ]
+    ins = files.arrays(("i", files.INT64, ()), ("going", TensorProto.BOOL, ()), ("s", (2, 3)))
+    outs = files.arrays(("goes_on", TensorProto.BOOL, ()), ("s_out", (2, 3)), ("yt", (2, 3)))
+    body = helper.make_graph(nodes, "body", ins, outs)
+    whole = [
+        helper.make_node("Loop", ["steps", condition, "s0"], ["sn", "y3"], body=body),
+        helper.make_node("Transpose", ["y3"], ["y"], perm=[1, 0, 2]),
+    ]
+    weights = [numpy_helper.from_array(np.array(steps), "steps"), numpy_helper.from_array(np.array(True), "always")]
+    arrays = files.arrays(("x", (4, 2, 3)), ("s0", (2, 3))), files.arrays(("y", (2, None, 3)), ("sn", (2, 3)))
+    assert_same(*run_both(tmp_path, files.model(whole, *arrays, weights)))
+
+
+def test_a_loop_without_an_end_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnbench.model_files.limits.PASSES", 100)
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in ("going", "s")]
+    ins = files.arrays(("i", files.INT64, ()), ("going", TensorProto.BOOL, ()), ("s", (2,)))
+    outs = files.arrays(("going_out", TensorProto.BOOL, ()), ("s_out", (2,)))
+    loop = helper.make_node("Loop", ["", "always", "x"], ["y"], body=helper.make_graph(nodes, "body", ins, outs))
+    weights = [numpy_helper.from_array(np.array(True), "always")]
+    path = files.saved(
+        files.model([loop], files.arrays(("x", (2,))), files.arrays(("y", (2,))), weights), tmp_path / "x.onnx"
+    )
+    with pytest.raises(ModelFileError, match="a Loop makes more than 100 passes in one call"):
+        oracle_of(path).run({"x": np.ones(2)})
+
+
+@pytest.mark.parametrize("opset", [10, 13, 19])
+def test_quantised_weights_agree_with_onnxruntime(tmp_path, opset):
+    """Exporters write DequantizeLinear of version 13; ONNX's reference begins at 19."""
+    q = files.weight("q", np.random.default_rng(0).integers(-128, 127, (3, 4)).astype(np.int8))
+    size = () if opset == 10 else (4,)
+    scale = numpy_helper.from_array(np.full(size, 0.01, np.float32), "scale")
+    zero = numpy_helper.from_array(np.full(size, 3, np.int8), "zero")
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["W"], **({} if opset == 10 else {"axis": 1})),
+        helper.make_node("MatMul", ["x", "W"], ["y"]),
+    ]
+    proto = files.model(nodes, files.arrays(("x", (2, 3))), files.arrays(("y", (2, 4))), [q, scale, zero], opset=opset)
+    assert_same(*run_both(tmp_path, proto))

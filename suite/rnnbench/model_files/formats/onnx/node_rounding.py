@@ -47,9 +47,9 @@ _ACTIVATIONS = frozenset(
 )
 
 
-def rounding(node: Any, run: Run, arithmetic: Arithmetic) -> Run:
-    """`run`, which computes the node, with its results rounded."""
-    if node.op_type in EXACT:
+def rounding(node: Any, run: Run, arithmetic: Arithmetic, *, narrows: bool = False) -> Run:
+    """`run`, which computes the node, with its results rounded. `narrows`: a Cast rounds them to a narrower type."""
+    if node.op_type in EXACT and not (narrows and node.op_type == "Cast"):
         return run
 
     def rounded(*inputs: Any, **options: Any) -> Sequence[np.ndarray]:

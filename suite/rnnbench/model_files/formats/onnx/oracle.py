@@ -15,7 +15,8 @@ from rnnbench.model_files.flow import RECURRENT
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
 from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
-from rnnbench.model_files.formats.onnx.retyped import retyped
+from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
+from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
@@ -45,6 +46,7 @@ class OnnxOracle:
             self._model = read_onnx(path).model
             load_external(self._model, path.parent, type_names())
             _refuse(self._model)
+            self._narrow = narrow_values(self._model)
         self._use(Arithmetic())
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> OnnxOracle:
@@ -67,7 +69,7 @@ class OnnxOracle:
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
         with self._named():
-            self._evaluator = _evaluator_class(arithmetic)(model)
+            self._evaluator = _evaluator_class(arithmetic, self._narrow, _opset(model))(model)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -108,17 +110,23 @@ def _refuse(model: Any) -> None:
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
 
 
-def _evaluator_class(arithmetic: Arithmetic) -> Any:
+def _opset(model: Any) -> int:
+    """The version of ONNX's own operators."""
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+
+
+def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], opset: int) -> Any:
     """ONNX's evaluator, with each node in the arithmetic. It makes evaluators of its own class for inner graphs."""
     base = require_onnx("onnx.reference").ReferenceEvaluator
     operator = require_onnx("onnx.reference.op_run").OpRun
     # ONNX's own classes of these operators refuse some attributes that are computed here.
     own = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in sorted(RECURRENT)]
+    own += reference_operators(opset)
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
         base.__init__(self, *arguments, **{**options, "new_ops": own})
         for node in self.rt_nodes_:
-            node.run = _run_of(node, arithmetic)
+            node.run = _run_of(node, arithmetic, narrow)
 
     return type("EvaluatorInArithmetic", (base,), {"__init__": initialise})
 
@@ -127,16 +135,16 @@ def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
     raise AssertionError("`_run_of` replaces what would call this")
 
 
-def _run_of(node: Any, arithmetic: Arithmetic) -> Any:
+def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any:
     """What replaces the method `run` of a node of the evaluator."""
     proto = node.onnx_node
+    dtype = next((narrow[name] for name in proto.output if name in narrow), "")
+    own = arithmetic.narrowed(dtype) if dtype else arithmetic
     if proto.op_type in RECURRENT and proto.domain in ("", "ai.onnx"):
         get = require_onnx().helper.get_attribute_value
-        run: Any = recurrent_operator(
-            proto, arithmetic, {attribute.name: get(attribute) for attribute in proto.attribute}
-        )
+        run: Any = recurrent_operator(proto, own, {attribute.name: get(attribute) for attribute in proto.attribute})
     else:
-        run = rounding(proto, node.run, arithmetic)
+        run = rounding(proto, node.run, own, narrows=bool(dtype))
     names = [*proto.output]
 
     def checked(*inputs: Any, **options: Any) -> list[Any]:

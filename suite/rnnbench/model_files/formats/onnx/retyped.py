@@ -43,6 +43,18 @@ def retyped(model: Any, arithmetic: Arithmetic) -> Any:
     return copy
 
 
+def narrow_values(model: Any) -> dict[str, str]:
+    """The values that the file has in float16 or bfloat16, with the name of their type."""
+    onnx = require_onnx()
+    kinds = {onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16"}
+    stored = any(tensor.data_type in kinds for tensor in all_tensors(model))
+    if not stored and not any(a.name == "to" and a.i in kinds for node in all_nodes(model) for a in node.attribute):
+        return {}
+    inferred = require_onnx("onnx.shape_inference").infer_shapes(model)
+    types = ((value.name, value.type.tensor_type.elem_type) for value in _values(inferred))
+    return {name: kinds[kind] for name, kind in types if kind in kinds}
+
+
 def _values(model: Any) -> Iterator[Any]:
     for graph in graphs(model):
         for value in (*graph.input, *graph.output, *graph.value_info):

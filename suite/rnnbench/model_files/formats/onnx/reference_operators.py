@@ -1,0 +1,57 @@
+"""Operators that ONNX's reference computes otherwise than the standard says, or not at all.
+
+Loop: the reference takes a condition that is left out for false, and joins the scanned outputs along an axis that they
+have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
+Source: onnx/reference/ops/op_loop.py, op_dequantize_linear.py (onnx 1.23) and the text of the operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.onnx.file import require_onnx
+
+_FIRST_DEQUANTIZE = 19
+
+
+def reference_operators(opset: int) -> list[Any]:
+    """Classes that replace the reference's own, for a version of ONNX's operators."""
+    loop = require_onnx("onnx.reference.ops.op_loop").Loop
+    classes = [type("Loop", (loop,), {"op_domain": "", "_run": _loop})]
+    if opset < _FIRST_DEQUANTIZE:
+        forms = require_onnx("onnx.reference.ops.op_dequantize_linear")
+        newest = max(int(name.rpartition("_")[2]) for name in vars(forms) if name.startswith("DequantizeLinear_"))
+        classes.append(type("DequantizeLinear", (getattr(forms, f"DequantizeLinear_{newest}"),), {"op_domain": ""}))
+    return classes
+
+
+def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = None, **options: Any) -> tuple[Any, ...]:
+    """`trips` passes, or as long as the condition holds. Either may be left out (None)."""
+    options = {name: options[name] for name in ("attributes", "bindings") if name in options}
+    held, scanned = list(states), list[list[Any]]()
+    goes_on, done = condition is None or bool(np.all(condition)), 0
+    while goes_on and (trips is None or done < int(np.max(trips))):
+        if done == limits.PASSES:
+            raise ModelFileError(
+                f"a Loop makes more than {limits.PASSES:,} passes in one call; that many are not computed"
+            )
+        given = zip(self.body.input_names, (np.array(done, np.int64), np.array(True), *held), strict=True)
+        got = self._run_body({**(context or {}), **dict(given)}, **options)
+        goes_on = condition is None or bool(np.all(got[0]))
+        held = list(got[1 : 1 + len(states)])
+        scanned.append(list(got[1 + len(states) :]))
+        done += 1
+    sides = [np.stack(values) for values in zip(*scanned, strict=True)] if scanned else _nothing(self, len(states))
+    return (*held, *sides)
+
+
+def _nothing(operator: Any, states: int) -> list[np.ndarray]:
+    """The scanned outputs of no pass at all."""
+    (body,) = (attribute.g for attribute in operator.onnx_node.attribute if attribute.name == "body")
+    dtype_of = require_onnx().helper.tensor_dtype_to_np_dtype
+    types = [value.type.tensor_type for value in body.output[1 + states :]]
+    return [np.zeros((0, *(dim.dim_value for dim in kind.shape.dim)), dtype_of(kind.elem_type)) for kind in types]
