@@ -130,3 +130,26 @@ def embedding() -> Any:
     ]
     inputs = arrays(("tokens", INT64, ["B"]), ("h", ["B", 4]))
     return model(nodes, inputs, arrays(("y", ["B", 4]), ("next_h", ["B", 4])), [table])
+
+
+def cell(x: str, states: Sequence[str], after: Sequence[str], y: str = "y", **more: Any) -> Any:
+    """Cells by hand, one on the other: x [1, 3] and each state [1, 4] give y [1, 2] and the next states.
+
+    Arrays have the names that are given.
+    """
+    draw = np.random.default_rng(3)
+    sizes = {"W0": (3, 4), "out": (4, 2), **{f"W{i}": (4, 4) for i in range(1, len(states))}}
+    sizes |= {f"R{i}": (4, 4) for i in range(len(states))}
+    weights = [weight(f"~{name}", (draw.standard_normal(s) * 0.4).astype(np.float32)) for name, s in sizes.items()]
+    nodes, below = [], x
+    for i, (before, following) in enumerate(zip(states, after, strict=True)):
+        nodes += [
+            helper.make_node("MatMul", [below, f"~W{i}"], [f"~a{i}"]),
+            helper.make_node("MatMul", [before, f"~R{i}"], [f"~b{i}"]),
+            helper.make_node("Add", [f"~a{i}", f"~b{i}"], [f"~sum{i}"]),
+            helper.make_node("Tanh", [f"~sum{i}"], [following]),
+        ]
+        below = following
+    nodes.append(helper.make_node("MatMul", [below, "~out"], [y]))
+    inputs = arrays((x, (1, 3)), *((name, (1, 4)) for name in states))
+    return model(nodes, inputs, arrays((y, (1, 2)), *((name, (1, 4)) for name in after)), weights, **more)

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rnnbench.model_files.axes import Axes, axes_by_name
-from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, Role, StatePair
+from rnnbench.model_files.description import (
+    ArrayDescription,
+    FileDescription,
+    Question,
+    Role,
+    StatePair,
+    questions_of_axes,
+)
 from rnnbench.model_files.flow import Flow
 from rnnbench.model_files.state_pairs import pair_states, state_notes
 
@@ -55,7 +62,7 @@ def described(
         arrays=arrays,
         state=pairs,
         questions=(*pairing.questions, *_questions(arrays)),
-        notes=tuple(_notes(flow, arrays)),
+        notes=(*pairing.notes, *_notes(flow, arrays)),
     )
 
 
@@ -74,19 +81,7 @@ def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
     for array in arrays:
         if array.role == "constant":
             yield Question(array.name, "constants", f"it is one {array.dtype}. Which value has it in every call?")
-    streams = [array for array in arrays if array.role == "input"]
-    if not streams:
-        return
-    if len({(array.time, array.batch) for array in streams}) > 1:
-        names = ", ".join(array.name for array in streams)
-        yield Question(streams[0].name, "time", f"the axes of time and batch of {names} differ. Which are they?")
-        return
-    first = streams[0]
-    open_axes = [axis for axis, size in enumerate(first.shape or ()) if not isinstance(size, int)]
-    if first.time is None and any(axis != first.batch for axis in open_axes):
-        yield Question(first.name, "time", "which axis is time? Null means that one call is one step.")
-    if first.batch is None and any(axis != first.time for axis in open_axes):
-        yield Question(first.name, "batch", "which axis is the batch? Null means that there is none.")
+    yield from questions_of_axes([array for array in arrays if array.role == "input"])
 
 
 def _notes(flow: Flow, arrays: tuple[ArrayDescription, ...]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -76,6 +76,39 @@ class FileDescription:
 
     def of_role(self, *roles: Role) -> tuple[ArrayDescription, ...]:
         return tuple(array for array in self.arrays if array.role in roles)
+
+
+def questions_of_axes(streams: Sequence[ArrayDescription]) -> Iterator[Question]:
+    """What is not known of the axes of the inputs that are new in each call."""
+    if not streams:
+        return
+    if len({(array.time, array.batch) for array in streams}) > 1:
+        names = ", ".join(array.name for array in streams)
+        yield Question(streams[0].name, "time", f"the axes of time and batch of {names} differ. Which are they?")
+        return
+    first = streams[0]
+    open_axes = [axis for axis, size in enumerate(first.shape or ()) if not isinstance(size, int)]
+    if first.time is None and any(axis != first.batch for axis in open_axes):
+        yield Question(first.name, "time", "which axis is time? Null means that one call is one step.")
+    if first.batch is None and any(axis != first.time for axis in open_axes):
+        yield Question(first.name, "batch", "which axis is the batch? Null means that there is none.")
+
+
+def same_elements(one: ArrayDescription, other: ArrayDescription) -> bool:
+    """Whether two arrays may have the same elements in the same order: axes of one element do not matter.
+
+    Nothing that is known of the two differs. Sizes that the caller chooses may be any.
+    """
+    if one.shape is None or other.shape is None:
+        return True
+    longer = [[dim for dim in shape if dim != 1] for shape in (one.shape, other.shape)]
+    same_rank = len(one.shape) == len(other.shape)
+    pairs = list(zip(one.shape, other.shape, strict=True) if same_rank else zip(*longer, strict=False))
+    if not same_rank and len(longer[0]) != len(longer[1]):
+        return False
+    fixed = [(isinstance(a, int), isinstance(b, int)) for a, b in pairs if a != b]
+    # A fixed size where the other has an open one, and the other way round: two axes have changed places.
+    return (True, True) not in fixed and not {(True, False), (False, True)} <= {*fixed}
 
 
 def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescription:

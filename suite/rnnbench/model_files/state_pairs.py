@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.model_files.description import ArrayDescription, Found, Question, StatePair
+from rnnbench.model_files.description import ArrayDescription, Found, Question, StatePair, same_elements
 from rnnbench.model_files.flow import RECURRENT, Carried, Flow
 
-_BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|_?(?:in|prev|init|initial|input|0|t0|i)$")
-_AFTER = re.compile(r"^(?:out|next|new|present|final|last|output)_|_?(?:out|next|new|final|output|n|tn|t1|1|o)$")
+_BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
+_AFTER = re.compile(r"^(?:out|next|new|present|final|last|output)_|[_.]?(?:out|next|new|final|output|n|tn|o)$")
 """What is left away of the names of a state's input and output. The rest of both is then the same."""
+_NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
+"""A name and the number at its end. It is the number of a layer, or says before and after: h0 and h1."""
+_FIRST, _SECOND = ("", "0", "t0"), ("", "1", "t1")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Pairing:
 
     pairs: tuple[StatePair, ...]
     questions: tuple[Question, ...]
+    notes: tuple[str, ...] = ()
 
 
 def pair_states(flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]) -> Pairing:
@@ -30,7 +34,7 @@ def pair_states(flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequenc
     search.settle_traced()
     search.by_shape()
     search.by_name()
-    return Pairing(tuple(search.pairs.values()), tuple(search.questions()))
+    return Pairing(tuple(search.pairs.values()), tuple(search.questions()), tuple(search.misfits()))
 
 
 class _Search:
@@ -54,19 +58,16 @@ class _Search:
         fits: dict[str, set[str]] = {}
         for before, after in self._groups:
             for name in before:
-                there = {other for other in after if _compatible(self._inputs[name], self._outputs[other])}
+                there = {other for other in after if self._fits(name, other)}
                 fits[name] = fits[name] & there if name in fits else there
         for name, others in fits.items():
             rivals = {rival for rival, theirs in fits.items() if rival != name and theirs & others}
             if len(others) == 1 and not rivals:
                 self._pair(name, next(iter(others)), "traced")
-        for name, others in fits.items():
-            if name not in self.pairs and others:
-                named = [other for other in sorted(others & self._free_outputs()) if _same_stem(name, other)]
-                if len(named) == 1:
-                    self._pair(name, named[0], "traced")
-                else:
-                    self._unclear[name] = sorted(others)
+        open_ones = {name: others for name, others in fits.items() if name not in self.pairs and others}
+        for name, other in self._alike(open_ones).items():
+            self._pair(name, other, "traced")
+        self._unclear = {name: sorted(others) for name, others in open_ones.items() if name not in self.pairs}
 
     def by_shape(self) -> None:
         """Pairs of an input and an output whose shape and type nothing else has.
@@ -74,24 +75,31 @@ class _Search:
         Only beside an input and an output that are certainly no state: they have a shape of their own.
         """
         free_in, free_out = self._free_inputs(), self._free_outputs()
-        alike = {name: [o for o in free_out if _identical(self._inputs[name], self._outputs[o])] for name in free_in}
+        alike = {
+            # An output that is the input itself is no state.
+            name: [o for o in free_out if o != name and _identical(self._inputs[name], self._outputs[o])]
+            for name in free_in
+        }
         taken = [other for others in alike.values() for other in others]
         if all(alike.values()) or not free_out - set(taken):
             return
-        for name, others in alike.items():
-            if len(others) == 1 and taken.count(others[0]) == 1:
-                self._pair(name, others[0], "shape")
+        found = {name: o[0] for name, o in alike.items() if len(o) == 1 and taken.count(o[0]) == 1}
+        left_in, left_out = [name for name in free_in if name not in found], free_out - {*found.values()}
+        if self._alike(dict.fromkeys(left_in, left_out)) or any(
+            i != o and self._fits(i, o) for i in left_in for o in left_out
+        ):
+            return  # What is left may be states, and these what is given and made anew in each call.
+        for name, other in found.items():
+            self._pair(name, other, "shape")
 
     def by_name(self) -> None:
-        """Pairs whose names differ in a beginning or an end that says before or after."""
-        for name in self._free_inputs():
-            named = [
-                other
-                for other in self._free_outputs()
-                if _same_stem(name, other) and _compatible(self._inputs[name], self._outputs[other])
-            ]
-            if len(named) == 1:
-                self._pair(name, named[0], "name")
+        """Pairs whose names differ in a beginning or an end that says before or after, where some input is left."""
+        free = [name for name in self._inputs if name not in self.pairs]
+        alike = self._alike({name: {other for other in self._outputs if self._fits(name, other)} for name in free})
+        if len(alike) == len(free):
+            return  # such as audio and audio_out: some input is new in each call
+        for name, other in alike.items():
+            self._pair(name, other, "name")
 
     def questions(self) -> Iterable[Question]:
         """For inputs that may be a state, where it is not certain of which output."""
@@ -104,6 +112,33 @@ class _Search:
                 yield Question(name, "state", f"is {choices} its next value? It reaches a recurrent operator's state.")
             elif choices and len(free_in) > 1 and len(free_out) > 1:
                 yield Question(name, "state", f"is it a state, and {choices} its next value? They have the same shape.")
+
+    def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
+        """For inputs, the one free output of those it fits whose name says that it comes after."""
+        free, stems = self._free_outputs(), [_before(name)[0] for name in self._free_inputs()]
+        found: dict[str, str] = {}
+        for is_alike in (_same_number, _next_number):
+            for name, others in fits.items():
+                if name in found or (is_alike is _next_number and stems.count(_before(name)[0]) > 1):
+                    continue
+                named = [other for other in others & (free - set(found.values())) if is_alike(name, other)]
+                if len(named) == 1:
+                    found[name] = named[0]
+        return found
+
+    def _fits(self, before: str, after: str) -> bool:
+        one, other = self._inputs[before], self._outputs[after]
+        return one.dtype == other.dtype and same_elements(one, other)
+
+    def misfits(self) -> Iterable[str]:
+        """Inputs and outputs that are a state by their names, and not by what they hold."""
+        free = [name for name in self._inputs if name not in self.pairs]
+        alike = self._alike({name: {o for o in self._outputs if not self._fits(name, o)} for name in free})
+        for before, after in alike.items():
+            yield (
+                f"{after} has a name as if it were the next value of {before}, and another type or shape: so they are "
+                "no state"
+            )
 
     def _pair(self, before: str, after: str, found: Found) -> None:
         self.pairs[before] = StatePair(before, after, found)
@@ -144,17 +179,32 @@ def _identical(one: ArrayDescription, other: ArrayDescription) -> bool:
     return one.shape is not None and one.shape == other.shape and one.dtype == other.dtype
 
 
-def _compatible(one: ArrayDescription, other: ArrayDescription) -> bool:
-    """Whether nothing that is known of the two differs: sizes that have names may be any."""
-    if one.dtype != other.dtype:
-        return False
-    if one.shape is None or other.shape is None:
-        return True
-    return len(one.shape) == len(other.shape) and all(
-        a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in zip(one.shape, other.shape, strict=True)
-    )
+def _same_number(before: str, after: str) -> bool:
+    """Such as state_1 and new_state_1."""
+    return before != after and bool(_before(before)[0]) and _before(before) == _after(after)
 
 
-def _same_stem(before: str, after: str) -> bool:
-    first, second = _BEFORE.sub("", before.lower()), _AFTER.sub("", after.lower())
-    return bool(first) and first == second
+def _next_number(before: str, after: str) -> bool:
+    """Such as h0 and hn, or h0 and h1."""
+    (stem, first), (other, second) = _before(before), _after(after)
+    return before != after and bool(stem) and stem == other and first in _FIRST and second in _SECOND
+
+
+def _before(name: str) -> tuple[str, str]:
+    return _stem(name, _BEFORE)
+
+
+def _after(name: str) -> tuple[str, str]:
+    return _stem(name, _AFTER)
+
+
+def _stem(name: str, marks: re.Pattern[str]) -> tuple[str, str]:
+    """What a name says beside before or after, and its number: ("state", "1") of next_state_1 and of state_1_out."""
+    stem, number = _numbered(marks.sub("", name.lower()))
+    return (marks.sub("", stem), number) if number else (stem, number)
+
+
+def _numbered(name: str) -> tuple[str, str]:
+    found = _NUMBER.fullmatch(name)
+    assert found is not None
+    return found[1], found[2]

@@ -132,6 +132,84 @@ def test_names_decide_where_shapes_do_not(tmp_path, before, after):
     assert pairs(description) == {before: (after, "name"), "other": ("next_other", "name")}
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("state_{}", "new_state_{}"),
+        ("cached_avg_{}", "new_cached_avg_{}"),
+        ("h_{}", "h_{}_out"),
+        ("in_state{}", "out_state{}"),
+        ("h{}", "h{}n"),
+        ("h{}", "hn{}"),
+        ("state.{}", "next_state.{}"),
+    ],
+)
+def test_numbered_states_keep_their_numbers(tmp_path, before, after):
+    names = [[pattern.format(number) for number in range(3)] for pattern in (before, after)]
+    description = described(tmp_path, files.cell("x", *names))
+    assert pairs(description) == dict(zip(names[0], ((name, "name") for name in names[1]), strict=True))
+
+
+def test_names_leave_an_input_that_is_new_in_each_call(tmp_path):
+    proto = by_hand(["audio"], ["audio_out"], [(1, 2)])
+    del proto.graph.input[0], proto.graph.output[0], proto.graph.node[-1]
+    assert pairs(described(tmp_path, proto)) == {}
+
+
+def test_what_is_left_by_shapes_may_be_a_state_by_its_name(tmp_path):
+    """x and y alone have their shape, and are no state."""
+    proto = files.model(
+        [helper.make_node("Concat", ["past_kv", "x"], ["present_kv"], axis=1), helper.make_node("Relu", ["x"], ["y"])],
+        files.arrays(("x", (1, 1, 4)), ("past_kv", (1, "P", 4))),
+        files.arrays(("y", (1, 1, 4)), ("present_kv", (1, "P + 1", 4))),
+    )
+    assert pairs(described(tmp_path, proto)) == {"past_kv": ("present_kv", "name")}
+
+
+def test_a_single_value_may_be_a_state(tmp_path):
+    description = described(tmp_path, by_hand(["level"], ["level_out"], [()]))
+    assert pairs(description) == {"level": ("level_out", "name")}
+    assert not description.questions
+
+
+def test_a_name_without_the_shape_is_said(tmp_path):
+    proto = by_hand(["s"], ["s_next"], [(1, 7)])
+    proto.graph.output[1].type.tensor_type.shape.dim[1].dim_value = 6
+    description = described(tmp_path, proto)
+    assert pairs(description) == {}
+    assert "s_next has a name as if it were the next value of s, and another type or shape" in " ".join(
+        description.notes
+    )
+
+
+def test_an_output_that_is_an_input_is_no_state(tmp_path):
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.graph.output.append(proto.graph.input[0])
+    assert pairs(described(tmp_path, proto)) == {"h": ("next_h", "shape")}
+
+
+def test_a_state_may_lose_axes_of_one_element(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.node[0].output[1] = "wide"
+    proto.graph.node.append(helper.make_node("Squeeze", ["wide", "first"], ["hn"]))
+    proto.graph.initializer.append(files.weight("first", np.array([0])))
+    del proto.graph.output[1].type.tensor_type.shape.dim[0]
+    assert pairs(described(tmp_path, proto)) == {"h0": ("hn", "traced")}
+
+
+def test_a_state_whose_axes_change_places_is_none(tmp_path):
+    proto = files.model(
+        [
+            helper.make_node("Transpose", ["s"], ["turned"], perm=[1, 0, 2]),
+            helper.make_node("Tanh", ["turned"], ["s_out"]),
+            helper.make_node("ReduceSum", ["x"], ["y"]),
+        ],
+        files.arrays(("x", (1, 2)), ("s", (2, "B", 4))),
+        files.arrays(("y", (1, 1)), ("s_out", ("B", 2, 4))),
+    )
+    assert pairs(described(tmp_path, proto)) == {}
+
+
 def test_a_shape_that_nothing_else_has_makes_a_pair(tmp_path):
     assert pairs(described(tmp_path, by_hand(["a"], ["b"], [(1, 7)]))) == {}
     proto = by_hand(["a"], ["b"], [(1, 7)])
