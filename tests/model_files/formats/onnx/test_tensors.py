@@ -8,7 +8,7 @@ import numpy as np
 import onnx_files as files
 import pytest
 
-from rnnbench.model_files import ModelFileError, describe
+from rnnbench.model_files import ModelFileError, describe, network_of, section_of, unchanged
 
 
 def with_weight(change, folder):
@@ -93,6 +93,21 @@ def test_it_is_refused_with_the_name_of_the_tensor(folder, name):
     with pytest.raises(ModelFileError, match=says) as refused:
         describe(with_weight(change, folder))
     assert "'W'" in str(refused.value) or "GiB" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["weights/W.bin", "w\u00e9ights #1\u202e.bin", f"{'w' * 150}.bin"])
+def test_weights_in_other_files_are_read_and_watched_by_their_whole_path(tmp_path, name):
+    data = np.ones((1, 12, 3), np.float32).tobytes()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(data)
+    path = with_weight(external(location=name), tmp_path)
+    description = describe(path)
+    assert description.external == (name,)
+    found = network_of(path, section_of(description, path.name), description)
+    assert unchanged(found) == path
+    (tmp_path / name).write_bytes(data[::-1])
+    with pytest.raises(ModelFileError, match="has changed since the case was read"):
+        unchanged(found)
 
 
 @pytest.mark.parametrize("change", [floats(36), external(location="weights.bin"), external(location="./weights.bin")])

@@ -37,7 +37,7 @@ def describe(path: Path) -> FileDescription:
             producer=safe_text(f"{model.producer_name} {model.producer_version}".strip(), LONGEST_NAME),
             operators=Counter(_operator(node) for node in all_nodes(model)),
             weight_bytes=file.weight_bytes,
-            external=tuple(safe_text(name, LONGEST_NAME) for name in file.external),
+            external=file.external,
         ),
         inputs,
         outputs,

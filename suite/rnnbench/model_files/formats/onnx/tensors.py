@@ -76,7 +76,7 @@ def all_tensors(model: Any) -> Iterator[Any]:
 
 
 def check_tensors(model: Any, folder: Path, type_names: dict[int, str]) -> tuple[int, tuple[str, ...]]:
-    """Bytes of all tensors, and the names of the files beside the model's that have some. Raises ModelFileError."""
+    """Bytes of all tensors, and the paths from `folder` of the files that have some. Raises ModelFileError."""
     if any(graph.sparse_initializer for graph in graphs(model)) or any(
         attribute.HasField("sparse_tensor") or attribute.sparse_tensors
         for node in all_nodes(model)
@@ -90,7 +90,7 @@ def check_tensors(model: Any, folder: Path, type_names: dict[int, str]) -> tuple
         if total > limits.WEIGHT_BYTES:
             raise ModelFileError(f"its tensors take more than {limits.WEIGHT_BYTES >> 30} GiB; that much is not read")
         if is_external(tensor):
-            files[external_of(tensor, folder, size).file.name] = True
+            files[str(external_of(tensor, folder, size).file.relative_to(folder))] = True
         else:
             _check_present(tensor, size, type_names)
     return total, tuple(files)
