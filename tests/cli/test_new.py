@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_files as files
 import pytest
+import yaml
+from onnx import helper
 
 
 @pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8)])
@@ -47,3 +49,32 @@ def test_it_overwrites_nothing(rnnbench, folder):
     (folder / "my.yaml").write_text("mine")
     assert "is there already" in rnnbench("new", "gru", "-o", "my.yaml", status=2).stderr
     assert (folder / "my.yaml").read_text() == "mine"
+
+
+def test_a_case_of_whole_numbers_says_their_range(rnnbench, folder):
+    files.saved(files.embedding(), folder / "tokens.onnx")
+    told = rnnbench(
+        "new", "tokens.onnx", "-o", "t.yaml", "--set", "batch=0", "--set", "state.h=next_h", status=2
+    ).stderr
+    assert "ranges: {tokens: [0, 99]}" in told
+    answers = ("--set", "batch=0", "--set", "state.h=next_h", "--set", "ranges.tokens=[0, 9]")
+    rnnbench("new", "tokens.onnx", "-o", "t.yaml", *answers)
+    assert yaml.safe_load((folder / "t.yaml").read_text())["model"]["ranges"] == {"tokens": [0, 9]}
+    assert "2 trials" in rnnbench("list", "t.yaml", "--backend=onnxruntime").stderr
+
+
+def test_a_file_that_cannot_be_computed_gets_no_case(rnnbench, folder):
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.graph.node.append(helper.make_node("RandomNormalLike", ["x"], ["noise"]))
+    files.saved(proto, folder / "random.onnx")
+    told = rnnbench("new", "random.onnx", "-o", "random.yaml", status=2).stderr
+    assert "RandomNormalLike draws random numbers" in told
+    assert not (folder / "random.yaml").exists()
+
+
+def test_a_case_in_a_linked_folder_finds_its_file(rnnbench, folder):
+    files.saved(files.cell("x", ["h"], ["next_h"]), folder / "cell.onnx")
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "link").symlink_to("deep/er")
+    rnnbench("new", "cell.onnx", "-o", "link/cell.yaml")
+    assert "2 trials" in rnnbench("list", "link/cell.yaml", "--backend=onnxruntime").stderr

@@ -99,6 +99,12 @@ def test_it_survives_a_journey_to_a_worker(tmp_path):
     [
         ({"constants": {}}, "gain has 0 axes, and the case says that axis 0 is one"),
         ({"constants": {"gain": None}}, "the constant gain has no value; write one"),
+        ({"constants": {"gain": 1e300}}, r"the constant gain is float32, which cannot be 1e\+300"),
+        ({"constants": {"gain": float("nan")}}, "the constant gain is float32, which cannot be nan"),
+        (
+            {"state": {"s": "total"}},
+            r"s is float32 \[B, 2, 4\] and total is float32 \[B, 1\], so the one cannot be the next",
+        ),
         ({"constants": {"gian": 1}}, "it has no input gian; its inputs are a, x, s, gain"),
         ({"state": {"s": "next"}}, "it has no output next; its outputs are y, total, next_s"),
         ({"batch": 9}, "a has 3 axes, and"),
@@ -111,11 +117,43 @@ def test_what_cannot_be_called_so_is_told(tmp_path, said, told):
         network(path, **{**ODD, **said})
 
 
-def test_an_input_of_integers_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("side", "index", "kind", "told"),
+    [
+        ("input", 1, "INT64", "x is int64, and the file does not say which numbers it takes; .* ranges: {x: "),
+        (
+            "input",
+            1,
+            "FLOAT16",
+            "x is float16, .*; convert the file to inputs and outputs of float32; or give its value",
+        ),
+        ("input", 2, "INT64", "s is int64, and the suite feeds and compares float32; export the file without it$"),
+        ("output", 1, "BOOL", "total is bool, and the suite feeds and compares float32; export the file without it$"),
+    ],
+)
+def test_types_that_are_not_fed_or_compared_are_refused(tmp_path, side, index, kind, told):
     proto = files.odd()
-    proto.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
-    with pytest.raises(ModelFileError):
+    getattr(proto.graph, side)[index].type.tensor_type.elem_type = getattr(TensorProto, kind)
+    with pytest.raises(ModelFileError, match=told):
         network(files.saved(proto, tmp_path / "odd.onnx"), **ODD)
+
+
+def test_a_link_keeps_its_name(tmp_path):
+    """Caches of models keep a file by its digest, without the suffix that says its format, and a link to it."""
+    files.saved(files.odd(), tmp_path / "5f3c")
+    (tmp_path / "odd.onnx").symlink_to("5f3c")
+    found = network(tmp_path / "odd.onnx", **ODD)
+    assert run_reference(found, Weights(), draw_inputs(found, 2, 1, 0)).y.shape == (2, 1, 9)
+
+
+def test_a_constant_must_be_one_of_its_type(tmp_path):
+    proto = files.odd()
+    proto.graph.input[3].type.tensor_type.elem_type = TensorProto.INT8
+    path = files.saved(proto, tmp_path / "odd.onnx")
+    for value in (300, 0.5, -129):
+        with pytest.raises(ModelFileError, match=f"the constant gain is int8, which cannot be {value}"):
+            network(path, **{**ODD, "constants": {"gain": value}})
+    assert network(path, **{**ODD, "constants": {"gain": 2.0}}).constant_arrays(1)["gain"] == 2
 
 
 def test_a_file_that_changed_since_is_refused(tmp_path):

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import onnx_files as files
+import pytest
 import yaml
+from ruamel.yaml import YAML
 
-from rnnbench.model_files import FileSection, answered, describe, section_of, section_yaml
+from rnnbench.model_files import (
+    FileSection,
+    ModelFileError,
+    answered,
+    describe,
+    open_questions,
+    section_of,
+    section_yaml,
+)
 
 
 def test_the_section_reads_back():
     section = FileSection("a b.onnx", {"h0": "hn", "on": "off: #"}, {"sr": 16000, "x": None}, {"T": 3}, None, 1)
     text = section_yaml(section)
-    assert yaml.safe_load(text) == {"model": vars(section)}
+    assert yaml.safe_load(text) == {"model": {key: value for key, value in vars(section).items() if value != {}}}
     assert [line.partition(":")[0].strip() for line in text.splitlines()] == [
         "model",
         "file",
@@ -33,3 +43,39 @@ def test_an_output_is_the_next_value_of_one_input(tmp_path):
     description = describe(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
     section = answered(section_of(description, "a.onnx"), description, ["state.h0=cn"])
     assert section.state == {"h0": "cn"}
+
+
+def test_an_input_that_becomes_a_constant_is_no_more_asked_for_its_axes(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.input.insert(0, files.arrays(("lengths", files.INT64, ("B",)))[0])
+    description = describe(files.saved(proto, tmp_path / "network.onnx"))
+    before = section_of(description, "network.onnx")
+    assert [question.key for question in open_questions(before, description, ())] == ["time"]
+    after = answered(before, description, ["constants.lengths=4"])
+    assert not open_questions(after, description, ())
+    assert (after.time, after.batch) == (0, 1)
+
+
+def test_an_output_may_be_called_as_a_number(tmp_path):
+    path = files.saved(files.cell("x", ["yes"], ["012"]), tmp_path / "cell.onnx")
+    description = describe(path)
+    assert answered(section_of(description, path.name), description, ["state.yes=012"]).state == {"yes": "012"}
+
+
+def test_ranges_are_answers(tmp_path):
+    path = files.saved(files.embedding(), tmp_path / "embedding.onnx")
+    description = describe(path)
+    section = section_of(description, path.name)
+    assert answered(section, description, ["ranges.tokens=[0, 9]"]).ranges == {"tokens": (0, 9)}
+    for wrong in ("9", "[0]", "[0, x]", "[0, 0.5]"):
+        with pytest.raises(ModelFileError, match="a range is two whole numbers"):
+            answered(section, description, [f"ranges.tokens={wrong}"])
+
+
+@pytest.mark.parametrize(
+    "name", ["1e3", "012", "0o17", ".5", "-1", "null", "yes", "~", "2026-11-23", "[x]", "a: b", "é #1"]
+)
+def test_a_name_that_is_like_a_number_reads_back_by_any_yaml(name):
+    text = section_yaml(FileSection("f.onnx", {name: name}))
+    assert yaml.safe_load(text)["model"]["state"] == {name: name}
+    assert YAML(typ="safe").load(text)["model"]["state"] == {name: name}

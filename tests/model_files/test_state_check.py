@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_files as files
 import pytest
 from onnx import helper
@@ -15,6 +16,7 @@ from rnnbench.model_files import (
     open_questions,
     oracle_of,
     section_of,
+    sized,
 )
 
 
@@ -101,3 +103,29 @@ def test_an_answer_closes_its_question_alone(tmp_path):
     answers = ["constants.gain=0.5"]
     section = answered(section_of(description, path.name), description, answers)
     assert [question.array for question in open_questions(section, description, keys_of(answers))] == ["sr"]
+
+
+def test_a_state_that_loses_axes_of_one_element_is_carried(tmp_path):
+    proto = with_output_of(files.recurrent("GRU"), "hn", helper.make_node("Squeeze", ["unused", "first"], ["hn"]))
+    proto.graph.initializer.append(files.weight("first", np.array([0])))
+    del proto.graph.output[1].type.tensor_type.shape.dim[0]
+    assert checked(tmp_path, proto).ok
+
+
+def test_a_constant_has_the_shape_of_its_input(tmp_path):
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.graph.input.extend(files.arrays(("rate", (1,))))
+    assert checked(tmp_path, proto, "constants.rate=16000").ok
+
+
+def test_a_state_that_grows_is_told(tmp_path):
+    proto = files.model(
+        [helper.make_node("Concat", ["past", "x"], ["present"], axis=1), helper.make_node("Relu", ["x"], ["y"])],
+        files.arrays(("x", (1, 1, 4)), ("past", (1, "P", 4))),
+        files.arrays(("y", (1, 1, 4)), ("present", (1, "P+1", 4))),
+    )
+    path = files.saved(proto, tmp_path / "network.onnx")
+    description, oracle = sized(describe(path), {"P": 2}), oracle_of(path)
+    section = answered(section_of(description, path.name), description, ["state.past=present"])
+    with pytest.raises(ModelFileError, match=r"the next value of past has the shape \[1, 3, 4\], not \[1, 2, 4\]"):
+        check_state(oracle, description, section)

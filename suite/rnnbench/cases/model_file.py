@@ -20,6 +20,8 @@ from rnnbench.model_files import (
     network_of,
     open_questions,
     section_of,
+    sized,
+    with_axes,
 )
 from rnnbench.optional import MissingExtraError
 from rnnbench.rnn import Network, Size
@@ -86,7 +88,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     try:
         description = read_model(path)
         called = _section(written, description)
-        if questions := open_questions(called, description, written.model_fields_set):
+        if questions := open_questions(called, sized(description, called.sizes), written.model_fields_set):
             raise ModelFileError("; ".join(question.text for question in questions))
         network = network_of(path, called, description, _beside(written, folder))
     except (ModelFileError, MissingExtraError) as error:
@@ -118,4 +120,4 @@ def _section(written: FileModelSection, description: FileDescription) -> FileSec
         said["constants"] = {**found.constants, **said["constants"]}
     if "state" in said:
         said["state"] = {**found.state, **said["state"]} if said["state"] else {}
-    return replace(found, **said)
+    return with_axes(replace(found, **said), description, written.model_fields_set)

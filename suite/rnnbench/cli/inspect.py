@@ -18,7 +18,8 @@ from rnnbench.cli.output import tell
     "answers",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, sizes.NAME=N, time=AXIS, batch=AXIS.",
+    help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, sizes.NAME=N, ranges.NAME=[0,99], "
+    "time=AXIS, batch=AXIS.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:

@@ -46,13 +46,25 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
 
 def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> str:
     from rnnbench.cases import case_of_file
-    from rnnbench.model_files import ModelFileError, answered, keys_of, network_of, open_questions, section_of
-    from rnnbench.worker import describe_file
+    from rnnbench.model_files import (
+        Given,
+        ModelFileError,
+        answered,
+        keys_of,
+        network_of,
+        open_questions,
+        section_of,
+        sized,
+    )
+    from rnnbench.worker import check_file, describe_file
 
     description = describe_file(file)
-    written = os.path.relpath(file, output.parent)
+    # `..` leads from where a link of a folder leads to.
+    written = os.path.relpath(file.parent.resolve() / file.name, output.parent.resolve())
     section = answered(section_of(description, written), description, answers)
-    if questions := open_questions(section, description, keys_of(answers)):
+    if questions := open_questions(section, sized(description, section.sizes), keys_of(answers)):
         asked = "; ".join(f"{one.array}: {one.text} (--set {one.key}…)" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
-    return case_of_file(section, name, network_of(file, section, description))
+    text = case_of_file(section, name, network_of(file, section, description, Given(ranges=section.ranges)))
+    check_file(file, sized(description, section.sizes), section)  # A file that cannot be computed has no case.
+    return text

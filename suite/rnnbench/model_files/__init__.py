@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         open_questions,
         section_of,
         section_yaml,
+        with_axes,
     )
     from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
@@ -70,6 +71,7 @@ _NAMES = {
         "open_questions",
         "section_of",
         "section_yaml",
+        "with_axes",
     ),
     "state_check": (
         "EQUAL",
@@ -115,5 +117,6 @@ __all__ = [
     "sized",
     "tensor_names",
     "unchanged",
+    "with_axes",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

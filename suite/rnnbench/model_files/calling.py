@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rnnbench.model_files.description import ArrayDescription, Constant, Dim, FileDescription, sized
+import numpy as np
+
+from rnnbench.model_files.description import ArrayDescription, Constant, Dim, FileDescription, same_elements, sized
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, TIME, CarriedState, FileArray
 from rnnbench.model_files.given_arrays import given_arrays
@@ -25,6 +28,7 @@ class Given:
 
 
 NOTHING = Given()
+FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -35,10 +39,10 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     made = {array.name: array for array in description.of_role("output", "state_out")}
     _known(section, given, made)
     streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
-    results = [array for name, array in made.items() if name not in section.state.values()]
-    if not streams or not results:
-        raise ModelFileError("it has no input that is new in each call, or no output but its states")
-    _check_types(streams, (*results, *(given[name] for name in section.state)), beside)
+    # Where all outputs are next states, as of a cell, these are what it gives.
+    results = [array for name, array in made.items() if name not in section.state.values()] or list(made.values())
+    states = [(given[before], made[after]) for before, after in section.state.items()]
+    _check(streams, results, states, beside)
     axes = section.time, section.batch
     inputs = tuple(_array(array, axes) for array in streams)
     steps, rows = (_fixed_along(streams, axis) for axis in axes)
@@ -50,29 +54,42 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
         ranges=tuple((name, low, high) for name, (low, high) in beside.ranges.items()),
         file=section.file,
-        path=str(path.resolve()),
+        path=os.path.abspath(path),  # A link keeps its name, whose end says the format.
         sha256=digest_of(path, description.external),
         format=description.format,
         external=description.external,
         operators=tuple(description.operators),
         inputs=inputs,
         results=outputs,
-        states=tuple(
-            CarriedState(
-                before=_state(given[before], rows, section.batch),
-                after=_state(given[before], rows, section.batch, name=after),
-            )
-            for before, after in section.state.items()
-        ),
-        constants=tuple((name, _valued(name, value), given[name].dtype) for name, value in section.constants.items()),
+        states=tuple(_carried(before, after.name, rows, section.batch) for before, after in states),
+        constants=tuple((n, constant_of(given[n], value), given[n].dtype) for n, value in section.constants.items()),
+        constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
         steps=steps,
         rows=rows,
         weights=max(1, description.weight_bytes // 4),
     )
 
 
-def _check_types(streams: Sequence[ArrayDescription], others: Sequence[ArrayDescription], beside: Given) -> None:
-    """Raises ModelFileError for arrays that are no floats, and integers of which nobody says what they are."""
+def _check(
+    streams: Sequence[ArrayDescription],
+    results: Sequence[ArrayDescription],
+    states: Sequence[tuple[ArrayDescription, ArrayDescription]],
+    beside: Given,
+) -> None:
+    """Raises ModelFileError for arrays that the suite cannot feed or compare."""
+    if not streams:
+        raise ModelFileError("all its inputs are states or constants; one that is new in each call is needed")
+    if not results:
+        raise ModelFileError("it has no outputs, so there is nothing to compare")
+    _check_types(streams, beside)
+    for array in (*results, *(before for before, _ in states)):
+        _check_float(array)
+    for before, after in states:
+        _check_fits(before, after)
+
+
+def _check_types(streams: Sequence[ArrayDescription], beside: Given) -> None:
+    """Raises ModelFileError for inputs that are no floats, and integers of which nobody says what they are."""
     integers = {array.name for array in streams if array.dtype in INTEGERS}
     if unknown := beside.ranges.keys() - integers:
         named = ", ".join(sorted(integers)) or "none"
@@ -82,15 +99,41 @@ def _check_types(streams: Sequence[ArrayDescription], others: Sequence[ArrayDesc
             raise ModelFileError(
                 f"the range of {name} is {low} to {high}; expected two numbers up to {LARGEST_INTEGER:,}"
             )
-    for array in (*streams, *others):
-        if array.dtype == STREAMED or (array.name in integers and (beside.inputs or array.name in beside.ranges)):
-            continue
-        how = (
-            f"say what they are, as in ranges: {{{array.name}: [0, 99]}}, or give inputs"
-            if array.name in integers
-            else "give an input that is always the same under `constants`"
-        )
-        raise ModelFileError(f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; {how}")
+    for array in streams:
+        if array.name not in integers:
+            _check_float(array, "; or give its value under `constants`, if it is the same in every call")
+        elif not beside.inputs and array.name not in beside.ranges:
+            raise ModelFileError(
+                f"{array.name} is {array.dtype}, and the file does not say which numbers it takes; say what they are, "
+                f"as in ranges: {{{array.name}: [0, 99]}}, or give inputs, or give its value under `constants`, if it "
+                "is the same in every call"
+            )
+
+
+def _check_float(array: ArrayDescription, otherwise: str = "") -> None:
+    if array.dtype == STREAMED:
+        return
+    how = (
+        f"convert the file to inputs and outputs of {STREAMED}"
+        if "float" in array.dtype
+        else "export the file without it"
+    )
+    raise ModelFileError(
+        f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; {how}{otherwise}"
+    )
+
+
+def _check_fits(before: ArrayDescription, after: ArrayDescription) -> None:
+    """Raises ModelFileError where a state that a call gives cannot be the one that the next call takes."""
+    if after.dtype != before.dtype or not same_elements(before, after):
+        shapes = (f"{array.name} is {array.dtype} {_shown(array)}" for array in (before, after))
+        raise ModelFileError(f"{' and '.join(shapes)}, so the one cannot be the next value of the other")
+
+
+def _shown(array: ArrayDescription) -> str:
+    if array.shape is None:
+        return "of an unknown shape"
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in array.shape)}]"
 
 
 def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
@@ -102,10 +145,42 @@ def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str,
             raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
 
 
-def _valued(name: str, value: Constant | None) -> Constant:
+def constant_of(array: ArrayDescription, value: Constant | None) -> Constant:
+    """The value of an input that is the same in every call. Raises ModelFileError where its type cannot hold it."""
+    name, kind = array.name, array.dtype
     if value is None:
         raise ModelFileError(f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}")
+    if kind not in (*INTEGERS, *FLOATS, "bool"):
+        raise ModelFileError(f"{name} is {kind}; constants are numbers, true and false")
+    low, high = _range_of(kind)
+    whole = isinstance(value, int) or value.is_integer()
+    if not low <= value <= high or (kind in INTEGERS and not whole):
+        raise ModelFileError(f"the constant {name} is {kind}, which cannot be {value}")
     return value
+
+
+def _range_of(kind: str) -> tuple[float, float]:
+    if kind == "bool":
+        return 0, 1
+    if kind in INTEGERS:
+        return int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    return float(np.finfo(kind).min), float(np.finfo(kind).max)
+
+
+def constant_shape(
+    array: ArrayDescription, streams: Sequence[ArrayDescription], batch: int | None
+) -> tuple[int | str, ...]:
+    """Its shape, with BATCH where a size has the name of the batch of the streams."""
+    if array.shape is None:
+        raise ModelFileError(f"the file does not say the shape of {array.name}")
+    shapes = [stream.shape for stream in streams if batch is not None and stream.shape and batch < len(stream.shape)]
+    rows = {shape[batch] for shape in shapes if batch is not None}
+    for axis, dim in enumerate(array.shape):
+        if not isinstance(dim, int) and (dim is None or dim not in rows):
+            raise ModelFileError(
+                f"size {axis} of the constant {array.name} is open; write sizes: {{{array.name}.{axis}: 1}}"
+            )
+    return tuple(dim if isinstance(dim, int) else BATCH for dim in array.shape)
 
 
 def _fixed_along(streams: Sequence[ArrayDescription], axis: int | None) -> int | None:
@@ -142,7 +217,10 @@ def _axes_of_output(
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
     time = array.time if array.time is not None else axes[0] if same else None
     if axes[0] is not None and time is None:
-        raise ModelFileError(f"{array.name} has no axis of time, and the suite compares what each step gives")
+        raise ModelFileError(
+            f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
+            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: 16}}, where it is open) one call is one step"
+        )
     batch = axes[1] if same and array.batch is None else _batch_axis(array, rows, axes[1])
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
 
@@ -162,9 +240,10 @@ def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> File
                 f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch)"
             )
     dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
-    return FileArray(name=array.name, shape=dims, dtype=array.dtype)
+    return FileArray(name=array.name, shape=dims, dtype=array.dtype, is_new=True)
 
 
-def _state(array: ArrayDescription, rows: int | None, stream_batch: int | None, name: str = "") -> FileArray:
-    shaped = _array(array, (None, _batch_axis(array, rows, stream_batch)))
-    return shaped.model_copy(update={"name": name}) if name else shaped
+def _carried(before: ArrayDescription, after: str, rows: int | None, stream_batch: int | None) -> CarriedState:
+    """The state, whose next value is laid out as it is itself: it may lack axes of one element."""
+    shaped = _array(before, (None, _batch_axis(before, rows, stream_batch))).model_copy(update={"is_new": False})
+    return CarriedState(before=shaped, after=shaped.model_copy(update={"name": after}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 TIME, BATCH = "n", "batch"
+_TAKEN = re.compile(r"(?:state\.)*(?:x|y|lengths|next_.*|~.*)", re.DOTALL)
+"""Names of the suite's own arrays, and names that this module makes of them. Next states are `next_…`."""
 
 
 class Layout(NamedTuple):
@@ -28,6 +31,8 @@ class FileArray(BaseModel):
     shape: tuple[int | str, ...]
     dtype: str = "float32"
     """Of the file. The suite has integers as whole numbers in float32."""
+    is_new: bool = False
+    """Whether it is given or made anew in each call, and so is no state. Plans of older runs do not say it."""
 
     def __str__(self) -> str:
         return f"{self.name} [{', '.join(map(str, self.shape))}]"
@@ -40,7 +45,7 @@ class FileArray(BaseModel):
     @property
     def is_state_of_layers(self) -> bool:
         """Whether it is [rows, batch, size], as the suite has states."""
-        return len(self.shape) == 3 and self.shape[1] == BATCH and TIME not in self.shape
+        return not self.is_new and len(self.shape) == 3 and self.shape[1] == BATCH and TIME not in self.shape
 
     def layout(self, steps: int, batch: int) -> Layout:
         """Of an array [steps, batch, size] of the suite; of a state of layers, which is the same in both."""
@@ -77,3 +82,9 @@ class CarriedState(BaseModel):
 
     before: FileArray
     after: FileArray
+
+    @property
+    def name(self) -> str:
+        """What the suite calls it: as the file calls its input, but for names that arrays of the suite have."""
+        own = self.before.name
+        return f"state.{own}" if _TAKEN.fullmatch(own) else own

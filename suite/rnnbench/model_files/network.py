@@ -17,10 +17,11 @@ from pydantic import Field
 
 from rnnbench.model_files.description import Constant
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.file_arrays import CarriedState, FileArray
+from rnnbench.model_files.file_arrays import BATCH, CarriedState, FileArray
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
+from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
 
 V = TypeVar("V")
@@ -47,6 +48,8 @@ class FileNetwork(Network):
     states: tuple[CarriedState, ...]
     constants: tuple[tuple[str, Constant, str], ...]
     """Name, value and type of inputs that are the same in every call."""
+    constant_shapes: tuple[tuple[int | str, ...], ...] = ()
+    """The shape of each, with `batch` for the rows of a call. Plans of older runs have single values, and no shapes."""
     steps: int | None
     """Steps of a call, where the file fixes them."""
     rows: int | None
@@ -119,12 +122,20 @@ class FileNetwork(Network):
         constants = (f"{name} = {value}" for name, value, _ in self.constants)
         return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.results))}"
 
+    def constant_arrays(self, batch: int) -> dict[str, np.ndarray]:
+        """The inputs that are the same in every call, with their value in each element."""
+        shapes = self.constant_shapes or ((),) * len(self.constants)
+        return {
+            name: np.full([batch if dim == BATCH else int(dim) for dim in shape], value, dtype)
+            for (name, value, dtype), shape in zip(self.constants, shapes, strict=True)
+        }
+
     @property
     def case_keys(self) -> dict[str, Any]:
         return {}
 
     def state_shapes(self, batch: int) -> dict[str, tuple[int, int, int]]:
-        return {state.before.name: state.before.state_shape(batch) for state in self.states}
+        return {state.name: state.before.state_shape(batch) for state in self.states}
 
     @property
     def graph(self) -> tuple[LayerSpec, ...]:
@@ -169,7 +180,11 @@ class FileNetwork(Network):
         if not self.states and state != "none":
             return "state", f"{self.file} has no state, so its state is none, not {state}"
         if self.states and self.steps not in (None, 1):
-            return "state", f"{self.file} takes {self.steps} steps at once; a stream needs calls of one step, or of any"
+            return (
+                "state",
+                f"{self.file} takes {self.steps} steps at once; a stream needs calls of one step, or of any; "
+                "with time: null, such a call is one step",
+            )
         return None
 
     def run(
@@ -216,11 +231,11 @@ class FileNetwork(Network):
             a.name: a.to_file(part).astype(_carried(a, part), copy=False)
             for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)
         }
-        given |= {one.before.name: one.before.to_file(state[one.before.name]) for one in self.states}
-        given |= {name: np.array(value, dtype) for name, value, dtype in self.constants}
+        given |= {one.before.name: one.before.to_file(state[one.name]) for one in self.states}
+        given |= self.constant_arrays(rows)
         got = oracle.run(given)
         y = [array.from_file(got[array.name], len(x), rows) for array in self.results]
-        after = {one.before.name: one.after.from_file(got[one.after.name], 1, rows) for one in self.states}
+        after = {one.name: one.after.from_file(got[one.after.name], 1, rows) for one in self.states}
         return np.concatenate(y, axis=2), after
 
 
@@ -266,7 +281,7 @@ def digest_of(path: Path, external: Sequence[str]) -> str:
             with each.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
-            raise ModelFileError(f"{each.name} cannot be read: {error.strerror}") from error
+            raise ModelFileError(f"{safe_text(each.name, 200)} cannot be read: {error.strerror}") from error
     return digest.hexdigest()
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 import yaml
 
-from rnnbench.model_files.description import Constant, FileDescription, Question, Role
+from rnnbench.model_files.description import (
+    ArrayDescription,
+    Constant,
+    FileDescription,
+    Question,
+    Role,
+    questions_of_axes,
+)
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.outside_text import safe_text
 
@@ -27,6 +34,8 @@ class FileSection:
     time: int | None = None
     """Axis of time of the inputs; None where one call is one step."""
     batch: int | None = None
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Smallest and largest value of inputs of whole numbers, which are drawn."""
 
 
 def section_of(description: FileDescription, file: str) -> FileSection:
@@ -41,8 +50,22 @@ def section_of(description: FileDescription, file: str) -> FileSection:
     )
 
 
-def answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
+def answered(section: FileSection, description: FileDescription, answers: Sequence[str]) -> FileSection:
     """The section with answers such as `constants.sr=16000`, `sizes.T=576`, `time=0`. Raises ModelFileError."""
+    return with_axes(_answered(section, description, answers), description, keys_of(answers))
+
+
+def with_axes(section: FileSection, description: FileDescription, written: Collection[str]) -> FileSection:
+    """The section with the axes of the first input that is left for it, but for keys that are written."""
+    streams = _streams(section, description)
+    if not streams:
+        return section
+    time = section.time if "time" in written else streams[0].time
+    batch = section.batch if "batch" in written else streams[0].batch
+    return replace(section, time=time, batch=batch)
+
+
+def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
     for answer in answers:
         key, equals, text = answer.partition("=")
         key, _, name = key.strip().partition(".")
@@ -54,9 +77,11 @@ def answered(section: FileSection, description: FileDescription, answers: Iterab
             raise _wrong(answer, "expected KEY=VALUE")
         if key == "state":
             _known(answer, description, name, "input", "state_in", "constant")
-            _known(answer, description, str(value), "output", "state_out")
-            others = {before: after for before, after in section.state.items() if after != value}
-            section = replace(section, state={**others, name: str(value)})
+            outputs = [array.name for array in description.of_role("output", "state_out")]
+            after = text.strip() if text.strip() in outputs else str(value)  # YAML would read 012 as a number.
+            _known(answer, description, after, "output", "state_out")
+            others = {one: other for one, other in section.state.items() if other != after}
+            section = replace(section, state={**others, name: after})
         elif key == "constants":
             _known(answer, description, name, "input", "state_in", "constant")
             if not isinstance(value, Constant):
@@ -66,12 +91,17 @@ def answered(section: FileSection, description: FileDescription, answers: Iterab
             if type(value) is not int or value < 1:
                 raise _wrong(answer, "a size is 1, 2, 3 …")
             section = replace(section, sizes={**section.sizes, name: value})
+        elif key == "ranges":
+            _known(answer, description, name, "input")
+            if not (isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)):
+                raise _wrong(answer, "a range is two whole numbers, as in [0, 99]")
+            section = replace(section, ranges={**section.ranges, name: (value[0], value[1])})
         elif key in ("time", "batch") and not name:
             if not (value is None or (type(value) is int and value >= 0)):
                 raise _wrong(answer, "an axis is 0, 1, 2 …, or null")
             section = replace(section, time=value) if key == "time" else replace(section, batch=value)
         else:
-            raise _wrong(answer, "the keys are state.NAME, constants.NAME, sizes.NAME, time and batch")
+            raise _wrong(answer, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, time and batch")
     return section
 
 
@@ -80,12 +110,16 @@ def open_questions(
 ) -> tuple[Question, ...]:
     """The questions of the file that are left where its user has written these keys, of which `section` was made."""
     paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
-    return tuple(
-        question
-        for question in description.questions
-        if not (question.key in written and question.key in ("time", "batch"))
-        and not (question.key in ("state", "constants") and question.array in paired)
-    )
+    asked = [question for question in description.questions if question.key in ("state", "constants")]
+    streams = _streams(section, description)
+    axes = [question for question in questions_of_axes(streams) if question.key not in written]
+    return (*(question for question in asked if question.array not in paired), *axes)
+
+
+def _streams(section: FileSection, description: FileDescription) -> list[ArrayDescription]:
+    """The inputs that are new in each call."""
+    given = description.of_role("input", "state_in", "constant")
+    return [array for array in given if array.name not in {*section.state, *section.constants}]
 
 
 def keys_of(answers: Iterable[str]) -> set[str]:
@@ -100,8 +134,20 @@ def section_yaml(section: FileSection) -> str:
 
 
 def _inline(value: object) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf"))
-    return str(text).removesuffix("...\n").strip()
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**31)
+    return text.removesuffix("...\n").strip()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts stand in quotes but for plain words: what is a number depends on the version of YAML, such as 1e3."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = text[:1].isalpha() or text[:1] in "_./"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else "'")
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _known(answer: str, description: FileDescription, name: str, *roles: Role) -> None:

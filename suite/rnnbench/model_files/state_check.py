@@ -6,13 +6,16 @@ single calls shows that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from rnnbench.model_files.calling import constant_of, constant_shape
 from rnnbench.model_files.description import ArrayDescription, FileDescription
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import BATCH as ROWS
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.section import FileSection
 
@@ -63,9 +66,9 @@ class _Check:
         self._outputs = [
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
-        self._constants = {name: np.array(value) for name, value in section.constants.items()}
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
+        self._constants = {array.name: self._constant(array) for array in given if array.name in section.constants}
 
     def result(self) -> StateCheck:
         first_x, second_x = self._inputs(), self._inputs()
@@ -113,16 +116,29 @@ class _Check:
             raise ModelFileError(f"it cannot be called as the section says: {error}") from error
 
     def _next(self, outputs: Arrays) -> dict[str, np.ndarray]:
-        return {before: outputs[after] for before, after in self._section.state.items()}
+        return {array.name: self._of_shape(array, outputs[self._section.state[array.name]]) for array in self._states}
+
+    def _of_shape(self, array: ArrayDescription, value: np.ndarray) -> np.ndarray:
+        """The next value of a state, which may lack axes of one element."""
+        shape = self._shape(array)
+        if value.size != math.prod(shape):
+            raise ModelFileError(f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}")
+        return value.reshape(shape)
 
     def _inputs(self) -> dict[str, np.ndarray]:
         drawn = {}
         for array in self._streams:
             shape = self._shape(array)
             floats = _dtype(array).kind == "f"
-            values = self._draw.standard_normal(shape) if floats else self._draw.integers(0, 2, shape)
+            low, high = self._section.ranges.get(array.name, (0, 1))
+            values = self._draw.standard_normal(shape) if floats else self._draw.integers(low, high + 1, shape)
             drawn[array.name] = values.astype(_dtype(array))
         return drawn
+
+    def _constant(self, array: ArrayDescription) -> np.ndarray:
+        value = constant_of(array, self._section.constants[array.name])
+        shape = constant_shape(array, self._streams, self._section.batch)
+        return np.full([BATCH if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
 
     def _shape(self, array: ArrayDescription) -> tuple[int, ...]:
         """Sizes that the file leaves open: STEPS along time, BATCH along the batch."""

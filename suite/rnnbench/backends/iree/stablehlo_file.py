@@ -106,7 +106,9 @@ class _Step:
     def call(self, x: _Value, states: Mapping[str, _Value]) -> tuple[_Value, dict[str, _Value]]:
         """y, and the next states by the names of the states."""
         given = to_file(self, self._network, x, states, *self._sizes)
-        given |= {name: self._constant(value, dtype) for name, value, dtype in self._network.constants}
+        constants = self._network.constant_arrays(self._sizes[1])
+        for (name, filled), (_, value, _) in zip(constants.items(), self._network.constants, strict=True):
+            given[name] = self._constant(value, filled.shape, str(filled.dtype))
         before, after = ([pair[side] for pair in self._file.states] for side in (0, 1))
         arguments = [given[array.name] for array in (*self._file.inputs, *before)]
         arrays = (*self._file.outputs, *after)
@@ -135,8 +137,8 @@ class _Step:
         shape = (*values[0].shape[:2], sum(value.shape[2] for value in values))
         return self._line("concatenate", values, shape, ", dim = 2")
 
-    def _constant(self, value: Any, dtype: str) -> _Value:
-        made = _Value(f"%laid{len(self.lines)}", (), dtype)
+    def _constant(self, value: Any, shape: Shape, dtype: str) -> _Value:
+        made = _Value(f"%laid{len(self.lines)}", shape, dtype)
         number = str(value).lower() if dtype == "bool" else repr(float(value) if "float" in dtype else int(value))
         self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
         return made

@@ -31,7 +31,7 @@ def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[jax
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     shapes, sizes = network.state_shapes(request.batch), (request.strategy.chunk, request.batch)
-    constants = {name: np.asarray(value, dtype) for name, value, dtype in network.constants}
+    constants = network.constant_arrays(request.batch)
     ends = np.cumsum([prod(shape) for shape in shapes.values()])
 
     def step(x: jax.Array, *flat: jax.Array) -> tuple[jax.Array, ...]:

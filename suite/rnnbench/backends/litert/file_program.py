@@ -78,8 +78,8 @@ class FileSession(ChunkedSession):
         self.before = [self._view(inputs[state.before.name]) for state in self.network.states]
         self.after = [self._view(outputs[state.after.name]) for state in self.network.states]
         self.state = [np.zeros(view.shape, view.dtype) for view in self.before]
-        for name, value, dtype in self.network.constants:
-            self._view(inputs[name])[...] = np.array(value, dtype)
+        for name, value in self.network.constant_arrays(self._rows).items():
+            self._view(inputs[name])[...] = value
         operators = {each["op_name"] for each in self.interpreter._get_ops_details()}
         self._resets = bool(operators & KEEPS_VARIABLES)
 
@@ -126,12 +126,12 @@ class FileSession(ChunkedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {
-            state.before.name: state.before.from_file(np.array(value), 1, self._rows).copy()
+            state.name: state.before.from_file(np.array(value), 1, self._rows).copy()
             for state, value in zip(self.network.states, self.state, strict=True)
         }
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [each.before.to_file(state[each.before.name]).copy() for each in self.network.states]
+        self.state = [each.before.to_file(state[each.name]).copy() for each in self.network.states]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return FileBound(self, ring)

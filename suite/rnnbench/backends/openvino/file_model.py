@@ -32,7 +32,7 @@ def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
     x = _parameter((chunk, batch, network.input), "x")
     states = {name: _parameter(shape, name) for name, shape in network.state_shapes(batch).items()}
     given = to_file(_Ops(), network, x.output(0), {name: each.output(0) for name, each in states.items()}, chunk, batch)
-    given |= _constants(network)
+    given |= {name: opset.constant(value).output(0) for name, value in network.constant_arrays(batch).items()}
     ends = {name: read.output(tensor).get_node() for name, tensor in names.items() if name not in given}
     inputs = {name: read.input(names[name]) for name in given}
     for node in read.get_ops():
@@ -52,10 +52,6 @@ def _parameter(shape: Sequence[int], name: str) -> Any:
     parameter.set_friendly_name(name)
     parameter.output(0).get_tensor().set_names({name})
     return parameter
-
-
-def _constants(network: FileNetwork) -> dict[str, Any]:
-    return {name: opset.constant(np.array(value, dtype)).output(0) for name, value, dtype in network.constants}
 
 
 def _result(value: Any, name: str) -> Any:

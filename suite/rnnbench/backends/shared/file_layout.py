@@ -37,7 +37,7 @@ def to_file(
         laid = _laid(ops, part, array, chunk, batch)
         given[array.name] = laid if array.dtype == "float32" else ops.cast(laid, array.dtype)
     for state in network.states:
-        given[state.before.name] = _laid(ops, states[state.before.name], state.before, chunk, batch)
+        given[state.before.name] = _laid(ops, states[state.name], state.before, chunk, batch)
     return given
 
 
@@ -48,7 +48,7 @@ def from_file(
     parts = [_read(ops, got[a.name], a, (chunk, batch, a.size), chunk, batch) for a in network.results]
     shapes = network.state_shapes(batch)
     states = {
-        state.before.name: _read(ops, got[state.after.name], state.after, shapes[state.before.name], chunk, batch)
+        state.name: _read(ops, got[state.after.name], state.after, shapes[state.name], chunk, batch)
         for state in network.states
     }
     return parts[0] if len(parts) == 1 else ops.joined(parts), states

@@ -68,7 +68,7 @@ class _Call:
 
     def __call__(self, x: Any, rows: Sequence[Any]) -> tuple[Any, list[Any]]:
         given = to_file(_Ops(), self._network, x, self._joined(rows), *self._sizes)
-        given |= {name: tf.constant(value, dtype) for name, value, dtype in self._network.constants}
+        given |= {name: tf.constant(value) for name, value in self._network.constant_arrays(self._sizes[1]).items()}
         y, states = from_file(_Ops(), self._network, self._program(given), *self._sizes)
         return y, [row for name in self._shapes for row in tf.unstack(states[name])]
 

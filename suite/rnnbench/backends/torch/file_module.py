@@ -33,8 +33,8 @@ class FileModule(nn.Module):
         self._weights = list(self._program.weights)
         for index, name in enumerate(self._weights):
             self.register_buffer(f"weight{index}", self._program.weights[name])
-        for index, (_, value, dtype) in enumerate(network.constants):
-            self.register_buffer(f"constant{index}", torch.tensor(value, dtype=getattr(torch, dtype)))
+        for index, value in enumerate(network.constant_arrays(request.batch).values()):
+            self.register_buffer(f"constant{index}", torch.tensor(value))
 
     def forward(self, x: Tensor, *state: Tensor) -> Any:
         given = to_file(TensorOps(), self._network, x, dict(zip(self._names, state, strict=True)), *self._sizes)

@@ -53,9 +53,8 @@ class FileStream(PreparedStream):
     def __init__(self, request: Request, network: FileNetwork, program: Pt2Program) -> None:
         self._network, self._program = network, program
         self._sizes = request.strategy.chunk, request.batch
-        self._constants = {
-            name: torch.tensor(value, dtype=getattr(torch, dtype)) for name, value, dtype in network.constants
-        }
+        arrays = network.constant_arrays(request.batch)
+        self._constants = {name: torch.tensor(value) for name, value in arrays.items()}
         shapes = network.state_shapes(request.batch)
         self.state: Mapping[str, Tensor] = {name: torch.zeros(shape) for name, shape in shapes.items()}
 

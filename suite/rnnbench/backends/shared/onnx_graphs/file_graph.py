@@ -16,6 +16,8 @@ from rnnbench.backends.shared.file_layout import from_file, to_file
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, read_whole
 
+_SLICE_OF_INPUTS = 10
+"""The first set of ONNX's operators in which Slice takes its ends as inputs, and no more as attributes."""
 OWN, LAID = "~file/", "~laid/"
 """Before the names of everything that is the file's own, and of what lies between it and the suite's arrays."""
 
@@ -30,7 +32,8 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         raise BuildError(str(error)) from error
     chunk, batch = request.strategy.chunk, request.batch
     shapes = network.state_shapes(batch)
-    before, after = _Nodes(f"{LAID}in/"), _Nodes(f"{LAID}out/")
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    before, after = _Nodes(f"{LAID}in/", opset), _Nodes(f"{LAID}out/", opset)
     inputs = to_file(before, network, "x", {name: name for name in shapes}, chunk, batch)
     names = _renamed(model, inputs, ["x", "y", *shapes, *(NEXT + name for name in shapes)])
     y, states = from_file(after, network, names, chunk, batch)
@@ -39,7 +42,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         after.call(state, NEXT + name)
     given = {"x": (chunk, batch, network.input), **shapes}
     results = {"y": (chunk, batch, network.width), **{NEXT + name: shape for name, shape in shapes.items()}}
-    constants = _constants(network)
+    constants = _constants(network, batch)
     replaced = {*inputs.values(), *(constant.name for constant in constants)}
     kept = [value for value in model.graph.initializer if value.name not in replaced]
     made = helper.make_graph(
@@ -53,10 +56,10 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     return _model(made, model)
 
 
-def _constants(network: FileNetwork) -> list[Any]:
+def _constants(network: FileNetwork, batch: int) -> list[Any]:
     from onnx import numpy_helper
 
-    return [numpy_helper.from_array(np.array(value, dtype), OWN + name) for name, value, dtype in network.constants]
+    return [numpy_helper.from_array(value, OWN + name) for name, value in network.constant_arrays(batch).items()]
 
 
 def _model(graph: Any, file: Any) -> Any:
@@ -100,8 +103,8 @@ def _renamed(model: Any, inputs: Mapping[str, str], taken: Sequence[str]) -> Map
 class _Nodes:
     """Nodes over names of values: `ArrayOps` of an ONNX graph."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: str, opset: int) -> None:
+        self._prefix, self._opset = prefix, opset
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
 
@@ -112,6 +115,8 @@ class _Nodes:
         return self._node("Transpose", [value], perm=list(order))
 
     def columns(self, value: str, first: int, end: int) -> str:
+        if self._opset < _SLICE_OF_INPUTS:
+            return self._node("Slice", [value], starts=[first], ends=[end], axes=[2])
         return self._node("Slice", [value, *map(self._integers, ((first,), (end,), (2,)))])
 
     def cast(self, value: str, dtype: str) -> str:
