@@ -362,3 +362,33 @@ def test_quantised_weights_agree_with_onnxruntime(tmp_path, opset):
     ]
     proto = files.model(nodes, files.arrays(("x", (2, 3))), files.arrays(("y", (2, 4))), [q, scale, zero], opset=opset)
     assert_same(*run_both(tmp_path, proto))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_transposed_convolution_of_groups_agrees_with_onnxruntime(tmp_path, groups):
+    draw = np.random.default_rng(0)
+    w = draw.standard_normal((4, 3, 1, 5)).astype(np.float32)
+    b = draw.standard_normal(w.shape[1] * groups).astype(np.float32)
+    node = helper.make_node("ConvTranspose", ["x", "W", "b"], ["y"], group=groups, strides=[1, 2], pads=[0, 2, 0, 2])
+    ins, outs = files.arrays(("x", (2, 4, 3, 5))), files.arrays(("y", (2, len(b), 3, 9)))
+    assert_same(*run_both(tmp_path, files.model([node], ins, outs, [files.weight("W", w), files.weight("b", b)])))
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 15])
+def test_batch_normalisation_agrees_with_onnxruntime(tmp_path, opset):
+    """Before version 14 the number of outputs says whether it is training."""
+    draw = np.random.default_rng(0)
+    rows = {name: draw.uniform(0.5, 2, 3).astype(np.float32) for name in ("scale", "bias", "mean", "variance")}
+    node = helper.make_node("BatchNormalization", ["x", *rows], ["y"], momentum=0.9)
+    ins, outs = files.arrays(("x", (2, 3, 5))), files.arrays(("y", (2, 3, 5)))
+    weights = [files.weight(name, array) for name, array in rows.items()]
+    assert_same(*run_both(tmp_path, files.model([node], ins, outs, weights, opset=opset)))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("opset", [11, 13])
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax"])
+def test_softmax_agrees_with_onnxruntime(tmp_path, operator, opset, axis):
+    node = helper.make_node(operator, ["x"], ["y"], **({} if axis is None else {"axis": axis}))
+    arrays = files.arrays(("x", (2, 3, 4))), files.arrays(("y", (2, 3, 4)))
+    assert_same(*run_both(tmp_path, files.model([node], *arrays, opset=opset)))

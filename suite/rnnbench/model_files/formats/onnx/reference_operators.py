@@ -2,11 +2,17 @@
 
 Loop: the reference takes a condition that is left out for false, and joins the scanned outputs along an axis that they
 have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
-Source: onnx/reference/ops/op_loop.py, op_dequantize_linear.py (onnx 1.23) and the text of the operators.
+ConvTranspose: of several groups, it adds the bias of the first one to each, and keeps one channel of each.
+BatchNormalization before version 14: it normalises by the mean and the variance of the call, as in training.
+Softmax, LogSoftmax before version 13: it takes the named axis alone, without those that follow.
+Source: onnx/reference/ops/op_{loop,dequantize_linear,conv_transpose,batch_normalization,softmax,log_softmax}.py (onnx
+1.23), and the text of the operators.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,18 +21,57 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.onnx.file import require_onnx
 
-_FIRST_DEQUANTIZE = 19
+_FIRST_DEQUANTIZE, _FIRST_TRAINING_MODE, _FIRST_SOFTMAX_OF_AN_AXIS = 19, 14, 13
 
 
 def reference_operators(opset: int) -> list[Any]:
     """Classes that replace the reference's own, for a version of ONNX's operators."""
     loop = require_onnx("onnx.reference.ops.op_loop").Loop
-    classes = [type("Loop", (loop,), {"op_domain": "", "_run": _loop})]
+    transpose = require_onnx("onnx.reference.ops.op_conv_transpose").ConvTranspose
+    classes = [
+        type("Loop", (loop,), {"op_domain": "", "_run": _loop}),
+        type("ConvTranspose", (transpose,), {"op_domain": "", "_run": _by_groups(transpose._run)}),
+    ]
+    if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
+        operator = require_onnx("onnx.reference.op_run").OpRun
+        classes += [type(name, (operator,), {"op_domain": "", "_run": _softmax}) for name in ("Softmax", "LogSoftmax")]
+    if opset < _FIRST_TRAINING_MODE:
+        operator = require_onnx("onnx.reference.op_run").OpRun
+        classes.append(type("BatchNormalization", (operator,), {"op_domain": "", "_run": _normalised}))
     if opset < _FIRST_DEQUANTIZE:
         forms = require_onnx("onnx.reference.ops.op_dequantize_linear")
         newest = max(int(name.rpartition("_")[2]) for name in vars(forms) if name.startswith("DequantizeLinear_"))
         classes.append(type("DequantizeLinear", (getattr(forms, f"DequantizeLinear_{newest}"),), {"op_domain": ""}))
     return classes
+
+
+def _normalised(self: Any, x: Any, *rows: Any, epsilon: float = 1e-5, **options: Any) -> tuple[Any, ...]:
+    """By the mean and variance that are given. With further outputs it would be training."""
+    if any(self.onnx_node.output[1:]):
+        raise ModelFileError("BatchNormalization in training is not computed here")
+    scale, bias, mean, variance = (row.reshape(-1, *(1,) * (x.ndim - 2)) for row in rows)
+    return (scale * (x - mean) / np.sqrt(variance + np.asarray(epsilon, x.dtype)) + bias,)
+
+
+def _softmax(self: Any, x: Any, **options: Any) -> tuple[Any, ...]:
+    """Of a matrix: an axis and all that follow are one."""
+    axis = next((attribute.i for attribute in self.onnx_node.attribute if attribute.name == "axis"), 1)
+    rows = x.reshape(math.prod(x.shape[: axis if axis >= 0 else x.ndim + axis]), -1)
+    rows = rows - rows.max(axis=1, keepdims=True)
+    total = np.exp(rows).sum(axis=1, keepdims=True)
+    result = rows - np.log(total) if self.onnx_node.op_type == "LogSoftmax" else np.exp(rows) / total
+    return (result.reshape(x.shape),)
+
+
+def _by_groups(run: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """`run`, which is right for one group, for each group of the channels."""
+
+    def grouped(self: Any, x: Any, w: Any, b: Any = None, *, group: int = 1, **options: Any) -> tuple[Any, ...]:
+        biases = [None] * group if b is None else np.split(b, group)
+        parts = zip(np.split(x, group, axis=1), np.split(w, group), biases, strict=True)
+        return (np.concatenate([run(self, *part, group=1, **options)[0] for part in parts], axis=1),)
+
+    return grouped
 
 
 def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = None, **options: Any) -> tuple[Any, ...]:
