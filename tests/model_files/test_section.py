@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_files as files
 import pytest
 import yaml
+from onnx import helper
 from ruamel.yaml import YAML
 
 from rnnbench.model_files import (
@@ -12,6 +13,7 @@ from rnnbench.model_files import (
     ModelFileError,
     answered,
     describe,
+    keys_of,
     open_questions,
     section_of,
     section_yaml,
@@ -79,3 +81,15 @@ def test_a_name_that_is_like_a_number_reads_back_by_any_yaml(name):
     text = section_yaml(FileSection("f.onnx", {name: name}))
     assert yaml.safe_load(text)["model"]["state"] == {name: name}
     assert YAML(typ="safe").load(text)["model"]["state"] == {name: name}
+
+
+@pytest.mark.parametrize(("answer", "state"), [("state.b=q", {"b": "q"}), ("state={}", {})])
+def test_who_says_which_inputs_are_states_is_asked_no_more(tmp_path, answer, state):
+    nodes = [helper.make_node("Add", ["a", "b"], ["p"]), helper.make_node("Tanh", ["p"], ["q"])]
+    ends = files.arrays(("a", (1, 2)), ("b", (1, 2))), files.arrays(("p", (1, 2)), ("q", (1, 2)))
+    description = describe(files.saved(files.model(nodes, *ends), tmp_path / "two.onnx"))
+    section = section_of(description, "two.onnx")
+    assert [question.array for question in open_questions(section, description, ())] == ["a", "b"]
+    said = answered(section, description, [answer])
+    assert said.state == state
+    assert not open_questions(said, description, keys_of([answer]))

@@ -51,6 +51,8 @@ class Question:
     key: Literal["state", "constants", "time", "batch"]
     """Key of the case's `model` that answers it."""
     text: str
+    is_guess: bool = False
+    """Whether shapes alone make it a question. Who says which inputs are states has answered it."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ def _answered(section: FileSection, description: FileDescription, answers: Itera
             raise _wrong(answer, "its value is no YAML") from error
         if not equals:
             raise _wrong(answer, "expected KEY=VALUE")
-        if key == "state":
+        if key == "state" and not name and not value:
+            section = replace(section, state={})
+        elif key == "state":
             _known(answer, description, name, "input", "state_in", "constant")
             outputs = [array.name for array in description.of_role("output", "state_out")]
             after = text.strip() if text.strip() in outputs else str(value)  # YAML would read 012 as a number.
@@ -110,7 +112,8 @@ def open_questions(
 ) -> tuple[Question, ...]:
     """The questions of the file that are left where its user has written these keys, of which `section` was made."""
     paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
-    asked = [question for question in description.questions if question.key in ("state", "constants")]
+    guessed = not any(key.partition(".")[0] == "state" for key in written)
+    asked = [q for q in description.questions if q.key in ("state", "constants") and (guessed or not q.is_guess)]
     streams = _streams(section, description)
     axes = [question for question in questions_of_axes(streams) if question.key not in written]
     return (*(question for question in asked if question.array not in paired), *axes)

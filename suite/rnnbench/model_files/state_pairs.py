@@ -106,12 +106,13 @@ class _Search:
         free_in, free_out = self._free_inputs(), self._free_outputs()
         for name in free_in:
             traced = [other for other in self._unclear.get(name, ()) if other in free_out]
-            alike = [o for o in free_out if _identical(self._inputs[name], self._outputs[o])]
+            alike = [o for o in free_out if o != name and _identical(self._inputs[name], self._outputs[o])]
             choices = " or ".join(sorted(traced or alike))
             if traced:
                 yield Question(name, "state", f"is {choices} its next value? It reaches a recurrent operator's state.")
             elif choices and len(free_in) > 1 and len(free_out) > 1:
-                yield Question(name, "state", f"is it a state, and {choices} its next value? They have the same shape.")
+                text = f"is it a state, and {choices} its next value? They have the same shape."
+                yield Question(name, "state", text, is_guess=True)
 
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
         """For inputs, the one free output of those it fits whose name says that it comes after."""
