@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import Program, Request
+from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor_code import lowered_code
@@ -339,3 +339,18 @@ def test_a_thread_does_not_switch_onednn_on_while_another_runs_without_it(tmp_pa
         other.join()
     assert onednn_states == ["first", False, False]
     assert torch._C._get_mkldnn_enabled()
+
+
+def test_every_build_of_a_process_leaves_out_the_guards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    filters = []
+
+    def takes_the_filter(program: Any, *, options: dict[str, Any], **others: Any) -> Any:
+        filters.append(options.pop("guard_filter_fn", None))  # as torch.compile does
+        raise RuntimeError("that is enough")
+
+    monkeypatch.setattr(torch, "compile", takes_the_filter)
+    for number in range(2):
+        with pytest.raises(BuildError, match="that is enough"):
+            build(make_request(LSTM, "compile", "looped"), tmp_path / str(number))
+    assert filters == [torch.compiler.skip_all_guards_unsafe] * 2
