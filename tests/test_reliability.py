@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
+from faulty_adapters import FAULTS
+from moved_work import HONEST, LIARS
 from planted_sets import PLANTED
 from ways_of_dying import WAYS
 
-PAGE = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text()
+from rnnbench.conformance import CHECKS
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, CONFORMANCE, MEASUREMENT = (
+    (DOCS / f"{name}.md").read_text() for name in ("reliability", "conformance", "measurement")
+)
+FOUND_BY = Counter(fault.found_by for fault in FAULTS)
 
 
 def test_the_planted_set_is_as_large_as_the_page_says_and_has_200_or_more():
@@ -21,3 +31,25 @@ def test_the_planted_set_is_as_large_as_the_page_says_and_has_200_or_more():
 
 def test_the_ways_of_dying_are_as_many_as_the_page_says():
     assert f"{len(WAYS)} ways" in PAGE
+
+
+def test_every_page_has_the_number_of_planted_faults_and_of_checks():
+    assert f"| {len(FAULTS)} planted faults, all found" in PAGE
+    assert f"{FOUND_BY['bound']} faults found by `bound` alone" in PAGE
+    assert f"| {len(CHECKS)} [checks](#the-checks)" in CONFORMANCE
+    assert f"{len(FAULTS)} adapters, each wrong in one way; {len(FAULTS)} found" in CONFORMANCE
+    assert f"{FOUND_BY['bound']} of the {len(FAULTS)} faults are found by `bound`" in CONFORMANCE
+    assert f"{len(FAULTS)} of {len(FAULTS)} planted faults found" in MEASUREMENT
+    assert f"{len(LIARS)} programs that move work" in MEASUREMENT
+    assert f"{len(HONEST)} honest look-alikes" in MEASUREMENT
+
+
+def test_a_row_that_names_checks_has_the_number_of_their_faults():
+    rows = re.findall(r"\| checks (.*?) \| `conformance/test_faults.py` \| (\d+) planted faults \|", PAGE)
+    assert len(rows) == 2
+    for checks, count in rows:
+        assert sum(FOUND_BY[name] for name in re.findall("`(.*?)`", checks)) == int(count)
+
+
+def test_the_page_of_conformance_has_a_row_for_every_check():
+    assert {check.name for check in CHECKS} <= set(re.findall(r"^\| `(\S+?)` \|", CONFORMANCE, re.MULTILINE))

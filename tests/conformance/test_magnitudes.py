@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import onnx_files as files
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
-from verdicts import verdicts
+from onnx import helper
+from verdicts import failures, verdicts
 
 from rnnbench.conformance import ReferenceTrajectories, magnitudes, suite
+from rnnbench.model_files import describe, network_of, section_of
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -30,8 +34,60 @@ def test_trials_of_other_lengths_use_the_same_files_rightly(tmp_path, monkeypatc
 
 
 def test_no_step_is_coarser_than_those_whose_rounding_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(magnitudes, "steps_measured", lambda model, steps: min(steps, 12))
+    monkeypatch.setattr(magnitudes, "steps_measured", lambda model, steps: min(steps, 16))
     (scales,) = magnitudes._rising(1, 128, ReferenceTrajectories(make_trial(), tmp_path))
     assert scales.shape == (128,)
-    assert set(scales[:12]) == set(magnitudes.MAGNITUDES)
-    assert set(scales[11:]) == {magnitudes.HUGE}
+    assert set(scales[:16]) == set(magnitudes.MAGNITUDES)
+    assert set(scales[15:]) == {magnitudes.HUGE}
+
+
+class Flushing(HonestSession):
+    """Subnormal numbers are zero wherever they come in, as with the processor's flag for it."""
+
+    def compute(self, x):
+        self.state = {name: self.flushed(array) for name, array in self.state.items()}
+        return super().compute(self.flushed(x))
+
+    @staticmethod
+    def flushed(array):
+        return np.where(np.abs(array) < np.finfo(np.float32).tiny, 0, array).astype(array.dtype)
+
+
+class OneForSmall(Flushing):
+    """Neither what the numbers give nor what zero gives."""
+
+    @staticmethod
+    def flushed(array):
+        return np.where(np.abs(array) < np.finfo(np.float32).tiny, 1e-3, array).astype(array.dtype)
+
+
+def after(operator, folder):
+    """A trial of a cell that reads operator(x)."""
+    proto = files.cell("x", ["h"], ["next_h"])
+    for node in proto.graph.node:
+        node.input[:] = ["~read" if name == "x" else name for name in node.input]
+    proto.graph.node.insert(0, helper.make_node(operator, ["x"], ["~read"]))
+    path = files.saved(proto, folder / "cell.onnx")
+    found = describe(path)
+    model = network_of(path, section_of(found, path.name), found)
+    return replace(make_trial(time="given", chunk=1), model=model)
+
+
+@pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
+def test_a_runtime_that_flushes_is_honest_before_any_operator(tmp_path, monkeypatch, operator):
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    trial = after(operator, tmp_path)
+    assert not failures(trial, HonestSession, tmp_path)
+    assert not failures(trial, Flushing, tmp_path)
+
+
+@pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
+def test_what_is_wrong_near_zero_is_found_before_any_operator(tmp_path, monkeypatch, operator):
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    assert {"denormals", "magnitudes"} <= failures(after(operator, tmp_path), OneForSmall, tmp_path).keys()
+
+
+def test_inputs_of_ten_thousand_are_compared_as_far_as_their_rounding_is_measured(tmp_path):
+    trial = replace(make_trial(chunk=5), steps=4_000)
+    assert len(ReferenceTrajectories(trial, tmp_path).scaled(1e4).x) == 510
+    assert len(ReferenceTrajectories(make_trial(chunk=5), tmp_path).scaled(1e4).x) == 10

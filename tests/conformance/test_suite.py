@@ -42,6 +42,7 @@ def test_what_has_no_meaning_is_not_applicable_and_says_why(verdicts):
         "state",
         "exchange",
         "state-lost",
+        "rewind",
         "batch",
         "lengths",
     }

@@ -53,6 +53,14 @@ class OutputIsStaleOnceTimed(WrongOnceTimed):
         return y
 
 
+class WrongFromTheThirdCall(HonestSession):
+    made = 0
+
+    def compute(self, x):
+        self.made += 1
+        return super().compute(x) + (self.made > 2)
+
+
 @pytest.fixture
 def path_of(references):
     def prepared(path, session, state="stitched"):
@@ -100,6 +108,14 @@ def test_what_went_wrong_while_it_was_sampled_is_found(path_of, path, session):
     result = timed.verify()
     assert result.verdict == "fail"
     assert ("public path" in result.detail) == (path is PublicPath)
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+def test_the_first_calls_are_checked_before_any_is_timed(path_of, path):
+    assert path_of(path, WrongOnceTimed).verify_first_calls().verdict == "pass"
+    result = path_of(path, WrongFromTheThirdCall).verify_first_calls()
+    assert result.verdict == "fail"
+    assert "after 3 calls" in result.detail
 
 
 def test_the_timed_public_call_keeps_nothing(path_of):

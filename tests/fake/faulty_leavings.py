@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable
@@ -55,6 +56,11 @@ def _lower_a_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 
 
+def _replace_a_clock() -> None:
+    monotonic = time.monotonic
+    time.monotonic = lambda: monotonic()
+
+
 def _use_one_core_less() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
@@ -70,6 +76,7 @@ LEAVINGS = (
     Leaving("removes a variable", lambda: os.environ.pop("PATH", None), "environment variables changed: PATH"),
     Leaving("handles a signal", lambda: signal.signal(signal.SIGUSR1, print), "signal handlers changed: SIGUSR1"),
     Leaving("ignores one in C", lambda: _LIBC.signal(int(signal.SIGUSR2), 1), "signal handlers changed: SIGUSR2"),
+    Leaving("replaces a clock", _replace_a_clock, "Python's clocks changed: time.monotonic"),
     Leaving(
         "blocks a signal", lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}), "blocked signals changed"
     ),

@@ -8,6 +8,8 @@ import numpy as np
 from honest_adapter import HonestBound, HonestSession
 from planted import BATCH, RAGGED, fault, timed
 
+from rnnbench.rnn.arithmetic import Arithmetic
+
 # Signature: names, types, shapes.
 
 
@@ -242,6 +244,19 @@ class InputsInFixedPoint(HonestSession):
     def _advance(self, x):
         unit = np.abs(x).max() * np.float32(2**-18)
         return self.compute(np.round(x / unit) * unit if unit > 1e-4 else x)
+
+
+class CoarseBend(Arithmetic):
+    """Sigmoid and tanh by a short polynomial: right where they are nearly straight, and where they are flat."""
+
+    def activated(self, value):
+        bent = (np.abs(value) > 0.97) & (np.abs(value) < 0.9999)
+        return super().activated(np.where(bent, np.round(value, 3), value))
+
+
+@fault("magnitudes", state="none")
+class ActivationsAreCoarseWhereTheyBend(HonestSession):
+    arithmetic = CoarseBend
 
 
 @fault("magnitudes", cell="gru")

@@ -155,6 +155,36 @@ class ScratchSharedByThreads(HonestSession):
 
 
 @fault("threads")
+class InputsOfAllThreadsInOnePlace(HonestSession):
+    """From where each step of a call reads its own. No thread waits for another."""
+
+    place: np.ndarray
+
+    def compute(self, x):
+        InputsOfAllThreadsInOnePlace.place = x
+        ys = []
+        for step in range(len(x)):
+            ys.append(super().compute(self.place[step % len(self.place)][None]))
+        return np.concatenate(ys)
+
+
+@fault("threads")
+class TheStateIsThatOfAThread(HonestSession):
+    """It is thread-local: a stream that goes on in another thread begins anew."""
+
+    def compute(self, x):
+        by_thread = self.__dict__.setdefault("by_thread", {})
+        self.state = by_thread.get(threading.get_ident()) or {name: a * 0 for name, a in self.state.items()}
+        y = super().compute(x)
+        by_thread[threading.get_ident()] = self.state
+        return y
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        self.__dict__.setdefault("by_thread", {})[threading.get_ident()] = self.state
+
+
+@fault("threads")
 class RefusesASecondThread(HonestSession):
     owner: int | None = None
 

@@ -201,6 +201,12 @@ class LongestRingOnlyOfFourChunks(HonestBound):
         super().__init__(session, ring[:-1] if len(ring) == 4 else ring)
 
 
+@timed("rings")
+class ARingHasEightPlaces(HonestBound):
+    def __init__(self, session, ring):
+        super().__init__(session, ring[:8])
+
+
 @fault("rings")
 class APublicCallMovesTheRingOn(HonestSession):
     bound = None
@@ -469,6 +475,17 @@ class ATableOfEightSessions(Counted):
         super().__init__(program)
         if len(self.others) > 8:
             self.state = next(other for other in self.others if other is not self).state
+
+
+@fault("sessions")
+class ATableOfSixtyFourSessions(Counted):
+    """The next one takes the place of another, and its state. Opening it is right."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        if len(self.others) > 64:
+            next(other for other in self.others if other is not self).state = dict(self.state)
+        return y
 
 
 @fault("sessions")

@@ -229,6 +229,19 @@ class OneOutputIsNotANumber(HonestBound):
             self.y = self.y * np.float32(np.nan)
 
 
+@fault("drift")
+class StepsOfACallAreCountedInAByte(HonestSession):
+    """Of the public path: a longer call begins anew."""
+
+    def _in_chunks(self, x):
+        parts = [x[first : first + 256] for first in range(0, len(x), 256)]
+        outputs = [super()._in_chunks(parts[0])]
+        for part in parts[1:]:
+            self.reset()
+            outputs.append(super()._in_chunks(part))
+        return np.concatenate(outputs)
+
+
 @fault("drift", chunk=1)
 class OnePublicStepIn300IsWrong(HonestSession):
     steps = 0

@@ -11,6 +11,7 @@ COUNTS = {
     "kept": (streams, "KEPT_CALLS", "KEPT_S", 140),
     "sessions": (streams, "OPENED", "OPENED_S", 170),
     "resets": (streams, "RESETS", "RESETS_S", 100),
+    "threads": (edge_cases, "THREAD_CALLS", "THREADS_S", 300),
     "watched": (arrays, "WATCHED_CALLS", "WATCHED_S", 20),
 }
 """Where each check has its count and its time, and with how many turns it finds the faults that are planted for it."""

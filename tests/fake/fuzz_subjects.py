@@ -35,6 +35,7 @@ from rnnbench.reports import (
     write_report,
 )
 from rnnbench.results import Run, StoreError, compare_runs, read_run, sound, view_runs
+from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.exports import EXPORTS, Export
 
 ROOT = Path(__file__).parents[2]
@@ -160,10 +161,17 @@ def _lines() -> list[bytes]:
     """Records of each outcome, route and case that the committed runs have, none too long."""
     kept: dict[tuple[str, ...], bytes] = {}
     for file in RUNS:
-        for line in (file.parent / "records.jsonl").read_bytes().splitlines():
+        for line in _content(file.parent).splitlines():
             content = _json(line)
             kept.setdefault((content["outcome"], content["params"]["state"], content["backend"]), line)
     return sorted(kept.values(), key=len)[:40]
+
+
+def _content(run: Path) -> bytes:
+    if (run / RECORDS).exists():
+        return (run / RECORDS).read_bytes()
+    with (run / COMPRESSED).open("rb") as file:
+        return io.BufferedReader(Decompressed(file)).read()
 
 
 def _json(text: bytes) -> Any:

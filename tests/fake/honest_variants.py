@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -139,6 +140,52 @@ class ItsRingIsACopy(HonestSession):
         return super()._bind([chunk.copy() for chunk in ring])
 
 
+class CarriesAResetOutAtTheNextCall(HonestSession):
+    """Or when its state is read. A state that is set meanwhile takes its place."""
+
+    pending = False
+
+    def reset(self):
+        self.pending = True
+
+    def _settle(self):
+        if self.pending:
+            self.pending = False
+            super().reset()
+
+    def compute(self, x):
+        self._settle()
+        return super().compute(x)
+
+    def _read_state(self):
+        self._settle()
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.pending = False
+        super()._write_state(state)
+
+
+class WritesNoStateThatItHas(HonestSession):
+    def _write_state(self, state):
+        if self.state.keys() != state.keys() or any(a.tobytes() != self.state[n].tobytes() for n, a in state.items()):
+            super()._write_state(state)
+
+
+class AScratchForEachThread(HonestSession):
+    """Of all sessions. A session may be used by one thread after another."""
+
+    of_threads = threading.local()
+
+    def compute(self, x):
+        self.of_threads.x = x
+        ys = []
+        for step in range(len(x) if self._streams else 1):
+            part = self.of_threads.x
+            ys.append(super().compute(part[step : step + 1] if self._streams else part))
+        return np.concatenate(ys)
+
+
 VARIANTS = (
     KeepsItsLastInput,
     OutputsOfBuffersThatTheCallerDropped,
@@ -150,4 +197,7 @@ VARIANTS = (
     QueuesItsBoundCalls,
     SessionsFromAPool,
     ItsRingIsACopy,
+    CarriesAResetOutAtTheNextCall,
+    WritesNoStateThatItHas,
+    AScratchForEachThread,
 )

@@ -9,6 +9,7 @@ import multiprocessing
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ WORK_S = 0.0006
 LONG_S = 0.008
 """The same, of the few calls of a path that waits between them."""
 now, cpu, sleep = time.perf_counter, time.thread_time, time.sleep
+NANOSECONDS = time.perf_counter_ns
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,54 @@ class ChildWorksUntilSomebodyLooks(HonestBound):
         self.child.join()
 
 
+@lies("longer after 32 calls than after one")
+class OnlyWhatIsNotForgottenIsComputed(HonestSession):
+    """Bound calls are put off to the first look, which makes the last of them only: the network forgets the others."""
+
+    def __init__(self, program):
+        self.put_off: deque[np.ndarray] = deque(maxlen=24)
+        super().__init__(program)
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(HonestBound):
+            def __call__(self):
+                session.put_off.append(self._next())
+
+            def output(self):
+                session.make_up()
+                return {"y": session.y.copy()}
+
+        return Bound(self, ring)
+
+    def make_up(self):
+        while self.put_off:
+            self.y = super().compute(self.put_off.popleft())
+
+    def compute(self, x):
+        self.make_up()
+        return super().compute(x)
+
+    def _read_state(self):
+        self.make_up()
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.put_off.clear()
+        super()._write_state(state)
+
+
+@lies("longer after 32 calls than after one", path="public")
+class PublicWorkOfTheLastCallsInGetState(PublicWorkInGetState):
+    """Of no more calls than a look may take in any case."""
+
+    def _advance(self, x):
+        y = super()._advance(x)
+        self.waiting = min(self.waiting, 12)
+        return y
+
+
 # Into what comes before a block.
 
 
@@ -273,13 +323,14 @@ class Remembering(HonestSession):
         memory = vars(type(self)).get("memory") if self.shared else self.__dict__.setdefault("own", {})
         key = (x.tobytes(), *(array.tobytes() for array in self.state.values()))
         if key not in memory:
-            burn(WORK_S)
+            burn(self.work_s)
             memory[key] = (super().compute(x), self.state)
         y, state = memory[key]
         self.state = {name: array.copy() for name, array in state.items()}
         return y.copy()
 
     shared = False
+    work_s = WORK_S
 
 
 @lies("used again")
@@ -293,6 +344,11 @@ class RemembersForAllSessions(Remembering):
     memory: dict[Any, Any] = {}  # noqa: RUF012 that it is shared is the lie
 
 
+@lies("used again")
+class RemembersLongCalls(Remembering):
+    work_s = LONG_S
+
+
 @lies("used again", path="public")
 class PublicCallsAreRemembered(Remembering):
     pass
@@ -301,6 +357,41 @@ class PublicCallsAreRemembered(Remembering):
 @lies("used again", path="public", state="none")
 class PublicSequencesAreRemembered(Remembering):
     pass
+
+
+@lies("new ring")
+class RemembersOnceItHasSettled(Remembering):
+    """Only results of calls long after a state was set, where a ring comes to the same states again and again."""
+
+    since = 0
+
+    def compute(self, x):
+        self.since += 1
+        if self.since > 40:
+            return super().compute(x)
+        burn(self.work_s)
+        return HonestSession.compute(self, x)
+
+    def _write_state(self, state):
+        self.since = 0
+        super()._write_state(state)
+
+
+@lies("new ring", state="none")
+class RemembersTheRing(HonestBound):
+    """What each of its chunks gave: where there is no state, that is all there is to a call."""
+
+    def __init__(self, session, ring):
+        super().__init__(session, ring)
+        self.known = {}
+
+    def __call__(self):
+        place = self.calls % len(self.ring)
+        self.calls += 1
+        if place not in self.known:
+            burn(WORK_S)
+            self.known[place] = self.session.compute(self.ring[place])
+        self.y = self.known[place]
 
 
 # Out of the public call.
@@ -342,6 +433,30 @@ class ReplacesTheWallClock(_Clock):
 @lies("replaced time.process_time")
 class ReplacesTheClockOfCpuTime(_Clock):
     clock = "process_time"
+
+
+@lies("replaced time.perf_counter_ns")
+class ReplacesTheClockUntilSomebodyLooks(HonestSession):
+    """From the start of a block to the first look at its results its clock runs at half of the speed."""
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        begun = NANOSECONDS()
+        time.perf_counter_ns = lambda: begun + (NANOSECONDS() - begun) // 2
+
+    def _read_state(self):
+        time.perf_counter_ns = NANOSECONDS
+        return super()._read_state()
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(HonestBound):
+            def output(self):
+                time.perf_counter_ns = NANOSECONDS
+                return super().output()
+
+        return Bound(session, ring)
 
 
 # Honest, though they may look otherwise.
@@ -402,6 +517,19 @@ class SlowFirstCall(HonestBound):
         if self.calls == 0:
             burn(0.02)
         super().__call__()
+
+
+@honest()
+class CallsThatGetFaster(HonestSession):
+    """As with a compiler that compiles anew what is called often."""
+
+    calls = 0
+
+    def compute(self, x):
+        self.calls += 1
+        if self.calls < 30:
+            burn(WORK_S)
+        return super().compute(x)
 
 
 @honest()

@@ -61,6 +61,16 @@ def test_a_record_of_an_earlier_version_says_nothing_of_what_it_took_no_notice_o
     assert disturbance_warning(shown(tmp_path, fake.record())) is None
 
 
+def test_what_earlier_runs_built_and_checked_is_counted_with_its_days(tmp_path):
+    first, second = fake.record(chunk=1), fake.record(chunk=2)
+    first = first.model_copy(update={"checked": "2026-01-03T10:00:00+00:00"})
+    timing = second.timing.model_copy(update={"built": "2026-01-01T09:00:00+00:00"})
+    second = second.model_copy(update={"checked": "2026-01-02T23:00:00+00:00", "timing": timing})
+    built, checked = reliability_sentences(shown(tmp_path, first, second, fake.record(chunk=4)))
+    assert built.startswith("Built by earlier runs (2026-01-01), which the build times are of: 1 program.")
+    assert checked.startswith("Checked by earlier runs (2026-01-02 to 2026-01-03), as the same programs: 2 trials.")
+
+
 def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_named(tmp_path):
     slow = fake.with_latencies(fake.record(chunk=1), bound=fake.latency(1.9e-3), public=fake.latency(1.2e-3))
     warning = slow_bound_warning(shown(tmp_path, slow))

@@ -6,6 +6,7 @@ Each may take `limits.endurance` seconds. It stops when this time is over, and i
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ BLOCK = 4 * RING + 1
 """Calls between two comparisons of the state, so that each chunk of the ring is in turn the last one."""
 UNSEEN = 8 * BLOCK
 """Calls at the end that are made BLOCK at a time without a look: a look completes a call that may overlap the next."""
+LONG_CALL = 260
+"""Steps of one public call after all of these: more than a byte can count."""
 LEAST_FED = 8 * RING
 """Calls below which `drift` says nothing. A network forgets its start in some 40 calls, and what comes before is fed by
 `bound` too."""
@@ -64,6 +67,8 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
             bound.sync()
             comparison.look(call + 1, bound.output()["y"])
     bound.sync()
+    if reference.is_stream and budget.done == total:
+        _compare_long_call(comparison.errors, session, reference, total)
     steps = budget.done * chunk
     verdict, figures = comparison.errors.verdict(), {"steps": float(steps), "compared": float(comparison.compared)}
     detail = f"fed {steps:,} steps in {budget.sentence()}, and compared {comparison.compared:,} calls"
@@ -72,6 +77,17 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         figures["growth"] = last / first
         detail += f"; the error at the end is {last / first:.2g} times that of the beginning"
     return budget.result(verdict.model_copy(update={"detail": verdict.detail or detail, "figures": figures}))
+
+
+def _compare_long_call(errors: Errors, session: Session, reference: ReferenceTrajectories, calls: int) -> None:
+    """After so many calls, feed LONG_CALL steps in one public call, and compare what is known of it."""
+    chunk = reference.trial.strategy.chunk
+    numbers = range(calls, calls + math.ceil(LONG_CALL / chunk))
+    y = session.step({"x": np.concatenate([reference.ring[number % RING]["x"] for number in numbers])})["y"]
+    for number, part in zip(numbers, np.split(y, len(numbers)), strict=True):
+        if (exact := exact_after(reference, number + 1)) is not None:
+            what = f"y of chunk {number - calls} of one call of {len(numbers) * chunk} steps"
+            errors.add(what, part, exact["y"], _rounding(reference, number + 1))
 
 
 class _Comparison:

@@ -117,7 +117,9 @@ def expected_rounding(
     meaningless = incomparable(error, found.scale)
     if found.margin is not None:
         meaningless |= undecided(error, found.margin)
-    return Rounding(np.where(meaningless, np.inf, error), dtype)
+    # A program may flush results below the smallest normal number of float32 to zero. No backend does so in float16.
+    flushed = min(kind.tiny, DTYPES["float32"].tiny)
+    return Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
 
 
 class _Measured(NamedTuple):

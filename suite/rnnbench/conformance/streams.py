@@ -25,14 +25,17 @@ makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
 OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
-OPEN_AT_ONCE = 12
-"""More sessions than any other check has open, and few enough for the memory of a large model."""
+OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 72, 12, 64 << 20
+"""Sessions that are open at once: more than tables of 64 have places for. Fewer where so many copies of the weights
+would take more than these bytes, and then still more than any other check has open."""
 RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
 PUBLIC = "p"
 RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
 """Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
 first pass over the RING chunks, so that any plan feeds the reference's ring in its order. Where the value is true, a
 ring is bound just before its first call of a pass, and anew in the next one; else all are bound before the start."""
+LONG_RING_PLAN = "AAABAAAAAAAAAAAA"
+"""A plan whose rings have the chunks of all of its calls: one of more than RING chunks, not in the order of RING."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -89,15 +92,20 @@ def _overwrite(arrays: Arrays) -> None:
 def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors = Errors()
     for plan, late in RING_PLANS.items():
-        _follow_plan(open_session(), plan, late, errors, reference)
+        _follow_plan(open_session(), plan, late, RING, errors, reference)
+    _follow_plan(open_session(), LONG_RING_PLAN, False, len(LONG_RING_PLAN), errors, reference)
     return errors.verdict()
 
 
-def _follow_plan(session: Session, plan: str, late: bool, errors: Errors, reference: ReferenceTrajectories) -> None:
-    """Make the calls of a plan. The state is set once, before all calls."""
+def _follow_plan(
+    session: Session, plan: str, late: bool, bound_calls: int, errors: Errors, reference: ReferenceTrajectories
+) -> None:
+    """Make the calls of a plan, whose rings have the chunks of its first `bound_calls`. The state is set once."""
     exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
     where = f"with the ring's calls shared as {plan}, {'bound late' if late else 'all bound before'}"
-    rings = {name: [reference.ring[i] for i in range(RING) if plan[i] == name] for name in set(plan) - {PUBLIC}}
+    rings = {
+        name: [reference.ring[i % RING] for i in range(bound_calls) if plan[i] == name] for name in set(plan) - {PUBLIC}
+    }
     bound: dict[str, Bound] = {} if late else {name: session.bind(ring) for name, ring in rings.items()}
     if reference.is_stream:
         session.set_state(reference.start)
@@ -195,6 +203,8 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     """Open very many sessions, a few of them at a time, and one all along. Each must begin as the first one did."""
     stays, alone, others = open_session(), open_session(), deque[Session]()
     first, second, *_ = first_outputs(alone, reference)
+    weight_bytes = sum(array.nbytes for _, array in reference.weights.named(reference.trial.model))
+    at_once = max(OPEN_LEAST, min(OPEN_AT_ONCE, OPEN_BYTES // max(1, weight_bytes)))
     open_session.close(alone)
     stays.step(reference.ring[0])
     budget = Budget("sessions", OPENED, OPENED_LEAST, OPENED_S)
@@ -204,7 +214,7 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
         began = same_bits([(f"y of session {number}", session.step(reference.ring[0])["y"], first)])
         if began.verdict == "fail":
             return began
-        if len(others) > OPEN_AT_ONCE:
+        if len(others) > at_once:
             open_session.close(others.popleft() if number % 2 else others.pop())
     went_on = [session.step(reference.ring[1])["y"] for session in (stays, *others)]
     return budget.result(same_bits(output_pairs("second y of open session", went_on, [second] * len(went_on))))

@@ -7,11 +7,13 @@ from contextlib import ExitStack, closing
 
 from rnnbench.backends import Program, Session
 from rnnbench.conformance.arrays import ARRAYS
+from rnnbench.conformance.contents import CONTENTS
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
 from rnnbench.conformance.lost_state import LOST_STATE
 from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
+from rnnbench.conformance.rewinding import REWINDING
 from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
@@ -21,9 +23,11 @@ CHECKS = (
     *VALUES_AND_STATES,
     *EXCHANGED_STATES,
     *LOST_STATE,
+    *REWINDING,
     *STREAMS,
     *ARRAYS,
     *EDGE_CASES,
+    *CONTENTS,
     *MAGNITUDE_CHECKS,
     *ENDURANCE,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -14,6 +14,9 @@ from rnnbench.results import CheckResult
 
 COUNTS = 3
 """How many random numbers of calls are tried."""
+FIRST_CALLS = (1, 3)
+"""The calls of a fresh process whose results are checked. Runtimes that compile anew for what they saw in a first
+call, as PyTorch's profiling executor does, have done so by the third."""
 
 
 class TimedPath:
@@ -49,12 +52,13 @@ class TimedPath:
         if self._calls_since_start >= self._reference.ring_trajectory.settled_after > 0:
             self._compare_settled(errors)
         self._call((RING - self._position) % RING)
-        self.start()
-        ring, calls_made = self._reference.ring_trajectory, 0
-        for calls in (1, int(self._random.integers(2, len(ring.y) + 1))):
-            self._call(calls - calls_made)
-            self._compare(errors, f"after {calls} calls", calls, ring.y, ring.states)
-            calls_made = calls
+        self._follow(errors, (1, int(self._random.integers(2, len(self._reference.ring_trajectory.y) + 1))))
+        return errors.verdict()
+
+    def verify_first_calls(self) -> CheckResult:
+        """Check the first calls of a path that was not called yet."""
+        errors = Errors()
+        self._follow(errors, FIRST_CALLS)
         return errors.verdict()
 
     def verify_counts(self) -> CheckResult:
@@ -84,6 +88,15 @@ class TimedPath:
 
     def _rounding(self, calls: int) -> float:
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
+
+    def _follow(self, errors: Errors, counts: Iterable[int]) -> None:
+        """Compare after so many calls from the start state and the ring's first chunk, for rising counts."""
+        self.start()
+        ring, calls_made = self._reference.ring_trajectory, 0
+        for calls in counts:
+            self._call(calls - calls_made)
+            self._compare(errors, f"after {calls} calls", calls, ring.y, ring.states)
+            calls_made = calls
 
     def _compare_settled(self, errors: Errors) -> None:
         ring = self._reference.ring_trajectory

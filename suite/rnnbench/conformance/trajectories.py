@@ -156,8 +156,14 @@ class ReferenceTrajectories:
         return self.rounding.at(step)
 
     def scaled(self, scale: float) -> ReferenceRun:
-        """The run over the stream's inputs times `scale`; with state `none`, over one call of them."""
-        steps = self.trial.steps if self.is_stream else self.trial.strategy.chunk
+        """The run over the stream's inputs times `scale`; with state `none`, over one call of them.
+
+        Of the stream, as far as its rounding is measured: where gates are driven to their ends, a later step whose gate
+        is between them may be coarser than all before.
+        """
+        chunk = self.trial.strategy.chunk
+        measured = steps_measured(self.trial.model, self.trial.steps)
+        steps = max(measured - measured % chunk, min(chunk, measured)) if self.is_stream else chunk
         return self.run(rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype))
 
     def run(self, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:

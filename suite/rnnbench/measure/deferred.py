@@ -8,6 +8,7 @@ the time in which other processes had the core does not count.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def surrounded(
     block = sample()
     process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
     first_look, second_look = (_seconds_with_core(look) for _ in range(2))
-    median = float(np.median(block.seconds))
+    median = statistics.median(block.seconds.tolist())
     timed = median * len(block.seconds) * block.calls_per_sample
     return block, BlockSurroundings(
         before, first_look, second_look, block.calls, timed, median, caller_cpu, process_cpu
@@ -134,29 +135,63 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
 
 
 def replaced_clocks() -> str:
-    """Which clocks a program has put its own in place of, in a sentence; empty where none."""
-    replaced = [f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock]
-    return f"the program replaced {', '.join(replaced)} in its process" if replaced else ""
+    """The clocks that a program has put its own in place of, `time.time, time.sleep`; empty where none."""
+    return ", ".join(f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock)
 
 
-def remembered_work(what: str, calls: Callable[[Start], object], seen: Start, draw: Callable[[], Start]) -> str:
+def put_clocks_back() -> None:
+    """The clocks of Python's `time` are its own again."""
+    for name, clock in CLOCKS.items():
+        setattr(time, name, clock)
+
+
+def remembered_work(
+    what: str,
+    calls: Callable[[Start], object],
+    seen: Start,
+    draw: Callable[[], Start],
+    settle: Callable[[], object] = lambda: None,
+) -> str:
     """Whether calls are cheap because their results are known already, in a sentence; empty where not.
 
-    `calls` makes some from a start that is given. `draw` gives one that is new each time.
+    `calls` makes some from a start that is given. All that it makes from `seen` was made before, once `settle` was
+    called. `draw` gives a start that is new each time.
     """
-    calls(seen)
     best_seen = best_new = float("inf")
     for number in range(NEW_TRIES):
-        starts = [draw(), seen]
+        new = draw()
         # In turn the one and the other first: what a program does every so many calls would always hit the same one.
-        costs = [_cpu_seconds(partial(calls, start)) for start in (starts if number % 2 else reversed(starts))]
-        new_cost, seen_cost = costs if number % 2 else reversed(costs)
-        best_new, best_seen = min(best_new, new_cost), min(best_seen, seen_cost)
+        for start in (new, seen) if number % 2 else (seen, new):
+            if start is new:
+                best_new = min(best_new, _cpu_seconds(partial(calls, new)))
+                continue
+            settle()
+            best_seen = min(best_seen, _cpu_seconds(partial(calls, seen)))
         if best_new <= NEW_FACTOR * best_seen + NEW_S:
             return ""
     return (
         f"{what}: calls that were made before take {_shown(best_seen)} of CPU time, as many new ones "
         f"{_shown(best_new)}: results of earlier calls are used again"
+    )
+
+
+def put_off_work(what: str, calls: Callable[[int], float], look: Callable[[], object], many: int) -> str:
+    """Whether a look at the results takes longer after many calls than after one, in a sentence; empty where not.
+
+    `calls` makes so many, as they are timed, and gives their seconds. A program that puts them off needs not carry all
+    of them out: a network forgets, so the last ones are enough, and the look after a long block costs little.
+    """
+    least = float("inf")
+    for _ in range(NEW_TRIES):
+        calls(1)
+        after_one = _seconds_with_core(look)
+        seconds = calls(many)
+        least = min(least, _seconds_with_core(look) - after_one)
+        if least <= OUTSIDE_SHARE * seconds + NEW_S:
+            return ""
+    return (
+        f"{what}: a look at the results takes {_shown(least)} longer after {many} calls than after one, and these "
+        f"calls take {_shown(seconds)}: work of the calls is done when somebody looks"
     )
 
 
@@ -224,7 +259,7 @@ def _mostly(blocks: Sequence[BlockSurroundings], excess: Callable[[BlockSurround
 
 
 def _typical(seconds: Iterable[float]) -> str:
-    return _shown(float(np.median(list(seconds))))
+    return _shown(statistics.median(seconds))
 
 
 def _shown(seconds: float) -> str:

@@ -26,19 +26,30 @@ def reliability_sentences(view: View) -> tuple[str, ...]:
     lines = list(_precision(latencies, half_widths))
     if lines:
         lines.append(f"{'; '.join(_circumstances(view, latencies))}.")
-    lines += _earlier_builds(view)
+    lines += _earlier_work(view)
     return tuple(lines)
 
 
-def _earlier_builds(view: View) -> Iterator[str]:
-    """Where build times are those of earlier runs, whose programs were taken from the cache."""
-    dates = sorted(entry.record.timing.built[:10] for entry in view.entries if entry.record.timing.built)
-    if dates:
-        when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+def _earlier_work(view: View) -> Iterator[str]:
+    """What of the builds and checks is that of earlier runs, and was taken from the cache."""
+    built = [entry.record.timing.built for entry in view.entries if entry.record.timing.built]
+    checked = [entry.record.checked for entry in view.entries if entry.record.checked]
+    if built:
         yield (
-            f"Built by earlier runs ({when}), which the build times are of: {count(len(dates), 'program')}. With "
-            "--rebuild they are built and timed again."
+            f"Built by earlier runs ({_days(built)}), which the build times are of: {count(len(built), 'program')}. "
+            "With --rebuild they are built and timed again."
         )
+    if checked:
+        yield (
+            f"Checked by earlier runs ({_days(checked)}), as the same programs: {count(len(checked), 'trial')}. "
+            "This run checked the calls that it timed. With --rebuild, and in `rnnbench check`, all checks are made."
+        )
+
+
+def _days(times: Sequence[str]) -> str:
+    """The day, or the first and the last, of times in ISO 8601."""
+    first, last = min(times)[:10], max(times)[:10]
+    return first if first == last else f"{first} to {last}"
 
 
 def measurement_warnings(view: View) -> tuple[str, ...]:

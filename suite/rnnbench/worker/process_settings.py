@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.measure import put_clocks_back, replaced_clocks
+
 Values = Mapping[str, Any]
 """The value of each setting, by name."""
 
@@ -362,6 +364,7 @@ SETTINGS = (
         lambda blocked: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
         lambda before, after: _listed(str(number) for number in sorted(before ^ after)),
     ),
+    Setting("Python's clocks", replaced_clocks, lambda _: put_clocks_back(), lambda before, after: after or "put back"),
     Setting("interval timers", _read_timers, _restore_timers, _nothing_more),
     Setting(PYTHON_RANDOM, random.getstate, random.setstate, _nothing_more),
     Setting(NUMPY_RANDOM, _read_numpy_random, _restore_numpy_random, _nothing_more),

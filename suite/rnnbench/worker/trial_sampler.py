@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from rnnbench.cases import Trial
@@ -43,6 +42,8 @@ class TrialSampler:
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
         self._evictor: Evictor | None = None
+        self._replaced: dict[str, str] = {}
+        """The clocks that a trial replaced in its commands, or in a block of its calls."""
         self._findings: list[Finding] = []
 
     def take_findings(self) -> list[Finding]:
@@ -69,7 +70,7 @@ class TrialSampler:
         with self._held.programs.watched(trial, PREPARING):
             prepared = PreparedProgram(self._held.program(trial), reference, self._evict)
             self._prepared[trial.id] = prepared
-            verified = prepared.verify()
+            verified = prepared.verify_first_calls()
             prepared.sync()
             return verified
 
@@ -81,16 +82,21 @@ class TrialSampler:
             # Filling its buffer takes longer than a block.
             self._evictor = Evictor()
         self._growth.begin()
+
+        def sample() -> Block:
+            """The look that follows is the program's chance to put the clocks back, so they are examined before it."""
+            block = path.sample(call, command.plan)
+            self._note_clocks(trial)
+            return block
+
+        def watched() -> Block:
+            with self._threads[trial.id].watched():
+                return sample()
+
         if path.entry == "public":
-            sample = partial(path.sample, call, command.plan)
             block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
             prepared.public.called(block.calls)
         else:
-
-            def watched() -> Block:
-                with self._threads[trial.id].watched():
-                    return path.sample(call, command.plan)
-
             block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
             prepared.timed.called(block.calls)
         self._surroundings[trial.id, path.name].append(around)
@@ -113,12 +119,16 @@ class TrialSampler:
 
     def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
         streams = self._streams[command.trial.id]
-        return commands.SentServed.of(streams.serve_frames(command.streams, command.frames, command.period))
+        served = streams.serve_frames(command.streams, command.frames, command.period)
+        self._note_clocks(command.trial)
+        return commands.SentServed.of(served)
 
     def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed:
         streams = self._streams[command.trial.id]
         arrivals = arrival_times(command.requests, command.rate, command.seed)
-        return commands.SentServed.of(streams.serve_requests(arrivals, command.longest))
+        served = streams.serve_requests(arrivals, command.longest)
+        self._note_clocks(command.trial)
+        return commands.SentServed.of(served)
 
     def close_streams(self, command: commands.CloseStreams) -> CheckResult:
         return self._streams.pop(command.trial.id).verify_and_close()
@@ -144,12 +154,20 @@ class TrialSampler:
         """Note what the blocks of a trial show that a timed call does not."""
         blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
         call_s = min((block.median for block in blocks["bound"]), default=None)
-        found = [replaced_clocks(), *self._prepared[trial.id].moved_work(call_s)]
+        found = list(self._prepared[trial.id].moved_work(call_s))
+        self._note_clocks(trial)
+        if replaced := self._replaced.pop(trial.id, ""):
+            found.append(f"the program replaced {replaced} in its process")
         for path, of_path in blocks.items():
             found += deferred_work(path, of_path, trial.threads)
         self._findings += [
             Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
         ]
+
+    def _note_clocks(self, trial: Trial) -> None:
+        """Note the clocks that the trial has replaced. They are put back after each command."""
+        if replaced := replaced_clocks():
+            self._replaced[trial.id] = replaced
 
     def _evict(self) -> None:
         assert self._evictor is not None, "it is there before a path that evicts is sampled"

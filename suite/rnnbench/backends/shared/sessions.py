@@ -65,6 +65,15 @@ def checked(spec: ArraySpec, array: object, sizes: Mapping[str, int]) -> np.ndar
     return array
 
 
+def contiguous(array: np.ndarray) -> np.ndarray:
+    """The array if it is C-contiguous and no stride is negative, and else a copy.
+
+    NumPy also calls an array contiguous that is reversed along a dimension of one. PyTorch refuses it.
+    """
+    array = np.ascontiguousarray(array)
+    return array if min(array.strides, default=0) >= 0 else array.copy()
+
+
 def checked_names(what: str, specs: Sequence[ArraySpec], arrays: Arrays) -> None:
     expected, got = [spec.name for spec in specs], list(arrays)
     if sorted(expected) != sorted(got):
@@ -126,6 +135,7 @@ class ChunkedSession(ABC):
         self._states = program.signature.of("state")
         self._whole = (self._chunk, request.batch, request.model.input)
         self._dtype = np.dtype(self._x.dtype)
+        self._strides = np.empty(self._whole, self._dtype).strides
         self._tail: Session | None = None
 
     @abstractmethod
@@ -164,7 +174,7 @@ class ChunkedSession(ABC):
 
     def set_state(self, state: Arrays) -> None:
         checked_names("state", self._states, state)
-        arrays = {s.name: np.ascontiguousarray(checked(s, state[s.name], self._sizes)) for s in self._states}
+        arrays = {s.name: contiguous(checked(s, state[s.name], self._sizes)) for s in self._states}
         if self._streams:
             self._write_state(arrays)
 
@@ -178,11 +188,11 @@ class ChunkedSession(ABC):
             and x.shape == self._whole
             and x.dtype == self._dtype
         ):
-            return {"y": self._advance(np.ascontiguousarray(x))}
+            return {"y": self._advance(x if x.strides == self._strides else contiguous(x))}
         if self._lengths is not None:
             return {"y": self._advance_ragged(*self._checked_ragged(self._lengths, inputs))}
         checked_names("inputs", (self._x,), inputs)
-        x = np.ascontiguousarray(checked(self._x, x, self._sizes))
+        x = contiguous(checked(self._x, x, self._sizes))
         steps = x.shape[0]
         if not self._streams:
             raise ArrayError(
@@ -199,7 +209,7 @@ class ChunkedSession(ABC):
         chunks = []
         for inputs in ring:
             checked_names("inputs", (self._x,), inputs)
-            chunks.append(np.ascontiguousarray(checked(self._x, inputs["x"], sizes)))
+            chunks.append(contiguous(checked(self._x, inputs["x"], sizes)))
         return self._bind(chunks)
 
     def close(self) -> None:
@@ -213,7 +223,7 @@ class ChunkedSession(ABC):
         lengths = checked(spec, inputs["lengths"], self._sizes)
         if lengths.min() < 1 or lengths.max() > self._chunk:
             raise ArrayError(f"lengths: expected 1 to {self._chunk} steps, got {lengths.min()} to {lengths.max()}")
-        return np.ascontiguousarray(x), np.ascontiguousarray(lengths)
+        return contiguous(x), contiguous(lengths)
 
     def _in_chunks(self, x: np.ndarray) -> np.ndarray:
         steps, chunk = x.shape[0], self._chunk

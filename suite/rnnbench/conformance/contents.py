@@ -1,0 +1,75 @@
+"""The check of what inputs and states may hold: zeros, negative zeros, equal rows, equal steps, one array of several.
+
+Random numbers have none of these. So they do not show a program that takes zeros for padding, or that computes equal
+parts once where their states differ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import compare_with_run, fed_chunks
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+STEPS = 7
+"""Steps that `_filled` fills."""
+SEPARATE_CALLS = 4
+"""With state `none`, calls over which these are spread. Each needs a run of the reference."""
+
+
+def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    if not reference.trial.model.takes_any_number:
+        return CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range, perhaps without 0")
+    errors, chunk = Errors(), reference.trial.strategy.chunk
+    calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-STEPS // chunk))
+    steps = max(STEPS, chunk) if reference.is_stream else calls * chunk
+    # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
+    x = _filled(np.resize(reference.x, (steps, *reference.x.shape[1:])))
+    for call, part in enumerate(np.split(x, calls)):
+        session, state = open_session(), None
+        if reference.is_stream:
+            state = _first_array_of(reference.start)
+            session.set_state(reference.start)
+            session.step({"x": part[:chunk]})
+            session.set_state(reference.start)
+            session.set_state(state)
+        where = f"of call {call} of inputs with zeros, equal rows and equal steps"
+        compare_with_run(errors, where, fed_chunks(session, part, reference), reference.run(part, state))
+    return errors.verdict()
+
+
+def _filled(x: np.ndarray) -> np.ndarray:
+    """x [steps, batch, input] with other contents in its first steps."""
+    contents = (
+        np.zeros_like(x[0]),
+        -np.zeros_like(x[0]),
+        _like_row_0(x[:1], slice(None)),
+        _like_row_0(x[:2], 0),
+        _like_row_0(x[:2], 0),
+        np.full_like(x[0], x[0].flat[0]),
+        np.where(np.arange(x.shape[1])[:, None] == 0, 0, x[-1]).astype(x.dtype),
+    )
+    assert len(contents) == STEPS
+    filled = x.copy()
+    for step, content in zip(range(len(x)), contents, strict=False):
+        filled[step] = content
+    return filled
+
+
+def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
+    """The last step of x, [batch, input], whose `rows` are row 0 of the first step."""
+    step: np.ndarray = x[-1].copy()
+    step[rows] = x[0, 0]
+    return step
+
+
+def _first_array_of(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The state with zeros in all arrays but the first."""
+    first = next(iter(state))
+    return {name: array if name == first else np.zeros_like(array) for name, array in state.items()}
+
+
+CONTENTS = (Check("contents", "Zeros, equal rows and equal steps give the reference's numbers.", _contents),)

@@ -1,0 +1,96 @@
+"""The check of streams that go back: to a state that the session gave, and through resets with no call between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rnnbench.backends import Arrays, Session
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import first_outputs, output_pairs
+from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+Turn = Callable[[Session], None]
+Pair = tuple[str, np.ndarray, np.ndarray]
+
+
+def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    return same_bits([*_taken_back(open_session, reference), *_in_turn(open_session, reference)])
+
+
+def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """Give a session the arrays that it returned itself, after calls on either path: the calls come again."""
+    session, bound_session = open_session(), open_session()
+    bound = bound_session.bind(reference.ring)
+    session.set_state(reference.start)
+    session.step(reference.ring[0])
+    state = session.get_state()
+    ahead = first_outputs(session, reference)
+    for time in ("first", "second"):
+        session.set_state(state)
+        what = f"taken back to its own state for the {time} time, y of call"
+        yield from output_pairs(what, first_outputs(session, reference), ahead)
+    bound_session.set_state(reference.start)
+    states, outputs = list[Arrays](), list[np.ndarray]()
+    for _ in reference.ring:
+        states.append(bound_session.get_state())
+        bound()
+        bound.sync()
+        outputs.append(bound.output()["y"])
+    for call, (state, y) in enumerate(zip(states, outputs, strict=True)):
+        bound_session.set_state(state)
+        bound()
+        bound.sync()
+        yield f"taken back to its own state before each call, y of bound call {call}", bound.output()["y"], y
+
+
+def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """Reset a session and set its state, with no call between them: the last one counts."""
+    session = open_session()
+    session.step(reference.ring[0])
+    for what, before, last in _turns(reference):
+        once = open_session()
+        last(once)
+        for turn in (*before, last):
+            turn(session)
+        expected = once.get_state()
+        yield from ((f"{what}, state {name}", array, expected[name]) for name, array in session.get_state().items())
+        yield f"{what}, y", session.step(reference.ring[0])["y"], once.step(reference.ring[0])["y"]
+
+
+def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:
+    """What is done with no call between, in words, before the last of it, and last."""
+    start, zeros = _set(reference.start), _set(reference.zeros)
+    yield "after a reset", (), _reset
+    yield "after two resets", (_reset,), _reset
+    yield "after a state was set and a reset", (start,), _reset
+    yield "after a reset and a state that was set", (_reset,), start
+    yield "after a state that was set and zeros", (start,), zeros
+    if len(reference.start) > 1:
+        for name in reference.start:
+            part = _set({**reference.start, name: reference.zeros[name]})
+            yield f"after two states that were set and differ in {name} alone", (start,), part
+
+
+def _reset(session: Session) -> None:
+    session.reset()
+
+
+def _set(state: Arrays) -> Turn:
+    def turn(session: Session) -> None:
+        session.set_state(state)
+
+    return turn
+
+
+REWINDING = (
+    Check(
+        "rewind",
+        "A stream goes back to a state that its session gave, and of resets and states the last one counts.",
+        _rewind,
+        streams_only=True,
+    ),
+)

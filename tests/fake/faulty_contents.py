@@ -1,0 +1,76 @@
+"""Adapters that are wrong for numbers that random inputs do not have: zeros, and what is equal to something else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import pairwise
+
+import numpy as np
+from honest_adapter import HonestSession
+from planted import BATCH, fault
+
+
+class StepByStep(HonestSession):
+    """Each step of a call is computed apart."""
+
+    def compute(self, x):
+        return np.concatenate([self.compute_step(step[None]) for step in x])
+
+    @abstractmethod
+    def compute_step(self, x: np.ndarray) -> np.ndarray:
+        """y of x [1, batch, input]."""
+
+    def _computed(self, x: np.ndarray) -> np.ndarray:
+        return super().compute(x)
+
+
+@fault("contents")
+class ZerosArePadding(StepByStep):
+    """A row of zeros is a step that is not there, as a mask does that is made from the input's values."""
+
+    def compute_step(self, x):
+        before = self.state
+        y = self._computed(x)
+        padded = ~x[0].any(axis=1)[:, None]
+        self.state = {name: np.where(padded, before[name], array) for name, array in self.state.items()}
+        return np.where(padded, before["h"][-1:], y)
+
+
+@fault("contents", state="none")
+class NegativeZerosAreLarge(HonestSession):
+    """They are compared as whole numbers, bit by bit."""
+
+    def compute(self, x):
+        return super().compute(np.where((x == 0) & np.signbit(x), x.dtype.type(1), x))
+
+
+@fault("contents", **BATCH)
+class EqualRowsAreComputedOnce(StepByStep):
+    """Their states may differ."""
+
+    def compute_step(self, x):
+        y = self._computed(x)
+        first = [next(i for i, other in enumerate(x[0]) if np.array_equal(row, other)) for row in x[0]]
+        self.state = {name: array[:, first] for name, array in self.state.items()}
+        return y[:, first]
+
+
+@fault("contents", **BATCH)
+class AProjectionIsRememberedByItsFirstRow(StepByStep):
+    first: bytes = b""
+
+    def compute_step(self, x):
+        if x[0, 0].tobytes() != self.first:
+            self.first, self.kept = x[0, 0].tobytes(), x.copy()
+        return self._computed(self.kept)
+
+
+@fault("contents")
+class EqualStepsOfACallAreSkipped(HonestSession):
+    """A network of differences: where nothing changes in x, nothing is computed, although the state goes on."""
+
+    def compute(self, x):
+        ys = [super().compute(x[:1])]
+        for before, step in pairwise(x):
+            ys.append(ys[-1] if np.array_equal(before, step) else super().compute(step[None]))
+        return np.concatenate(ys)
