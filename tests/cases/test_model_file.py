@@ -61,6 +61,11 @@ def test_another_file_of_the_same_name_makes_other_trials(case):
         ("network.onnx", "network.onnx, tmie: 0", "case.yaml:3:29: unknown key 'tmie' in model; did you mean 'time'?"),
         ("network.onnx", "network.onnx, time: soon", "case.yaml:3:35: model.time: expected a whole number"),
         ("network.onnx", "network.onnx, state: {h9: hn}", "case.yaml:3:15: model.file: it has no input h9"),
+        (
+            "network.onnx",
+            "network.onnx, state: {h0: hn}, constants: {h0: 0}",
+            "model.file: h0 is a state and a constant as the case has it; write it as one of them",
+        ),
         ("time: given", "time: looped", "case.yaml:5:18: strategy.time: a model file brings its own program"),
         ("stitched", "none", "case.yaml:5:32: strategy.state: network.onnx takes the state h0, c0: write stitched"),
         ("batch: [1, 2]", "dtype: float64", "workload.dtype: a model file is called in float32, not float64"),
@@ -68,6 +73,13 @@ def test_another_file_of_the_same_name_makes_other_trials(case):
 )
 def test_a_mistake_is_told_at_its_place(case, replaced, by, told):
     assert told in refused(case, replaced, by)
+
+
+def test_a_constant_is_no_state(case):
+    case()
+    called = CASE.replace("onnx}", "onnx, constants: {h0: 0, c0: 0}}").replace("stitched", "none")
+    Path("case.yaml").write_text(called.replace(", batch: [1, 2]", ""))
+    assert len(load_case("case.yaml").trials([Target("onnxruntime", "onnx")])) == 2
 
 
 def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(case):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_files as files
 import pytest
+import stablehlo_files
 import yaml
 from onnx import helper
 
@@ -33,7 +34,7 @@ def test_what_a_file_does_not_say_is_asked(rnnbench, folder):
     assert "gain" in told
     assert not (folder / "my.yaml").exists()
     answers = ("--set", "constants.gain=0.5", "--set", "time=null", "--set", "batch=0", "--set", "state.s=next_s")
-    rnnbench("new", "odd.onnx", "-o", "my.yaml", *answers)
+    assert "note:" not in rnnbench("new", "odd.onnx", "-o", "my.yaml", *answers).stderr
     assert "2 trials" in rnnbench("list", "my.yaml", "--backend=onnxruntime").stderr
 
 
@@ -78,3 +79,32 @@ def test_a_case_in_a_linked_folder_finds_its_file(rnnbench, folder):
     (folder / "link").symlink_to("deep/er")
     rnnbench("new", "cell.onnx", "-o", "link/cell.yaml")
     assert "2 trials" in rnnbench("list", "link/cell.yaml", "--backend=onnxruntime").stderr
+
+
+def test_a_file_that_is_no_stream_gets_no_case(rnnbench, folder):
+    files.saved(files.recurrent("GRU", direction="bidirectional"), folder / "both.onnx")
+    told = rnnbench("new", "both.onnx", "-o", "both.yaml", status=2).stderr
+    assert "two halves of a stream differ from the whole" in told.lower()
+    assert "h0 → hn (traced)" in told
+    assert not (folder / "both.yaml").exists()
+    rnnbench("new", "both.onnx", "-o", "both.yaml", "--set", "constants.h0=0")
+    assert "2 trials" in rnnbench("list", "both.yaml", "--backend=onnxruntime").stderr
+
+
+def test_a_file_that_has_lost_a_state_gets_no_case(rnnbench, folder):
+    proto = files.recurrent("GRU")
+    proto.graph.node[0].input[5] = ""
+    files.saved(proto, folder / "lost.onnx")
+    told = rnnbench("new", "lost.onnx", "-o", "lost.yaml", "--set", "state.h0=hn", status=2).stderr
+    assert "The state h0 → hn (shape) is lost: no output depends on it" in told
+    assert "--set state.h0=OUTPUT" in told
+    assert not (folder / "lost.yaml").exists()
+
+
+def test_what_its_user_should_know_is_told_and_in_the_case(rnnbench, folder):
+    path = stablehlo_files.saved("kept", folder)
+    path.write_text(path.read_text().replace("@h(dense<0.0>", "@h(dense<0.5>"))
+    told = rnnbench("new", path.name, "-o", "kept.yaml").stderr
+    assert "note: h begins in the file with values that are not zero" in told
+    assert "# h begins in the file with values that are not zero" in (folder / "kept.yaml").read_text()
+    assert "2 trials" in rnnbench("list", "kept.yaml", "--backend=iree:stablehlo").stderr

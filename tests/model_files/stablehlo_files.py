@@ -35,11 +35,11 @@ module @net {{
 """A step with its state in a global, and its weights in another one that no call changes."""
 CARRIED = f"""
 module @net {{
-  func.func public @main(%x: tensor<3x2xf32> loc("x"), %gain: tensor<f32> loc("gain"),
+  func.func public @main(%x: tensor<3x2xf32> loc("x"), %gain: tensor<f32> loc("gain"), %none: tensor<0x2xf32> loc("none"),
                          %h: tensor<2x2xf32> loc("h")) -> (tensor<2x2xf32> {{jax.result_info = "result['hn']"}},
                          tensor<4x2xf32> {{jax.result_info = "result['y']"}}) {{
     %w = stablehlo.constant dense<{literal(WEIGHTS)}> : tensor<5x2xf32>
-    %0 = stablehlo.concatenate %x, %h, dim = 0 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<5x2xf32>
+    %0 = stablehlo.concatenate %x, %none, %h, dim = 0 : (tensor<3x2xf32>, tensor<0x2xf32>, tensor<2x2xf32>) -> tensor<5x2xf32>
     %1 = stablehlo.dot_general %w, %0, contracting_dims = [0] x [0] : (tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<2x2xf32>
     %2 = stablehlo.logistic %1 : tensor<2x2xf32>
     %3 = stablehlo.broadcast_in_dim %gain, dims = [] : (tensor<f32>) -> tensor<2x2xf32>
@@ -49,7 +49,7 @@ module @net {{
   }}
 }}
 """
-"""A step with its state as argument and result, the batch as the last axis, and a constant."""
+"""A step with its state as argument and result, the batch as the last axis, a constant, and an input without elements."""
 CARRIED_ANSWERS = ("state.h=hn", "constants.gain=0.5", "batch=1")
 LOOP = """
 module @loop {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_files as files
 import onnxruntime
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from rnnbench.model_files import FileArray, FileSection, ModelFileError, describe, network_of, section_of
+from rnnbench.model_files import FileArray, FileSection, Given, ModelFileError, describe, network_of, section_of
 from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
 from rnnbench.rnn import network_of as decoded
 
@@ -164,3 +166,42 @@ def test_a_file_that_changed_since_is_refused(tmp_path):
     files.saved(proto, path)
     with pytest.raises(ModelFileError, match="has changed since the case was read"):
         run_reference(found, Weights(), draw_inputs(found, 1, 1, 0))
+
+
+def test_the_next_value_of_a_state_that_is_a_constant_is_left_out(tmp_path):
+    path = files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx")
+    found = network(path, state={}, constants={"h0": 0, "c0": 0})
+    assert [array.name for array in found.results] == ["y"]
+    assert not found.states
+
+
+def test_an_axis_of_a_size_of_its_own_is_not_time(tmp_path):
+    path = files.saved(files.recurrent("GRU", direction="bidirectional"), tmp_path / "network.onnx")
+    description = replace(describe(path), state=())
+    section = FileSection(path.name, constants={"h0": 0}, time=0, batch=1)
+    with pytest.raises(ModelFileError, match="hn has no axis of time"):
+        network_of(path, section, description)
+
+
+def test_a_longer_stream_of_whole_numbers_begins_as_a_shorter_one(tmp_path):
+    proto = files.embedding()
+    proto.graph.input.extend(files.arrays(("more", files.INT64, ["B"])))
+    path = files.saved(proto, tmp_path / "tokens.onnx")
+    found = describe(path)
+    section = FileSection(path.name, {"h": "next_h"}, batch=0)
+    tokens = network_of(path, section, found, Given(ranges={"tokens": (0, 9), "more": (5, 7)}))
+    short, long = (draw_inputs(tokens, steps, 2, 0) for steps in (4, 64))
+    np.testing.assert_array_equal(short, long[:4])
+    assert {*np.unique(long[..., 0])} == {*range(10)}
+    assert {*np.unique(long[..., 1])} == {5, 6, 7}
+
+
+def test_a_state_of_as_many_units_as_rows_is_refused_where_its_batch_is_not_clear(tmp_path):
+    proto = files.recurrent("GRU", hidden=2)
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[1].dim_value = 2
+    description = describe(files.saved(proto, tmp_path / "network.onnx"))
+    arrays = [replace(a, shape=(2, 2), batch=None) if a.name in ("h0", "hn") else a for a in description.arrays]
+    found = replace(description, arrays=tuple(arrays))
+    with pytest.raises(ModelFileError, match="h0 has 2 axes of 2 elements, so its batch may be any of them"):
+        network_of(tmp_path / "network.onnx", section_of(found, "network.onnx"), found)

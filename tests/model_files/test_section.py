@@ -93,3 +93,11 @@ def test_who_says_which_inputs_are_states_is_asked_no_more(tmp_path, answer, sta
     said = answered(section, description, [answer])
     assert said.state == state
     assert not open_questions(said, description, keys_of([answer]))
+
+
+def test_a_state_that_becomes_a_constant_is_no_more_a_state(tmp_path):
+    description = describe(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
+    section = answered(section_of(description, "a.onnx"), description, ["constants.h0=0"])
+    assert (section.state, section.constants) == ({"c0": "cn"}, {"h0": 0})
+    again = answered(section, description, ["state.h0=hn"])
+    assert (again.state, again.constants) == ({"c0": "cn", "h0": "hn"}, {})

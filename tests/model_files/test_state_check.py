@@ -129,3 +129,37 @@ def test_a_state_that_grows_is_told(tmp_path):
     section = answered(section_of(description, path.name), description, ["state.past=present"])
     with pytest.raises(ModelFileError, match=r"the next value of past has the shape \[1, 3, 4\], not \[1, 2, 4\]"):
         check_state(oracle, description, section)
+
+
+def test_the_batch_of_a_state_is_its_open_axis(tmp_path):
+    proto = files.cell("x", ["h"], ["next_h"])
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].ClearField("dim_value")
+    assert checked(tmp_path, proto, "state.h=next_h", "batch=0", "time=null").ok
+
+
+def test_a_state_of_one_row_is_checked_with_one_row(tmp_path):
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_value")
+    assert checked(tmp_path, proto, "state.h=next_h", "batch=0", "time=null").ok
+
+
+def test_a_state_that_is_no_number_is_not_called_lost(tmp_path):
+    proto = files.cell("x", ["h"], ["next_h"])
+    (recurrent,) = (each for each in proto.graph.initializer if each.name == "~R0")
+    recurrent.CopyFrom(files.weight("~R0", np.full((4, 4), np.nan, np.float32)))
+    with pytest.raises(ModelFileError, match="h becomes NaN or infinite in a call"):
+        checked(tmp_path, proto, "state.h=next_h")
+
+
+def test_a_state_that_stays_zero_for_some_calls_is_not_lost(tmp_path):
+    """A delay of three calls: each state is what the one before it was."""
+    nodes = [helper.make_node("Tanh", ["x"], ["next_a"])]
+    nodes += [helper.make_node("Identity", [b], [a]) for b, a in (("a", "next_b"), ("b", "next_c"), ("c", "y"))]
+    names = ("a", "b", "c")
+    proto = files.model(
+        nodes,
+        files.arrays(("x", (1, 2)), *((name, (1, 2)) for name in names)),
+        files.arrays(("y", (1, 2)), *((f"next_{name}", (1, 2)) for name in names)),
+    )
+    assert checked(tmp_path, proto, *(f"state.{name}=next_{name}" for name in names)).ok

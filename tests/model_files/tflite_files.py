@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,24 @@ def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
         kept = writer.value("Call:2", [batch, hidden])
         writer.operator("RESHAPE", [h, writer.constant("shape", np.array([-1, hidden], np.int32))], kept)
     writer.ends({"x": x, "h": h}, {"h_out": kept, "y": y})
+    return writer
+
+
+def behind_another(writer: Writer) -> Writer:
+    """The model with another graph before its own, of the same names and shapes, with a sigmoid where it has tanh."""
+    (tanh,) = (
+        i for i, code in enumerate(writer.model.operatorCodes) if code.builtinCode == schema.BuiltinOperator.TANH
+    )
+    other = deepcopy(writer.graph)
+    sigmoid = deepcopy(writer.model.operatorCodes[tanh])
+    sigmoid.builtinCode = sigmoid.deprecatedBuiltinCode = schema.BuiltinOperator.LOGISTIC
+    writer.model.operatorCodes.append(sigmoid)
+    for operator in other.operators:
+        if operator.opcodeIndex == tanh:
+            operator.opcodeIndex = len(writer.model.operatorCodes) - 1
+    first = deepcopy(writer.model.signatureDefs[0])
+    first.signatureKey, writer.model.signatureDefs[0].subgraphIndex = b"another", 1
+    writer.model.subgraphs, writer.model.signatureDefs = [other, writer.graph], [first, *writer.model.signatureDefs]
     return writer
 
 

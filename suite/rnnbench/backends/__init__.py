@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rnnbench.backends.program_identity import machine_facts, package_digest, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
-    from rnnbench.backends.sources import digest_of, rooms_digest, sources_digest
+    from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
 
 _NAMES = {
@@ -77,7 +77,7 @@ _NAMES = {
     "explanation": ("Explanation", "IrStage", "Unreadable"),
     "program_identity": ("machine_facts", "package_digest", "program_key"),
     "program_store": ("Look", "ProgramStore"),
-    "sources": ("digest_of", "rooms_digest", "sources_digest"),
+    "sources": ("digest_of", "is_own", "rooms_digest", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -108,6 +108,7 @@ __all__ = [
     "entry_of",
     "explanation_for",
     "find",
+    "is_own",
     "machine_facts",
     "names",
     "nearest",

@@ -26,10 +26,9 @@ def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> 
 
     Of an adapter of another distribution they are those of its package, or its one module.
     """
-    entry = entry_of(backend)
     places = [suite / room for room in ROOMS]
-    if not entry.module.startswith("rnnbench."):
-        places += _adapter(entry.module)
+    if not is_own(backend):
+        places += _adapter(entry_of(backend).module)
     return [
         (str(path.relative_to(place.parent)), path)
         for place in places
@@ -37,9 +36,14 @@ def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> 
     ]
 
 
+def is_own(backend: str) -> bool:
+    """Whether the adapter is the suite's own. Raises BackendError where there is no such backend."""
+    return entry_of(backend).module.startswith("rnnbench.")
+
+
 @cache
-def rooms_digest(rooms: tuple[str, ...]) -> str:
-    """SHA-256 of the names and the bytes of the sources of some rooms of the suite."""
+def rooms_digest(rooms: tuple[str, ...] = (".",)) -> str:
+    """SHA-256 of the names and the bytes of the sources of some rooms of the suite, or of the whole suite."""
     suite = Path(rnnbench.__file__).parent
     return digest_of(
         (str(path.relative_to(suite)), path) for room in rooms for path in sorted((suite / room).rglob("*.py"))

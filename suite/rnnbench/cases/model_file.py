@@ -116,8 +116,8 @@ def _section(written: FileModelSection, description: FileDescription) -> FileSec
     """What the file says, and over it what the case says."""
     found = section_of(description, written.file)
     said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
-    if "constants" in said:
-        said["constants"] = {**found.constants, **said["constants"]}
-    if "state" in said:
-        said["state"] = {**found.state, **said["state"]} if said["state"] else {}
+    state = {one: other for one, other in found.state.items() if one not in written.constants}
+    constants = {one: value for one, value in found.constants.items() if one not in written.state}
+    said["constants"] = {**constants, **written.constants}
+    said["state"] = {} if written.state == {} and "state" in said else {**state, **written.state}
     return with_axes(replace(found, **said), description, written.model_fields_set)

@@ -47,9 +47,11 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
 def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> str:
     from rnnbench.cases import case_of_file
     from rnnbench.model_files import (
+        NO_STATE,
         Given,
         ModelFileError,
         answered,
+        fault_of,
         keys_of,
         network_of,
         open_questions,
@@ -65,6 +67,12 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     if questions := open_questions(section, sized(description, section.sizes), keys_of(answers)):
         asked = "; ".join(f"{one.array}: {one.text} (--set {one.key}…)" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
-    text = case_of_file(section, name, network_of(file, section, description, Given(ranges=section.ranges)))
-    check_file(file, sized(description, section.sizes), section)  # A file that cannot be computed has no case.
+    network = network_of(file, section, description, Given(ranges=section.ranges))
+    notes = [note for note in description.notes if note != NO_STATE or not section.state]
+    text = case_of_file(section, name, network, notes)
+    check = check_file(file, sized(description, section.sizes), section)  # A file that cannot be computed has no case.
+    if fault := fault_of(check, description, section):
+        raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")
+    for note in notes:
+        tell(f"note: {note}", is_error=True)
     return text

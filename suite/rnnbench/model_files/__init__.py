@@ -17,17 +17,18 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.model_files.calling import Given, network_of
+    from rnnbench.model_files.described import NO_STATE
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS, Oracle
     from rnnbench.model_files.formats.keras.program import KerasProgram
-    from rnnbench.model_files.formats.onnx.tensors import graphs
+    from rnnbench.model_files.formats.onnx.tensors import graphs, opset_version
     from rnnbench.model_files.formats.pt2.program import Pt2Program
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
-    from rnnbench.model_files.formats.tflite.file import tensor_names
+    from rnnbench.model_files.formats.tflite.file import main_first, signature_name, tensor_names
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
         section_yaml,
         with_axes,
     )
-    from rnnbench.model_files.state_check import EQUAL, StateCheck, check_state
+    from rnnbench.model_files.state_check import StateCheck, check_state, fault_of
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
 
 _NAMES = {
+    "described": ("NO_STATE",),
     "description": (
         "ArrayDescription",
         "FileDescription",
@@ -74,18 +76,18 @@ _NAMES = {
         "with_axes",
     ),
     "state_check": (
-        "EQUAL",
         "StateCheck",
         "check_state",
+        "fault_of",
     ),
-    "formats.onnx.tensors": ("graphs",),
+    "formats.onnx.tensors": ("graphs", "opset_version"),
     "formats.stablehlo.file": ("read_stablehlo",),
     "formats.stablehlo.graph": ("StablehloFile",),
-    "formats.tflite.file": ("tensor_names",),
+    "formats.tflite.file": ("main_first", "signature_name", "tensor_names"),
 }
 __all__ = [
-    "EQUAL",
     "FORMATS",
+    "NO_STATE",
     "ArrayDescription",
     "FileArray",
     "FileDescription",
@@ -105,15 +107,19 @@ __all__ = [
     "answered",
     "check_state",
     "describe",
+    "fault_of",
     "graphs",
     "keys_of",
+    "main_first",
     "network_of",
     "open_questions",
+    "opset_version",
     "oracle_of",
     "read_stablehlo",
     "read_whole",
     "section_of",
     "section_yaml",
+    "signature_name",
     "sized",
     "tensor_names",
     "unchanged",

@@ -36,11 +36,14 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
     description = sized(description, section.sizes)
     given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
-    made = {array.name: array for array in description.of_role("output", "state_out")}
+    made = {array.name: array for array in description.of_role("output", "state_out") if not array.is_empty}
     _known(section, given, made)
     streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
+    # A state that is a constant begins each call anew: nobody takes its next value.
+    dropped = {pair.after for pair in description.state if pair.before in section.constants}
+    after = {*section.state.values(), *dropped}
     # Where all outputs are next states, as of a cell, these are what it gives.
-    results = [array for name, array in made.items() if name not in section.state.values()] or list(made.values())
+    results = [array for name, array in made.items() if name not in after] or list(made.values())
     states = [(given[before], made[after]) for before, after in section.state.items()]
     _check(streams, results, states, beside)
     axes = section.time, section.batch
@@ -61,7 +64,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         operators=tuple(description.operators),
         inputs=inputs,
         results=outputs,
-        states=tuple(_carried(before, after.name, rows, section.batch) for before, after in states),
+        states=tuple(_carried(before, after.name, rows, section.batch, streams[0]) for before, after in states),
         constants=tuple((n, constant_of(given[n], value), given[n].dtype) for n, value in section.constants.items()),
         constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
         steps=steps,
@@ -140,6 +143,8 @@ def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str,
     for name in (*section.state, *section.constants):
         if name not in given:
             raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(given)}")
+    if both := section.state.keys() & section.constants.keys():
+        raise ModelFileError(f"{min(both)} is a state and a constant as the case has it; write it as one of them")
     for name in section.state.values():
         if name not in made:
             raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
@@ -194,8 +199,13 @@ def _fixed_along(streams: Sequence[ArrayDescription], axis: int | None) -> int |
     return sizes[0] if sizes else None
 
 
-def _batch_axis(array: ArrayDescription, rows: int | None, stream_batch: int | None) -> int | None:
-    """The axis of the batch of an output or state, or None: the told one, the open one, or the one of `rows`."""
+def batch_axis(
+    array: ArrayDescription, rows: int | None, stream_batch: int | None, stream: ArrayDescription
+) -> int | None:
+    """The axis of the batch of an output or state, or None: the told one, the open one, or the one of `rows`.
+
+    Raises ModelFileError where several axes have as many elements, and the input `stream` has other axes.
+    """
     if array.batch is not None or stream_batch is None:
         return array.batch
     dims = array.shape or ()
@@ -204,6 +214,11 @@ def _batch_axis(array: ArrayDescription, rows: int | None, stream_batch: int | N
         fitting = [axis for axis, dim in enumerate(dims) if dim == rows]
         if not fitting:
             raise ModelFileError(f"{array.name} has no axis of {rows} rows, and the batch has so many")
+        if len(fitting) > 1 and len(dims) != len(stream.shape or ()):
+            raise ModelFileError(
+                f"{array.name} has {len(fitting)} axes of {rows} elements, so its batch may be any of them; "
+                "export the network with another number of rows"
+            )
     return fitting[0] if len(fitting) == 1 else stream_batch if stream_batch in fitting else None
 
 
@@ -215,14 +230,21 @@ def _axes_of_output(
 ) -> tuple[int | None, int | None]:
     """Axes of time and batch of an output: as told, or those of an input with as many axes."""
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
-    time = array.time if array.time is not None else axes[0] if same else None
+    time = array.time if array.time is not None else axes[0] if same and _may_be_time(array, stream, axes[0]) else None
     if axes[0] is not None and time is None:
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
             f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: 16}}, where it is open) one call is one step"
         )
-    batch = axes[1] if same and array.batch is None else _batch_axis(array, rows, axes[1])
+    batch = axes[1] if same and array.batch is None else batch_axis(array, rows, axes[1], stream)
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
+
+
+def _may_be_time(array: ArrayDescription, stream: ArrayDescription, axis: int | None) -> bool:
+    """Not where the caller chooses the number of steps, and the file has a number of its own there."""
+    if axis is None or array.shape is None or stream.shape is None:
+        return False
+    return not isinstance(array.shape[axis], int) or isinstance(stream.shape[axis], int)
 
 
 def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> FileArray:
@@ -243,7 +265,10 @@ def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> File
     return FileArray(name=array.name, shape=dims, dtype=array.dtype, is_new=True)
 
 
-def _carried(before: ArrayDescription, after: str, rows: int | None, stream_batch: int | None) -> CarriedState:
+def _carried(
+    before: ArrayDescription, after: str, rows: int | None, stream_batch: int | None, stream: ArrayDescription
+) -> CarriedState:
     """The state, whose next value is laid out as it is itself: it may lack axes of one element."""
-    shaped = _array(before, (None, _batch_axis(before, rows, stream_batch))).model_copy(update={"is_new": False})
-    return CarriedState(before=shaped, after=shaped.model_copy(update={"name": after}))
+    shaped = _array(before, (None, batch_axis(before, rows, stream_batch, stream))).model_copy(update={"is_new": False})
+    next_value = shaped.model_copy(update={"name": after})
+    return CarriedState(before=shaped, after=next_value, has_start=before.has_start)

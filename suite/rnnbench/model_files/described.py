@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from rnnbench.model_files import limits
 from rnnbench.model_files.axes import Axes, axes_by_name
 from rnnbench.model_files.description import (
     ArrayDescription,
@@ -15,11 +16,13 @@ from rnnbench.model_files.description import (
     StatePair,
     questions_of_axes,
 )
+from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import Flow
 from rnnbench.model_files.state_pairs import pair_states, state_notes
 
 LONGEST_NAME = 100
 """Characters of a name from a file that are shown."""
+NO_STATE = "No state was found, no recurrent operator and no loop: a call may be a function of its inputs alone."
 _LENGTHS = 4
 """Index of `sequence_lens` in the inputs of a recurrent operator."""
 
@@ -44,16 +47,26 @@ def described(
     flow: Flow | None = None,
     axes: Mapping[str, Axes] | None = None,
     known: Sequence[StatePair] = (),
+    starts: Collection[str] = (),
 ) -> FileDescription:
-    """The description. `known` are the pairs that the format itself tells; the others are searched for."""
+    """The description. `known` are the pairs that the format itself tells; the others are searched for.
+
+    `starts` are the states whose values in the file are not zero.
+
+    Raises ModelFileError for arrays of too many axes.
+    """
+    for array in (*inputs, *outputs):
+        if len(array.shape or ()) > limits.AXES:
+            raise ModelFileError(f"{array.name} has {len(array.shape or ())} axes; up to {limits.AXES} are read")
     flow, found = flow or Flow(), dict(axes or {})
     told = {name for pair in known for name in (pair.before, pair.after)}
-    pairing = pair_states(flow, *([one for one in side if one.name not in told] for side in (inputs, outputs)))
+    pairing = pair_states(flow, *([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs)))
     pairs = (*known, *pairing.pairs)
     before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
     found |= {pair.after: found[pair.before] for pair in pairs if pair.before in found}
+    started = [replace(one, has_start=one.name in starts) for one in inputs]
     arrays = (
-        *(_with_role(one, "state_in" if one.name in before else "input", found) for one in inputs),
+        *(_with_role(one, "state_in" if one.name in before else "input", found) for one in started),
         *(_with_role(one, "state_out" if one.name in after else "output", found) for one in outputs),
     )
     return FileDescription(
@@ -67,19 +80,19 @@ def described(
 
 
 def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) -> ArrayDescription:
-    if role == "input" and array.shape == ():
+    if role == "input" and (array.shape == () or array.is_empty):
         role = "constant"
     time, batch = axes.get(array.name, (None, None))
     by_name = axes_by_name(array.shape)
     time, batch = by_name[0] if time is None else time, by_name[1] if batch is None else batch
     if role.startswith("state"):
         time = None
-    return ArrayDescription(array.name, role, array.shape, array.dtype, time, batch)
+    return replace(array, role=role, time=time, batch=batch)
 
 
 def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
     for array in arrays:
-        if array.role == "constant":
+        if array.role == "constant" and not array.is_empty:
             yield Question(array.name, "constants", f"it is one {array.dtype}. Which value has it in every call?")
     yield from questions_of_axes([array for array in arrays if array.role == "input"])
 
@@ -88,7 +101,12 @@ def _notes(flow: Flow, arrays: tuple[ArrayDescription, ...]) -> Iterator[str]:
     inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
     yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
     if not flow.carried and not any(array.role == "state_in" for array in arrays):
-        yield "No state was found, no recurrent operator and no loop: a call may be a function of its inputs alone."
+        yield NO_STATE
+    if started := [array.name for array in arrays if array.has_start]:
+        yield (
+            f"{', '.join(started)} begins in the file with values that are not zero. Every stream begins at zero here, "
+            "so its first outputs are not those that the file gives first"
+        )
     lengths = {name for _, values, _ in flow.recurrent if _LENGTHS in values for name in flow.sources(values[_LENGTHS])}
     for name in sorted(lengths & inputs):
         yield f"{name} gives the length of each sequence to a recurrent operator."

@@ -32,6 +32,13 @@ class ArrayDescription:
     time: int | None = None
     """The axis of time, or None: there is none, or it cannot be told."""
     batch: int | None = None
+    has_start: bool = False
+    """Whether the file has a value for it before the first call, of a state, and this is not zero."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no elements: it is no state, and nothing that is new in a call."""
+        return 0 in (self.shape or ())
 
 
 @dataclass(frozen=True)

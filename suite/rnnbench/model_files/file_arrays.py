@@ -82,6 +82,8 @@ class CarriedState(BaseModel):
 
     before: FileArray
     after: FileArray
+    has_start: bool = False
+    """Whether the file has a value for it before the first call that is not zero. Streams begin at zero."""
 
     @property
     def name(self) -> str:

@@ -22,6 +22,8 @@ ARRAYS = 256
 """Inputs and outputs together."""
 ELEMENTS = 1 << 28
 """Of one array that a file declares without bringing its data: an input, an output, a value between operators."""
+AXES = 32
+"""Of an input or output. NumPy has at most 64."""
 PASSES = 100_000
 """Passes of a file's loops in one call of its oracle."""
 GIVEN_BYTES = 256 << 20

@@ -102,10 +102,11 @@ class FileNetwork(Network):
             return x[np.arange(steps) % len(x)][:, np.arange(batch) % x.shape[1]]
         x, first = super().draw_x(generator, steps, batch), 0
         bounds = {name: (low, high) for name, low, high in self.ranges}
-        for array in self.inputs:
+        # Each from a generator of its own: a longer stream begins as a shorter one.
+        for array, own in zip(self.inputs, generator.spawn(len(self.inputs)), strict=True):
             if array.name in bounds:
                 low, high = bounds[array.name]
-                x[:, :, first : first + array.size] = generator.integers(low, high + 1, (steps, batch, array.size))
+                x[:, :, first : first + array.size] = own.integers(low, high + 1, (steps, batch, array.size))
             first += array.size
         return x
 
@@ -117,8 +118,11 @@ class FileNetwork(Network):
 
     @property
     def called(self) -> str:
-        """How it is called: `x [n, batch, 5], h0 → hn [2, batch, 7], sr = 16000: y [n, batch, 3]`."""
-        states = (f"{one.before.name} → {one.after}" for one in self.states)
+        """How it is called: `x [n, batch, 5], h0 → hn [2, batch, 7], sr = 16000: y [n, batch, 3]`.
+
+        A state that begins elsewhere in the file is `h0 from 0 → hn`.
+        """
+        states = (f"{one.before.name}{' from 0' * one.has_start} → {one.after}" for one in self.states)
         constants = (f"{name} = {value}" for name, value, _ in self.constants)
         return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.results))}"
 

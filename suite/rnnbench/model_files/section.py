@@ -44,7 +44,7 @@ def section_of(description: FileDescription, file: str) -> FileSection:
     return FileSection(
         file=file,
         state={pair.before: pair.after for pair in description.state},
-        constants={array.name: None for array in description.of_role("constant")},
+        constants={array.name: 0 if array.is_empty else None for array in description.of_role("constant")},
         time=streams[0].time if streams else None,
         batch=streams[0].batch if streams else None,
     )
@@ -83,12 +83,14 @@ def _answered(section: FileSection, description: FileDescription, answers: Itera
             after = text.strip() if text.strip() in outputs else str(value)  # YAML would read 012 as a number.
             _known(answer, description, after, "output", "state_out")
             others = {one: other for one, other in section.state.items() if other != after}
-            section = replace(section, state={**others, name: after})
+            constants = {one: value for one, value in section.constants.items() if one != name}
+            section = replace(section, state={**others, name: after}, constants=constants)
         elif key == "constants":
             _known(answer, description, name, "input", "state_in", "constant")
             if not isinstance(value, Constant):
                 raise _wrong(answer, "a constant is a number, true or false")
-            section = replace(section, constants={**section.constants, name: value})
+            others = {one: other for one, other in section.state.items() if one != name}
+            section = replace(section, state=others, constants={**section.constants, name: value})
         elif key == "sizes" and name:
             if type(value) is not int or value < 1:
                 raise _wrong(answer, "a size is 1, 2, 3 …")

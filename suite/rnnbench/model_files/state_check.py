@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.model_files.calling import constant_of, constant_shape
+from rnnbench.model_files.calling import batch_axis, constant_of, constant_shape
 from rnnbench.model_files.description import ArrayDescription, FileDescription
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH as ROWS
@@ -32,9 +32,9 @@ class StateCheck:
     """What calls of a file in float64 showed."""
 
     moved: dict[str, bool]
-    """By state input: whether its next value ever differs from it, over two calls."""
+    """By state input: whether its next value differs from it, in two calls of a stream or in one from drawn states."""
     used: dict[str, bool]
-    """By state input: whether the second call gives something else if this state starts from zero again."""
+    """By state input: whether the second of these calls, or the third, gives something else if it is set to zero."""
     halves: float | None
     """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
     not_compared: str = ""
@@ -45,9 +45,35 @@ class StateCheck:
         """States that no call changes, or that change nothing."""
         return tuple(name for name, moved in self.moved.items() if not (moved and self.used[name]))
 
+    def why_lost(self, name: str) -> str:
+        """What calls showed of a state that is lost."""
+        return "no output depends on it" if self.moved[name] else "its next value never changes"
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether two halves equal the whole, as far as they were compared."""
+        return self.halves is None or self.halves <= EQUAL
+
     @property
     def ok(self) -> bool:
-        return not self.lost and (self.halves is None or self.halves <= EQUAL)
+        return not self.lost and self.is_stream
+
+
+def fault_of(check: StateCheck, description: FileDescription, section: FileSection) -> str:
+    """Why a case of this section would be wrong, and how to mend it. Empty where the check is well."""
+    if check.ok:
+        return ""
+    found = {(pair.before, pair.after): pair.found for pair in description.state}
+    pairs = {b: f"{b} → {a} ({found.get((b, a), 'given')})" for b, a in section.state.items()}
+    if check.lost:
+        wrong = "; ".join(f"the state {pairs[name]} is lost: {check.why_lost(name)}" for name in check.lost)
+    else:
+        wrong = f"two halves of a stream differ from the whole by {check.halves:.1e} with {', '.join(pairs.values())}"
+    first = next(iter(check.lost or pairs))
+    return (
+        f"{wrong}; name the right output with --set state.{first}=OUTPUT. If there is none, as in a bidirectional "
+        f"network, begin each call anew with a constant for each such state: --set constants.{first}=0"
+    )
 
 
 def check_state(oracle: Oracle, description: FileDescription, section: FileSection, seed: int = 0) -> StateCheck:
@@ -66,6 +92,8 @@ class _Check:
         self._outputs = [
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
+        one_row = any(self._batch_axis_of(array) is None for array in self._states)
+        self._rows = 1 if one_row else BATCH
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
         self._constants = {array.name: self._constant(array) for array in given if array.name in section.constants}
@@ -75,19 +103,25 @@ class _Check:
         zero = {array.name: np.zeros(self._shape(array), _dtype(array)) for array in self._states}
         first = self._run(first_x, zero)
         carried = self._next(first)
+        for name, value in carried.items():
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ModelFileError(f"{name} becomes NaN or infinite in a call, so no state can be checked")
         second = self._run(second_x, carried)
         names = list(self._section.state)
-        moved = {
-            name: _differ(zero[name], carried[name]) or _differ(carried[name], self._next(second)[name])
-            for name in names
+        # From zeros, a state that begins with what another one was stays zero for a while.
+        drawn = {array.name: self._drawn(array) for array in self._states}
+        from_drawn = self._run(second_x, drawn)
+        calls = [(zero, first), (carried, second), (drawn, from_drawn)]
+        moved = {name: any(_differ(held[name], self._next(made)[name]) for held, made in calls) for name in names}
+        used = {
+            name: any(self._is_used(name, second_x, zero, held, made) for held, made in calls[1:]) for name in names
         }
-        used = {name: self._is_used(name, second_x, zero, carried, second) for name in names}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
         return StateCheck(moved, used, halves, why)
 
-    def _is_used(self, name: str, x: Arrays, zero: Arrays, carried: Arrays, second: Arrays) -> bool:
-        other = self._run(x, {**carried, name: zero[name]})
-        return any(_differ(other[output], second[output]) for output in second)
+    def _is_used(self, name: str, x: Arrays, zero: Arrays, held: Arrays, made: Arrays) -> bool:
+        other = self._run(x, {**held, name: zero[name]})
+        return any(_differ(other[output], made[output]) for output in made)
 
     def _halves(self, x: tuple[Arrays, Arrays], zero: Arrays, done: tuple[Arrays, Arrays]) -> tuple[float | None, str]:
         axis = self._section.time
@@ -126,27 +160,31 @@ class _Check:
         return value.reshape(shape)
 
     def _inputs(self) -> dict[str, np.ndarray]:
-        drawn = {}
-        for array in self._streams:
-            shape = self._shape(array)
-            floats = _dtype(array).kind == "f"
-            low, high = self._section.ranges.get(array.name, (0, 1))
-            values = self._draw.standard_normal(shape) if floats else self._draw.integers(low, high + 1, shape)
-            drawn[array.name] = values.astype(_dtype(array))
-        return drawn
+        return {array.name: self._drawn(array) for array in self._streams}
+
+    def _drawn(self, array: ArrayDescription) -> np.ndarray:
+        shape = self._shape(array)
+        floats = _dtype(array).kind == "f"
+        low, high = self._section.ranges.get(array.name, (0, 1))
+        values = self._draw.standard_normal(shape) if floats else self._draw.integers(low, high + 1, shape)
+        return values.astype(_dtype(array))
 
     def _constant(self, array: ArrayDescription) -> np.ndarray:
         value = constant_of(array, self._section.constants[array.name])
         shape = constant_shape(array, self._streams, self._section.batch)
-        return np.full([BATCH if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
+        return np.full([self._rows if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
+
+    def _batch_axis_of(self, state: ArrayDescription) -> int | None:
+        """The axis of the batch of a state, as a case that runs the file has it."""
+        return batch_axis(state, None, self._section.batch, self._streams[0])
 
     def _shape(self, array: ArrayDescription) -> tuple[int, ...]:
-        """Sizes that the file leaves open: STEPS along time, BATCH along the batch."""
+        """Sizes that the file leaves open: STEPS along time; along the batch BATCH, or 1 where a state has one row."""
         if array.shape is None:
             raise ModelFileError(f"the file does not say how many axes {array.name} has")
         is_state = array.name in self._section.state
-        time, batch = (None, array.batch) if is_state else (self._section.time, self._section.batch)
-        open_sizes = {time: STEPS, batch: BATCH}
+        time, batch = (None, self._batch_axis_of(array)) if is_state else (self._section.time, self._section.batch)
+        open_sizes = {time: STEPS, batch: self._rows}
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:

@@ -26,7 +26,7 @@ EXACT = frozenset(
     (
         *("Identity", "IdentityN", "ReadVariableOp", "StopGradient", "Cast", "Const", "Fill", "ZerosLike", "OnesLike"),
         *("Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "Split", "SplitV"),
-        *("Pack", "Unpack"),
+        *("Pack", "Unpack", "EnsureShape"),
         *("ConcatV2", "Tile", "GatherV2", "ResourceGather", "GatherNd", "ReverseV2", "BroadcastTo", "Range", "Where"),
         *("Pad", "PadV2", "MirrorPad", "SpaceToBatchND", "BatchToSpaceND", "Select", "SelectV2", "TensorScatterUpdate"),
         *("Relu", "Relu6", "Neg", "Abs", "Sign", "Floor", "Maximum", "Minimum", "Max", "Min", "MaxPool", "ClipByValue"),
@@ -121,9 +121,9 @@ def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
         names = {tensor.name for tensor in operation.outputs}
         if operation.type not in _INPUTS and all(tensor.name in fixed for tensor in operation.inputs):
             fixed |= names  # A constant in float32 is one of the float32 program, too.
-        elif any(_is_single(tensor) for tensor in operation.outputs):
+        elif narrow := [tensor.dtype.name for tensor in operation.outputs if _is_narrow(tensor)]:
             raise ModelFileError(
-                f"its operation {operation.type} computes in float32, so its float64 result is unknown"
+                f"its operation {operation.type} computes in {narrow[0]}, so its float64 result is unknown"
             )
         if operation.type == "Const":
             constants[operation.outputs[0].name] = tf.constant(tf.make_ndarray(operation.get_attr("value")))
@@ -133,7 +133,7 @@ def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
     return _Plan(inputs, constants, tuple(operations), outputs)
 
 
-def _is_single(tensor: Any) -> bool:
+def _is_narrow(tensor: Any) -> bool:
     return bool(tensor.dtype.is_floating and tensor.dtype.size < 8)
 
 

@@ -16,7 +16,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import describe_error, one_line
 from rnnbench.rnn import Arithmetic
 
 
@@ -98,13 +98,13 @@ class TensorflowOracle:
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {one_line(error)}") from error
+            raise ModelFileError(f"{self._name}: it cannot be computed: {told(error)}") from error
         return dict(zip(self._outputs, made, strict=True))
 
 
-def one_line(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """What Keras or TensorFlow tell in many lines."""
-    return safe_text(" ".join(describe_error(error).split()), 300)
+    return one_line(describe_error(error), 300)
 
 
 def _traced(program: TensorflowProgram, arrays: Mapping[str, TensorflowArray]) -> tuple[TensorflowGraph, list[str]]:
@@ -124,7 +124,7 @@ def _traced(program: TensorflowProgram, arrays: Mapping[str, TensorflowArray]) -
     except (MemoryError, ModelFileError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        raise ModelFileError(f"TensorFlow cannot call it in float64: {one_line(error)}") from error
+        raise ModelFileError(f"TensorFlow cannot call it in float64: {told(error)}") from error
 
 
 def _cast(array: TensorflowArray, value: np.ndarray) -> np.ndarray:

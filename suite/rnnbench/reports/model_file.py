@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from rnnbench.model_files import EQUAL, ArrayDescription, FileDescription, Question, StateCheck
+from rnnbench.model_files import ArrayDescription, FileDescription, Question, StateCheck
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.units import MISSING, count, nbytes
 
@@ -50,16 +50,15 @@ def print_state_check(check: StateCheck | None, unchecked: str, console: Console
         return
     for name in check.moved:
         if name in check.lost:
-            how = "its next value never changes" if not check.moved[name] else "no output depends on it"
-            show(console, ("state lost:", "bold red"), f" {name}: {how}")
+            show(console, ("state lost:", "bold red"), f" {name}: {check.why_lost(name)}")
     kept = [name for name in check.moved if name not in check.lost]
     if kept:
         show(console, ("checked:", "green"), f" {', '.join(kept)}: moves from call to call, and outputs depend on it")
     if check.halves is None:
         show(console, "not checked:", f" two halves against the whole: {check.not_compared}")
     else:
-        verdict = ("checked:", "green") if check.halves <= EQUAL else ("not a stream:", "bold red")
-        word = "equal" if check.halves <= EQUAL else "differ from"
+        verdict = ("checked:", "green") if check.is_stream else ("not a stream:", "bold red")
+        word = "equal" if check.is_stream else "differ from"
         show(console, verdict, f" two halves {word} the whole; largest difference in float64 {check.halves:.1e}")
 
 

@@ -17,9 +17,10 @@ import pytest
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.litert import LitertBackend
 from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.model_files import answered, describe, network_of, section_of
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+from rnnbench.rnn.weights import Weights, draw_inputs, draw_state, draw_weights
 
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("tensorflow")
@@ -109,3 +110,50 @@ def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: st
     result = json.loads(done.stdout)
     assert (result["cached"], result["tensorflow"]) == (True, False)
     np.testing.assert_array_equal(np.array(result["y"], np.float32), program.open().step({"x": x})["y"])
+
+
+CONVERT = """
+import sys
+import numpy as np
+import tensorflow as tf
+weights = tf.constant(np.random.default_rng(0).standard_normal((8, 8)), tf.float32)
+specs = [tf.TensorSpec((1, 4, 8), tf.float32, "x"), tf.TensorSpec((), tf.bool, "reset")]
+
+class Network(tf.Module):
+    @tf.function(input_signature=specs)
+    def other(self, x, reset):
+        return {"y": x * 3.0}
+
+    @tf.function(input_signature=specs)
+    def loop(self, x, reset):
+        made = tf.TensorArray(tf.float32, 4, element_shape=(1, 8))
+        h = tf.where(reset, tf.zeros((1, 8)), tf.ones((1, 8)))
+        for step in tf.range(4):
+            h = tf.tanh(x[:, step] + h @ weights)
+            made = made.write(step, h)
+        return {"y": tf.transpose(made.stack(), [1, 0, 2])}
+
+network = Network()
+signatures = {"other": network.other, "serving_default": network.loop}
+tf.saved_model.save(network, sys.argv[1] + "/saved", signatures=signatures)
+converter = tf.lite.TFLiteConverter.from_saved_model(sys.argv[1] + "/saved", signature_keys=[*signatures])
+open(sys.argv[1] + "/loop.tflite", "wb").write(converter.convert())
+"""
+
+
+def test_a_file_with_a_loop_a_flag_and_several_signatures_runs_as_the_oracle(tmp_path: Path) -> None:
+    """A loop moves tensors in the interpreter's memory. Another signature has the same names."""
+    (tmp_path / "convert.py").write_text(CONVERT)
+    subprocess.run([sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True)
+    path = tmp_path / "loop.tflite"
+    found = describe(path)
+    section = answered(section_of(found, path.name), found, ["constants.reset=true"])
+    network = network_of(path, section, found)
+    x = draw_inputs(network, 6, 1, 0)
+    expected = [run_reference(network, Weights(), step[None], {}).y[0] for step in x]
+    request = Request("tensorflow", network, Weights(), Strategy("given", "none", 1), 1, Precision.of("float32"))
+    session = LitertBackend().build(request, tmp_path / "cache").open()
+    bound = session.bind([{"x": step[None]} for step in x])
+    for step in range(60):
+        bound()
+        np.testing.assert_allclose(bound.output()["y"][0], expected[step % 6], atol=1e-6)

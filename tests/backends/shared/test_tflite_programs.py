@@ -17,9 +17,10 @@ TARGETS = [(LitertBackend, "tensorflow"), (OpenVinoBackend, "opset")]
 STEPS = 6
 
 
-@pytest.fixture
-def network(tmp_path):
-    path = files.saved(files.elman(), tmp_path / "cell.tflite")
+@pytest.fixture(params=["alone", "behind another"])
+def network(tmp_path, request):
+    writer = files.elman() if request.param == "alone" else files.behind_another(files.elman())
+    path = files.saved(writer, tmp_path / "cell.tflite")
     description = describe(path)
     return network_of(path, section_of(description, path.name), description)
 

@@ -21,7 +21,10 @@ STEPS = 6
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """`stateful`: an LSTM that keeps its state; `passed`: one whose state is passed; `whole`: both directions."""
+    """`stateful`: an LSTM that keeps its state; `passed`: one whose state is passed; `whole`: both directions.
+
+    `masked`: a mask, in layers whose names TensorFlow cannot have.
+    """
     from rnnbench.backends.tensorflow.process import prepare_process
 
     prepare_process(1)
@@ -38,6 +41,9 @@ def folder(tmp_path_factory):
     keras.Model([x, h, c], named).save(folder / "passed.keras")
     both = layers.Bidirectional(layers.GRU(4, return_sequences=True))
     keras.Sequential([keras.Input((None, 3)), layers.Conv1D(3, 2, padding="causal"), both]).save(folder / "whole.keras")
+    x = keras.Input((None, 3), name="the input")
+    masked = layers.GRU(4, return_sequences=True, name="die Zelle, \u5c64")(layers.Masking(name="mask & more")(x))
+    keras.Model(x, masked, name="[the] net").save(folder / "masked.keras")
     return folder
 
 
@@ -91,7 +97,7 @@ def test_its_states_are_checked(folder, name):
     assert check.halves is not None
 
 
-@pytest.mark.parametrize("name", ["stateful", "passed", "whole"])
+@pytest.mark.parametrize("name", ["stateful", "passed", "whole", "masked"])
 def test_roundings_are_those_of_the_arithmetic(folder, name):
     path = folder / f"{name}.keras"
     found, oracle = describe(path), oracle_of(path)
@@ -105,6 +111,14 @@ def test_roundings_are_those_of_the_arithmetic(folder, name):
         assert 1e-9 < np.abs(noisy[output] - array).max() < 1e-5
 
 
+def test_a_masked_step_keeps_the_state(folder):
+    x, made = np.random.default_rng(0).standard_normal((1, 5, 3)), oracle_of(folder / "masked.keras")
+    x[:, 2] = 0
+    (y,) = made.run({"the input": x}).values()
+    np.testing.assert_array_equal(y[:, 2], y[:, 1])
+    assert (y[:, 3] != y[:, 2]).any()
+
+
 @pytest.mark.parametrize(
     ("name", "route", "state"),
     [
@@ -113,6 +127,8 @@ def test_roundings_are_those_of_the_arithmetic(folder, name):
         ("passed", "keras", "stitched"),
         ("passed", "keras", "stateful"),
         ("whole", "keras", "none"),
+        ("masked", "keras", "none"),
+        ("masked", "keras-xla", "none"),
     ],
 )
 def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
@@ -206,6 +222,15 @@ REFUSED = {
         "'function', a class or function",
     ),
     "float16": (lambda c: with_config(c, lambda _, layer: layer["config"].update(dtype="float16")), "in float16"),
+    "int8": (
+        lambda c: with_config(
+            c,
+            lambda _, layer: layer["config"].update(
+                dtype={"module": "keras.dtype_policies", "class_name": "QuantizedDTypePolicy", "config": {}}
+            ),
+        ),
+        "a layer computes in QuantizedDTypePolicy",
+    ),
     "no model": (lambda c: with_config(c, lambda config, _: config.update(class_name="Mine")), "no model of layers"),
     "giant": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**7)), "need more weights"),
     "huge": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**12)), "the size 1000000000000"),

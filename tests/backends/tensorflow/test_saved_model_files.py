@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 
@@ -41,13 +42,21 @@ def folder(tmp_path_factory):
         start = (0, tf.zeros((tf.shape(x)[1], 4)), steps)
         return {"y": tf.while_loop(lambda i, *_: i < tf.shape(x)[0], body, start)[2].stack()}
 
-    for name, function, shape in (("step", step, (1, 3)), ("loop", loop, (None, None, 3))):
+    for name, function, shape in (("step", step, (1, 3)), ("loop", loop, (None, None, 3)), ("started", step, (1, 3))):
         module = tf.Module()
         module.weights, module.shift, module.h = weights, shift, tf.Variable(tf.zeros((1, 4)), name="h")
+        if name == "started":
+            module.h.assign(tf.fill((1, 4), 0.5))
         specs = [tf.TensorSpec(shape, tf.float32, "x")]
         module.call = tf.function(function, input_signature=specs, autograph=False)
         tf.saved_model.save(module, str(folder / name), signatures=module.call)
     return folder
+
+
+def test_a_variable_that_begins_elsewhere_than_at_zero_is_told(folder):
+    (told,) = describe(folder / "started" / "saved_model.pb").notes
+    assert told.startswith("h begins in the file with values that are not zero")
+    assert not describe(folder / "step" / "saved_model.pb").notes
 
 
 def described(folder, name):
@@ -75,6 +84,18 @@ def test_axes_of_open_sizes_are_asked(folder):
     assert [question.key for question in found.questions] == ["time", "batch"]
     assert not found.state
     assert not found.notes
+
+
+def test_float16_inside_is_named(tmp_path):
+    import tensorflow as tf
+
+    module = tf.Module()
+    narrow = lambda x: {"y": tf.cast(tf.tanh(tf.cast(x, tf.float16)), tf.float32)}  # noqa: E731
+    module.call = tf.function(narrow, input_signature=[tf.TensorSpec((1, 3), tf.float32, "x")], autograph=False)
+    module.unused = tf.Variable(0.0)
+    tf.saved_model.save(module, str(tmp_path / "half"), signatures=module.call)
+    with pytest.raises(ModelFileError, match="computes in float16, so its float64 result is unknown"):
+        oracle_of(tmp_path / "half" / "saved_model.pb")
 
 
 def test_its_states_are_checked(folder):
@@ -185,7 +206,12 @@ def linked(folder):
     (folder / "variables" / "variables.index").symlink_to("/etc/passwd")
 
 
+def enlarged(folder):
+    os.truncate(folder / "variables" / "variables.data-00000-of-00001", 1 << 36)
+
+
 REFUSED = {
+    "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (changed(reads_files), "its operation ReadFile is not among those that are read"),
     "table": (changed(needs_a_table), "needs a table, an asset or a constant"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),

@@ -24,6 +24,7 @@ from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.registry import families
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
 
@@ -197,6 +198,21 @@ def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> 
     assert lowered_code(by_two, product + loop + product) == "looped 1 of 2 + unrolled 1"
     assert lowered_code(unrolled, product + 4 * product) == "unrolled 4"
     assert lowered_code(unrolled, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);") == "fused"
+
+
+@pytest.mark.parametrize(("name", "layers"), [("gla", 1), ("mamba2", 2), ("mingru", 3)])
+def test_steps_without_products_are_copies_where_no_loop_goes_over_them(name, layers) -> None:
+    loop = "while (1) {\n if (done) { break; }\n}\n"
+    network = families()[name](hidden=12)
+    assert lowered_code(make_request(network, "compile", "unrolled", chunk=1), "") == f"unrolled {layers}"
+    assert lowered_code(make_request(network, "compile", "unrolled"), "") == f"unrolled {4 * layers}"
+    assert lowered_code(make_request(network, "compile", "looped"), layers * loop) == f"looped {layers}"
+
+
+@pytest.mark.parametrize("name", ["gla", "mamba2"])
+def test_sizes_of_a_linear_recurrence_are_numbers_to_the_tracer(name, inductor) -> None:
+    artifact = build(make_request(families()[name](hidden=12), "compile", "unrolled", chunk=1), inductor).artifact
+    assert artifact.lowered.startswith("unrolled")
 
 
 def test_products_that_inductor_writes_out_are_not_expected_in_its_code() -> None:

@@ -14,6 +14,10 @@ def test_a_feature_of_the_model_that_the_machine_does_not_offer_is_left_out() ->
     assert withheld((*OF_AVX2, "avx512vl", "avx512f", "gfni"), AVX2_MACHINE) == ("avx512f", "avx512vl", "gfni")
 
 
+def test_features_of_old_models_are_left_out_too() -> None:
+    assert withheld((*OF_AVX2, "xop", "tbm"), AVX2_MACHINE - {"ssse3"}) == ("ssse3", "tbm", "xop")
+
+
 def test_features_that_linux_names_in_another_way_are_found() -> None:
     assert withheld((*OF_AVX2, *OF_BITS), AVX2_MACHINE) == ()
     avx512 = frozenset({"sse2", "avx512_vbmi2", "avx512_vnni", "avx512f", "avx_vnni"})

@@ -17,6 +17,7 @@ from rnnbench.cases import Precision, Strategy
 from rnnbench.model_files import (
     FileSection,
     ModelFileError,
+    Pt2Program,
     check_state,
     describe,
     network_of,
@@ -55,6 +56,131 @@ def test_a_buffer_that_a_call_changes_is_a_state(folder):
     assert [(a.name, a.role, a.shape) for a in found.arrays][:2] == [("x", "input", (1, 3)), ("h", "state_in", (1, 4))]
     assert found.producer.startswith("torch 2")
     assert check_state(oracle_of(folder / "buffer.pt2"), found, section_of(found, "buffer.pt2")).ok
+
+
+class InPlace(torch.nn.Module):
+    """Streaming whose state is written by `write(h, value)`."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.cell, self.write = torch.nn.GRUCell(3, 4), write
+        self.register_buffer("h", torch.zeros(1, 4))
+
+    def forward(self, x):
+        new = self.cell(x, self.h)
+        self.write(self.h, new)
+        return new * 2
+
+
+def test_a_buffer_that_begins_elsewhere_than_at_zero_is_told(tmp_path):
+    module = InPlace(torch.Tensor.copy_)
+    module.h.fill_(0.5)
+    torch.export.save(torch.export.export(module, (torch.zeros(1, 3),)), tmp_path / "started.pt2")
+    (told,) = describe(tmp_path / "started.pt2").notes
+    assert told.startswith("h begins in the file with values that are not zero")
+
+
+WRITES = {
+    "transposed": lambda h, new: h.T.copy_(new.T),
+    "narrowed": lambda h, new: h.narrow(1, 0, 4).copy_(new),
+    "flattened": lambda h, new: h.flatten().copy_(new[0]),
+    "expanded": lambda h, new: h.expand(1, 4).copy_(new),
+    "strided": lambda h, new: torch.as_strided(h, (4,), (1,)).copy_(new[0]),
+    "same type": lambda h, new: h.to(torch.float32).copy_(new),
+    "indexed": lambda h, new: h.index_put_((torch.tensor([0]),), new),
+    "several": lambda h, new: torch._foreach_copy_([h], [new]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_buffer_is_a_state_however_it_is_written(tmp_path, name):
+    path, network = tmp_path / "written.pt2", InPlace(WRITES[name]).eval()
+    torch.export.save(torch.export.export(network, (torch.zeros(1, 3),), strict=False), path)
+    found = describe(path)
+    assert [(pair.before, pair.after) for pair in found.state] == [("h", "h_next")]
+    oracle, state = oracle_of(path), np.zeros((1, 4))
+    for step in np.random.default_rng(0).standard_normal((3, 1, 3)).astype(np.float32):
+        made = oracle.run({"x": step, "h": state})
+        state = made["h_next"]
+        np.testing.assert_allclose(made["mul"], network(torch.from_numpy(step)).detach().numpy(), atol=1e-6)
+
+
+class WritesInput(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(3, 3)
+
+    def forward(self, x, h):
+        h.copy_(self.cell(x, h))
+        return h * 2
+
+
+class WritesParameter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(1, 3), requires_grad=False)
+
+    def forward(self, x):
+        self.w.copy_(torch.tanh(x + self.w))
+        return self.w * 2
+
+
+@pytest.mark.parametrize(("module", "inputs"), [(WritesInput, 2), (WritesParameter, 1)])
+def test_a_state_in_an_input_or_a_parameter_is_refused(tmp_path, module, inputs):
+    program = torch.export.export(module().eval(), (torch.zeros(1, 3),) * inputs, strict=False)
+    torch.export.save(program, tmp_path / "lost.pt2")
+    with pytest.raises(ModelFileError, match="in place, so a state may be in it"):
+        describe(tmp_path / "lost.pt2")
+
+
+@pytest.mark.parametrize(("kind", "key"), [("user_input", "user_input_name"), ("parameter", "parameter_name")])
+def test_a_state_in_an_input_or_a_parameter_is_refused_after_run_decompositions(folder, tmp_path, kind, key):
+    def change(graph):
+        given = graph["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]
+        graph["signature"]["output_specs"][0] = {f"{kind}_mutation": {"arg": given, key: "h"}}
+
+    path = rewritten(folder / "cell.pt2", tmp_path / "lost.pt2", model(change))
+    with pytest.raises(ModelFileError, match="'h' in place, so a state may be in it"):
+        describe(path)
+
+
+class GivesItsState(Streaming):
+    def forward(self, x):
+        self.h.copy_(self.cell(x, self.h))
+        return self.h, self.h[:, :2], x
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_outputs_have_memory_of_their_own(tmp_path, decomposed):
+    program = torch.export.export(GivesItsState().eval(), (torch.zeros(1, 3),), strict=False)
+    torch.export.save(program.run_decompositions() if decomposed else program, tmp_path / "given.pt2")
+    called, given = Pt2Program(tmp_path / "given.pt2"), {"x": torch.ones(1, 3), "h": torch.zeros(1, 4)}
+    with torch.no_grad():
+        made = called(given)
+    state = made.pop("h_next")
+    for array in made.values():
+        array.fill_(7.0)
+    assert (given["x"] == 1).all()
+    assert (state != 7).all()
+
+
+class Windowed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(8))
+        self.register_buffer("turned", torch.arange(6.0).reshape(2, 3).T)
+        self.register_buffer("part", torch.arange(10.0)[4:8])
+
+    def forward(self, x):
+        return x * self.window, self.turned + 0.0, self.part * 2.0
+
+
+def test_a_weight_may_be_a_part_of_what_is_stored(tmp_path):
+    program = torch.export.export(Windowed(), (torch.zeros(1, 8),))
+    torch.export.save(program, tmp_path / "window.pt2")
+    made = oracle_of(tmp_path / "window.pt2").run({"x": np.ones((1, 8))})
+    for got, expected in zip(made.values(), Windowed()(torch.ones(1, 8)), strict=True):
+        np.testing.assert_allclose(got, expected.numpy(), atol=1e-7)
 
 
 def test_the_oracle_gives_what_torch_gives(folder):
@@ -136,7 +262,12 @@ def model(change):
 WRONG = {
     "pickle": (weights(lambda w: w.update(use_pickle=True)), "is a pickle, which can run any program"),
     "outside": (weights(lambda w: w.update(path_name="../../etc/passwd")), "it is not read"),
-    "size": (weights(lambda w: w["tensor_meta"].update(sizes=[{"as_int": 10**9}] * 2)), "calls for"),
+    "size": (weights(lambda w: w["tensor_meta"].update(sizes=[{"as_int": 10**9}] * 2)), "call for"),
+    "repeated": (
+        weights(lambda w: w["tensor_meta"].update(sizes=[{"as_int": 10**4}] * 2, strides=[{"as_int": 0}] * 2)),
+        "call for",
+    ),
+    "beyond": (weights(lambda w: w["tensor_meta"].update(storage_offset={"as_int": 10**6})), "call for"),
     "code": (model(lambda g: g["graph"]["nodes"][0].update(target="os.system")), "it calls os.system"),
     "file": (
         model(lambda g: g["graph"]["nodes"][0].update(target="torch.ops.aten.from_file.default")),
@@ -146,8 +277,11 @@ WRONG = {
         model(lambda g: g["graph"]["tensor_values"]["x"].update(sizes=[{"as_int": 10**12}])),
         "that many elements",
     ),
+    "axes": (
+        model(lambda g: g["graph"]["tensor_values"]["x"].update(sizes=[{"as_int": 1}] * 500)),
+        "x has 500 axes",
+    ),
     "json": ({"model.json": lambda content: content[:-9]}, "it is damaged"),
-    "bomb": ({"weight_0": lambda content: bytes(3 << 20)}, "calls for"),
     "deep": ({"model.json": lambda content: b"[" * 100_000}, "it is damaged"),
 }
 
@@ -160,6 +294,13 @@ def test_what_is_refused_is_a_sentence(folder, tmp_path, name):
         describe(path)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(folder, tmp_path, monkeypatch):
+    path = rewritten(folder / "buffer.pt2", tmp_path / "bomb.pt2", {"weight_0": lambda content: bytes(3 << 20)})
+    monkeypatch.setattr("rnnbench.model_files.limits.WEIGHT_BYTES", 1 << 20)
+    with pytest.raises(ModelFileError, match="unpacks to more than"):
+        describe(path)
 
 
 def test_an_expression_in_a_size_is_not_evaluated(folder, tmp_path):
@@ -183,3 +324,14 @@ def test_damaged_bytes_never_raise_anything_else(folder, tmp_path):
         except ModelFileError:
             refused += 1
     assert refused > 20
+
+
+def test_what_computes_in_float16_has_no_oracle(tmp_path):
+    class Half(torch.nn.Module):
+        def forward(self, x):
+            return (x.half() * 2).float()
+
+    torch.export.save(torch.export.export(Half(), (torch.zeros(1, 3),)), tmp_path / "half.pt2")
+    assert describe(tmp_path / "half.pt2").operators["to"] == 2
+    with pytest.raises(ModelFileError, match="it computes in float16 or bfloat16"):
+        oracle_of(tmp_path / "half.pt2")

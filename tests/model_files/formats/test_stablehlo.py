@@ -28,6 +28,15 @@ def test_a_global_that_a_call_changes_is_a_state(tmp_path):
     assert check_state(oracle_of(path), found, section_of(found, path.name)).ok
 
 
+def test_a_global_that_begins_elsewhere_than_at_zero_is_told(tmp_path):
+    path = files.saved("kept", tmp_path)
+    assert not any("begins in the file" in note for note in describe(path).notes)
+    path.write_text(path.read_text().replace("@h(dense<0.0>", "@h(dense<0.5>"))
+    found = describe(path)
+    assert [note for note in found.notes if note.startswith("h begins in the file with values that are not zero")]
+    assert "h from 0 → h_next" in network_of(path, section_of(found, path.name), found).called
+
+
 def test_the_oracle_gives_what_the_module_says(tmp_path):
     x, h, weights = np.ones((1, 3)), np.full((1, 2), 0.5), files.WEIGHTS.astype(float)
     after = np.tanh(np.concatenate([x, h], 1) @ weights)
@@ -50,7 +59,7 @@ def test_a_loop_is_computed(tmp_path):
 
 def test_roundings_are_those_of_the_arithmetic(tmp_path):
     oracle = oracle_of(files.saved("carried", tmp_path))
-    given = {"x": np.ones((3, 2)), "h": np.ones((2, 2)), "gain": np.array(0.5)}
+    given = {"x": np.ones((3, 2)), "h": np.ones((2, 2)), "gain": np.array(0.5), "none": np.zeros((0, 2))}
     exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding("float32", 0, 0)))
     for name, array in exact.items():
         np.testing.assert_array_equal(oracle.run(given)[name], array)
@@ -157,7 +166,7 @@ REFUSED = {
         "its operation stablehlo.custom_call is not among those that are read",
     ),
     "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
-    "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "call each other more than"),
+    "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),
     "open size": (in_main("", x="tensor<?xf32>"), "with an open size; lower the network for one size"),
     "giant": (in_main("%0 = stablehlo.iota dim = 0 : tensor<99999999999xf32>"), "more than 268,435,456 elements"),
     "type": (in_main("", x="tensor<2xbf16>"), "elements of bf16 are not read"),
@@ -171,6 +180,11 @@ REFUSED = {
         in_main("call @f() : () -> ()", "func.func private @f()"),
         "it calls the function f, which it has not",
     ),
+    "global in a resource": (
+        in_main("ml_program.global_store @g = %x : tensor<2xf32>",
+                "ml_program.global private mutable @g(dense_resource<w> : tensor<2xf32>) : tensor<2xf32>"),
+        "its global g has no plain values",
+    ),
     "global inside": (
         in_main("call @f(%x) : (tensor<2xf32>) -> ()", f"{A_GLOBAL}\nfunc.func private @f(%x: tensor<2xf32>) {{"
                 "ml_program.global_store @g = %x : tensor<2xf32>\nreturn }"),
@@ -180,6 +194,14 @@ REFUSED = {
         in_main("""%0 = stablehlo.constant dense<0.0> : tensor<f32>
           %1 = stablehlo.reduce(%x init: %0) across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
           reducer(%a: tensor<f32>, %b: tensor<f32>) { stablehlo.return %b : tensor<f32> }"""),
+        "a reduction by something else than one",
+    ),
+    "reduction of two": (
+        in_main("""%0 = stablehlo.constant dense<0.0> : tensor<f32>
+          %1:2 = stablehlo.reduce(%x init: %0), (%x init: %0) across dimensions = [0]
+          : (tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+          reducer(%a: tensor<f32>, %b: tensor<f32>) (%c: tensor<f32>, %d: tensor<f32>) {
+          stablehlo.return %a, %c : tensor<f32>, tensor<f32> }"""),
         "a reduction by something else than one",
     ),
 }  # fmt: skip
@@ -194,6 +216,19 @@ def test_what_is_refused_is_a_sentence(tmp_path, name):
         oracle_of(path).run({"arg0": np.zeros(2)})
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_state_may_have_any_name(tmp_path):
+    path = tmp_path / "named.mlir"
+    path.write_text(files.KEPT.replace("@h", '@"the \\22state\\22/[h]"'))
+    found = describe(path)
+    assert [(pair.before, pair.after) for pair in found.state] == [("the_state_h", "the_state_h_next")]
+
+
+def test_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "marked.mlir"
+    path.write_bytes(b"\xef\xbb\xbf" + files.KEPT.encode())
+    assert len(describe(path).state) == 1
 
 
 def test_a_loop_without_an_end_is_ended(tmp_path, monkeypatch):
@@ -233,3 +268,11 @@ def test_damaged_text_never_raises_anything_else(tmp_path):
         except ModelFileError:
             refused += 1
     assert refused > 10
+
+
+def test_what_computes_in_float16_has_no_oracle(tmp_path):
+    path = tmp_path / "half.mlir"
+    path.write_text(in_main("%0 = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xf16>"))
+    assert describe(path).nodes == 1
+    with pytest.raises(ModelFileError, match="it computes in float16"):
+        oracle_of(path)

@@ -9,7 +9,8 @@ import pytest
 import tflite_files as files
 from ai_edge_litert.interpreter import Interpreter
 
-from rnnbench.model_files import ModelFileError, check_state, describe, oracle_of, section_of
+from rnnbench.model_files import ModelFileError, check_state, describe, main_first, oracle_of, section_of
+from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 
@@ -90,6 +91,10 @@ def other_signatures(writer):
     writer.model.signatureDefs.append(other)
 
 
+def started_variable(writer):
+    writer.graph.tensors[writer.graph.operators[0].inputs[1]].isVariable = True
+
+
 def no_graph(writer):
     writer.model.signatureDefs[0].subgraphIndex = 7
 
@@ -102,6 +107,7 @@ REFUSED = {
     "too little": (lambda: changed(too_little), "47 bytes of data, where its shape [4, 3] of float32 calls for 48"),
     "unknown": (lambda: changed(unknown_tensor), "names a tensor that there is not"),
     "variables": (lambda: changed(variables), "it keeps values in variables"),
+    "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
     "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
 }
@@ -139,3 +145,20 @@ def test_damaged_bytes_never_raise_anything_else(tmp_path):
         except ModelFileError:
             refused += 1
     assert refused > 100
+
+
+def test_the_graph_that_is_read_comes_first_with_the_numbers_of_all(tmp_path):
+    writer = files.elman()
+    writer.operator("WHILE", [0], 0, "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=0)
+    path = files.saved(files.behind_another(writer), tmp_path / "cell.tflite")
+    before = read_tflite(path)
+    path.write_bytes(main_first(path))
+    after = read_tflite(path)
+    assert (before.main, after.main) == (1, 0)
+    assert (after.inputs, after.outputs, after.signature) == (before.inputs, before.outputs, before.signature)
+    assert [operator.name for operator in after.graphs[0].operators] == [
+        operator.name for operator in before.graphs[1].operators
+    ]
+    loop = after.graphs[0].operators[-1].options
+    assert (loop.CondSubgraphIndex(), loop.BodySubgraphIndex()) == (0, 1)
+    assert main_first(path) == path.read_bytes()

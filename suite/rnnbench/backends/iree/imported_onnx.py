@@ -12,6 +12,7 @@ from iree.compiler.extras import onnx_importer
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported
 from rnnbench.backends.shared.onnx_graphs import COPY, FUSED, build_graph, copy_name
+from rnnbench.model_files import opset_version
 
 OPSET = 17
 """The operators of files with an older set are converted to this one."""
@@ -21,7 +22,7 @@ _NAME = re.compile(rf'loc\("[^"]*\b{COPY}(\d+)/[^"]*"\)')
 def import_module(request: Request) -> Imported:
     """The importer takes the location of a node from its name, which has the number of the copy of the cell."""
     model = build_graph(request)
-    if request.file is not None and model.opset_import[0].version < OPSET:
+    if request.file is not None and opset_version(model) < OPSET:
         # As `iree-import-onnx --opset-version` does: the importer has no older forms of some operators.
         model = onnx.version_converter.convert_version(model, OPSET)
     model.graph.name = "step"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported, encloses
@@ -107,8 +108,7 @@ class _Step:
         """y, and the next states by the names of the states."""
         given = to_file(self, self._network, x, states, *self._sizes)
         constants = self._network.constant_arrays(self._sizes[1])
-        for (name, filled), (_, value, _) in zip(constants.items(), self._network.constants, strict=True):
-            given[name] = self._constant(value, filled.shape, str(filled.dtype))
+        given |= {name: self._constant(filled) for name, filled in constants.items()}
         before, after = ([pair[side] for pair in self._file.states] for side in (0, 1))
         arguments = [given[array.name] for array in (*self._file.inputs, *before)]
         arrays = (*self._file.outputs, *after)
@@ -137,9 +137,10 @@ class _Step:
         shape = (*values[0].shape[:2], sum(value.shape[2] for value in values))
         return self._line("concatenate", values, shape, ", dim = 2")
 
-    def _constant(self, value: Any, shape: Shape, dtype: str) -> _Value:
-        made = _Value(f"%laid{len(self.lines)}", shape, dtype)
-        number = str(value).lower() if dtype == "bool" else repr(float(value) if "float" in dtype else int(value))
+    def _constant(self, filled: np.ndarray) -> _Value:
+        made = _Value(f"%laid{len(self.lines)}", filled.shape, str(filled.dtype))
+        value = filled.flat[0].item() if filled.size else ""
+        number = f"{value:.16e}" if isinstance(value, float) else str(value).lower()
         self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
         return made
 

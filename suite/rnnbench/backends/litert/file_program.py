@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -18,9 +18,11 @@ from ai_edge_litert.interpreter import Interpreter
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
-from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, tensor_names, unchanged
+from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, signature_name, unchanged
 
 MODEL = "model.tflite"
+MOVES_TENSORS = frozenset(("WHILE", "IF"))
+"""Operators that run another graph of the file. When that graph grows, all tensors move."""
 KEEPS_VARIABLES = frozenset(("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "SVDF"))
 """Operators that go on from the state of the last call unless their variables are reset."""
 
@@ -52,10 +54,19 @@ class FileProgram(ChunkedProgram):
         self.network = request.file
         self.path = stored.folder / MODEL
         self.files = ProgramFiles((self.path,))
-        self.tensors = tensor_names(self.path)
+        self.called = signature_name(self.path)
+        self.operators = frozenset(stored.artifact.operations[OperationStage.COMPILED])
 
     def open(self) -> FileSession:
         return FileSession(self)
+
+
+class _Views(NamedTuple):
+    """Arrays in the interpreter's memory: inputs, the states that the next call takes, and those of the last call."""
+
+    inputs: list[np.ndarray]
+    before: list[np.ndarray]
+    after: list[np.ndarray]
 
 
 class FileSession(ChunkedSession):
@@ -67,21 +78,28 @@ class FileSession(ChunkedSession):
         self._rows = request.batch
         self.interpreter = Interpreter(model_path=str(program.path), num_threads=request.threads)
         self.wrapper = self.interpreter._interpreter
-        self.subgraph, inputs, outputs = _ends(self.interpreter, program.tensors)
+        self.subgraph, inputs, outputs = _ends(self.interpreter, program.called)
         given = (*self.network.inputs, *(state.before for state in self.network.states))
         for array in given:
             shape = np.array(self._native(array), np.int32)
             self.wrapper.ResizeInputTensor(inputs[array.name], shape, False, self.subgraph)
         self.wrapper.AllocateTensors(self.subgraph)
-        self.inputs = [self._view(inputs[array.name]) for array in self.network.inputs]
+        self._inputs = [inputs[array.name] for array in self.network.inputs]
         self._outputs = [outputs[array.name] for array in self.network.results]
-        self.before = [self._view(inputs[state.before.name]) for state in self.network.states]
-        self.after = [self._view(outputs[state.after.name]) for state in self.network.states]
-        self.state = [np.zeros(view.shape, view.dtype) for view in self.before]
+        self._before = [inputs[state.before.name] for state in self.network.states]
+        self._after = [outputs[state.after.name] for state in self.network.states]
         for name, value in self.network.constant_arrays(self._rows).items():
-            self._view(inputs[name])[...] = value
-        operators = {each["op_name"] for each in self.interpreter._get_ops_details()}
-        self._resets = bool(operators & KEEPS_VARIABLES)
+            self.wrapper.SetTensor(inputs[name], np.array(value), self.subgraph)
+        self._resets = bool(program.operators & KEEPS_VARIABLES)
+        self._fixed = None if program.operators & MOVES_TENSORS else self._look()
+        self.state = [np.zeros(view.shape, view.dtype) for view in self.views().before]
+
+    def views(self) -> _Views:
+        """The tensors in the interpreter's memory, until the next call."""
+        return self._fixed or self._look()
+
+    def _look(self) -> _Views:
+        return _Views(*([self._view(number) for number in side] for side in (self._inputs, self._before, self._after)))
 
     def laid(self, x: np.ndarray) -> list[np.ndarray]:
         """x [chunk, batch, input] as the file's inputs, in the file's layout."""
@@ -116,12 +134,13 @@ class FileSession(ChunkedSession):
         return array.layout(self._chunk, self._rows).native
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
-        for view, part in zip(self.inputs, self.laid(x), strict=True):
+        views = self.views()
+        for view, part in zip(views.inputs, self.laid(x), strict=True):
             np.copyto(view, part)
-        for view, value in zip(self.before, self.state, strict=True):
+        for view, value in zip(views.before, self.state, strict=True):
             np.copyto(view, value)
         self.invoke()()
-        self.state = [view.copy() for view in self.after]
+        self.state = [view.copy() for view in self.views().after]
         return self.y()
 
     def _read_state(self) -> dict[str, np.ndarray]:
@@ -147,26 +166,25 @@ class FileBound(SynchronousBound):
 
     def __call__(self) -> None:
         session = self._session
-        for view, part in zip(session.inputs, next(self._ring), strict=True):
+        views = session.views()
+        for view, part in zip(views.inputs, next(self._ring), strict=True):
             np.copyto(view, part)
-        for view, value in zip(session.before, session.state, strict=True):
+        for view, value in zip(views.before, session.state, strict=True):
             np.copyto(view, value)
         self._invoke()
-        session.state = session.after
+        session.state = session.views().after
 
     def output(self) -> Arrays:
         return {"y": self._session.y()}
 
 
-def _ends(interpreter: Any, tensors: Mapping[str, str]) -> tuple[int, dict[str, int], dict[str, int]]:
+def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[str, int]]:
     """The subgraph that is called, and the numbers of its inputs and outputs by the file's names."""
-    signatures = interpreter.get_signature_list()
-    if not signatures:
+    if not interpreter.get_signature_list():
         sides = (interpreter.get_input_details(), interpreter.get_output_details())
         inputs, outputs = ({each["name"]: each["index"] for each in side} for side in sides)
         return 0, inputs, outputs
-    name = next((key for key, ends in signatures.items() if {*ends["inputs"], *ends["outputs"]} == {*tensors}), "")
-    runner = interpreter.get_signature_runner(name)
+    runner = interpreter.get_signature_runner(signature)
     sides = (runner.get_input_details(), runner.get_output_details())
     inputs, outputs = ({key: each["index"] for key, each in side.items()} for side in sides)
-    return interpreter._interpreter.GetSubgraphIndexFromSignature(name), inputs, outputs
+    return interpreter._interpreter.GetSubgraphIndexFromSignature(signature), inputs, outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,19 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, native_shapes, to_file
 from rnnbench.backends.shared.onnx_graphs import NEXT
-from rnnbench.model_files import FileNetwork, ModelFileError, tensor_names, unchanged
+from rnnbench.model_files import FileNetwork, ModelFileError, main_first, tensor_names, unchanged
 
 
 def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
-    """The file's bytes, and an `openvino.Model` of fixed shapes. Raises BuildError."""
+    """The file's bytes, its own graph first, and an `openvino.Model` of fixed shapes. Raises BuildError."""
     chunk, batch = request.strategy.chunk, request.batch
     try:
         path = unchanged(network)
-        names = tensor_names(path)
+        names, data = tensor_names(path), main_first(path)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     try:
-        read = ov.Core().read_model(path)
+        read = _read(data)
         read.reshape({names[name]: list(shape) for name, shape in native_shapes(network, chunk, batch).items()})
     except RuntimeError as error:
         raise BuildError(f"OpenVINO refused the file: {error}") from error
@@ -44,7 +45,14 @@ def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
     got = {name: node.input_value(0) for name, node in ends.items()}
     y, after = from_file(_Ops(), network, got, chunk, batch)
     results = [_result(y, "y"), *(_result(value, NEXT + name) for name, value in after.items())]
-    return Path(path).read_bytes(), ov.Model(results, [x, *states.values()], network.label)
+    return data, ov.Model(results, [x, *states.values()], network.label)
+
+
+def _read(data: bytes) -> Any:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(data)
+        return ov.Core().read_model(path)
 
 
 def _parameter(shape: Sequence[int], name: str) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
+from rnnbench.backends.program_identity import processor_features
 from rnnbench.rnn import FUSED
 
 NOTES = {
@@ -20,26 +19,24 @@ NOTES = {
     "constants of the program, which the suite calibrated, and saturate beyond.",
 }
 """A note on a program's weights, by how activations enter products."""
-
-
 VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+"""Linux' names of the instructions that add products of bytes in 32 bits."""
 
 
-@cache
 def overflows() -> bool:
-    """Whether a sum of two products of an unsigned and a signed byte saturates on this processor: AVX2 without VNNI has
-    16 bits for it, and 2·255·127 needs 17."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return False
-    features = set(next((line for line in lines if line.startswith("flags")), "").split())
+    """Whether a sum of two products of an unsigned and a signed byte saturates on this processor.
+
+    AVX2 without VNNI has 16 bits for it, and 2·255·127 needs 17.
+    """
+    features = processor_features()
     return "avx2" in features and not features & VNNI
 
 
 def without_overflow(q: np.ndarray) -> tuple[np.ndarray, np.generic[Any]]:
-    """The bytes of int8 weights and their zero point, for products by unsigned bytes that add in 32 bits: unsigned ones
-    where those of signed ones overflow."""
+    """The bytes of int8 weights and their zero point, for products by unsigned bytes that add in 32 bits.
+
+    They are unsigned where products with signed ones overflow.
+    """
     if overflows():
         return (q.astype(np.int16) + 128).astype(np.uint8), np.uint8(128)
     return q, np.int8(0)

@@ -36,7 +36,7 @@ def argument_shapes(request: Request) -> tuple[Shape, ...]:
 def module(request: Request) -> Any:
     """An nn.Module: step(x, h, c) → (y, h, c), or step(x) → (y,), which starts from zeros.
 
-    It is torch.nn's RNN, or a user's `.pt2` file. Raises BuildError for a file.
+    It is torch.nn's RNN, or a user's `.pt2` file. Raises BuildError for a file that cannot be read.
     """
     import torch
 

@@ -59,7 +59,7 @@ def _laid_out(new: Tensor, old: Tensor) -> Tensor:
 def network(request: Request) -> nn.Module:
     """The module of a request: a user's file, nn's RNN, or the network with a scan or a copy of its body for each step.
 
-    Raises BuildError for a file.
+    Raises BuildError for a file that cannot be traced again.
     """
     if request.file is not None:
         return file_module(request, request.file)

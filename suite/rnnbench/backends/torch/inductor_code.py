@@ -35,7 +35,8 @@ def lowered_code(request: Request, code: str) -> str:
     bodies in each loop and outside.
 
     Copies are counted by their products; the loops are in the order of the layers. A body without products, as that of
-    a counter, is counted by its additions, and a loop over it has the copies of the source.
+    a counter, is counted by its additions, and a loop over it has the copies of the source. Additions of projections
+    cannot be told from those of bodies: without a loop, each step is then a copy, since Inductor makes no loop itself.
     """
     if ONEDNN_KERNEL in calls(code):
         return "fused"
@@ -47,9 +48,11 @@ def lowered_code(request: Request, code: str) -> str:
     products = [_products_called(layer.step) for layer in layers if layer.step is not None]
     bodies, copies = list(_loop_bodies(code)), request.strategy.copies or 1
     if not any(products):
-        return lowered(
-            [copies] * len(bodies), 0 if bodies else copies_among(layers, _additions_among, _additions(code))
-        )
+        if bodies:
+            return lowered([copies] * len(bodies), 0)
+        if any(_additions_among(layer.projection) for layer in layers):
+            return lowered([], request.strategy.chunk * len(products))
+        return lowered([], copies_among(layers, _additions_among, _additions(code)))
     in_loops = [_products(body) for body in bodies]
     loops = [found // of_copy if of_copy else copies for found, of_copy in zip(in_loops, products, strict=False)]
     return lowered(loops, copies_among(layers, _products_called, _products(code) - sum(in_loops)))

@@ -11,11 +11,10 @@ from typing import Any
 from rnnbench.backends.program_identity import processor_features
 
 PACKAGES = ("apache-tvm", "apache-tvm-ffi")
-INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|sse|lzcnt|popcnt|movbe")
+INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|s?sse|xop|tbm|lzcnt|popcnt|movbe")
 """How the names of LLVM's x86 features begin, where LLVM uses their instructions unasked."""
 KERNEL_NAMES = {"sse3": "pni", "lzcnt": "abm", "bmi": "bmi1"}
 """Linux' names of x86 features that LLVM names in another way, apart from dots, hyphens and underscores."""
-
 AVX2_BITS = 256
 
 

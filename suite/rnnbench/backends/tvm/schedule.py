@@ -49,7 +49,8 @@ def scheduled(function: Any, lanes: int) -> Any:
     """The function, with every block of it scheduled."""
     schedule = s_tir.Schedule(function)
     root = schedule.get_sblock("root")
-    for block in schedule.get_child_blocks(root):
+    # The last one first, so that what TVM puts into other blocks, and simplifies there, is short.
+    for block in reversed(schedule.get_child_blocks(root)):
         written = schedule.get(block).writes[0].source
         if not _reduces(schedule, block) and not any(written.same_as(output) for output in function.params):
             schedule.compute_inline(block)

@@ -6,6 +6,7 @@ steps, b is the batch, h heads, n rows of S (keys), p columns of S (values).
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
@@ -56,7 +57,7 @@ class OuterState(LayerKind):
 
     def size(self, letters: str) -> int:
         """Elements of a value with these axes."""
-        return int(np.prod(self.shape(letters)))
+        return math.prod(self.shape(letters))
 
     def shape(self, letters: str) -> tuple[int, ...]:
         return tuple({"h": self.heads, "n": self.keys, "p": self.values}[letter] for letter in letters)
@@ -148,7 +149,7 @@ class OuterStateBody(OperatorBody[V]):
         ops, kind, terms = self.ops, self.kind, self.terms(projected)
         q, k, v, _ = self._shaped(terms, steps, batch)
         of_gates = (batch, *kind.shape(kind.gate_letters))
-        size = int(np.prod(of_gates))
+        size = math.prod(of_gates)
         left = ops.reshape(
             decays(ops, ops.reshape(terms.log_gates, steps, size), steps, self.dtype), steps, (1 + steps) * size
         )

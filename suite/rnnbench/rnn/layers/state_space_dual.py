@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class _Body(OuterStateBody[V]):
 
     def project(self, x: V) -> V:
         ops, kind = self.ops, self.kind
-        ends = np.cumsum([0, kind.width, kind.keys, kind.keys, kind.heads]).tolist()
+        ends = list(accumulate((0, kind.width, kind.keys, kind.keys, kind.heads)))
         value, b, c, dt = (ops.columns(x, *ends[i : i + 2]) for i in range(4))
         minus_dt = ops.log_sigmoid(ops.mul(ops.add(dt, self.dt_bias), self.minus_one))
         by_head = ops.reshape(value, -1, *kind.shape("hp"))
@@ -88,7 +89,7 @@ class _Body(OuterStateBody[V]):
 
     def terms(self, projected: V) -> Terms[V]:
         kind = self.kind
-        ends = np.cumsum([0, kind.keys, kind.keys, kind.width, kind.heads]).tolist()
+        ends = list(accumulate((0, kind.keys, kind.keys, kind.width, kind.heads)))
         q, k, v, log_gates = (self.ops.columns(projected, *ends[i : i + 2]) for i in range(4))
         return Terms(q, k, v, log_gates)
 

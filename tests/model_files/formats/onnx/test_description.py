@@ -7,7 +7,8 @@ import onnx_files as files
 import pytest
 from onnx import helper
 
-from rnnbench.model_files import ModelFileError, describe
+from rnnbench.model_files import ModelFileError, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.rnn import Weights, run_reference
 
 
 def described(tmp_path, proto):
@@ -235,3 +236,25 @@ def test_an_input_that_is_no_tensor_is_refused(tmp_path):
     )
     with pytest.raises(ModelFileError, match="'s' is no tensor but a sequence_type"):
         described(tmp_path, proto)
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (0,), (1, 3)])
+def test_an_array_without_elements_is_no_state_and_no_input(tmp_path, shape):
+    """With (1, 3), it is joined to x: as an input of its own it made a state of x."""
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.graph.input.extend(files.arrays(("e", (1, 0) if shape == (1, 3) else shape)))
+    proto.graph.output.extend(files.arrays(("e_out", shape)))
+    joined = helper.make_node("Concat", ["x", "e"], ["e_out"], axis=1)
+    proto.graph.node.append(joined if shape == (1, 3) else helper.make_node("Identity", ["e"], ["e_out"]))
+    path = files.saved(proto, tmp_path / "network.onnx")
+    found = describe(path)
+    assert {pair.before: pair.after for pair in found.state} == {"h": "next_h"}
+    assert {a.name: a.role for a in found.arrays if a.role in ("input", "constant")} == {"x": "input", "e": "constant"}
+    assert not found.questions
+    section = section_of(found, path.name)
+    assert section.constants == {"e": 0}
+    network = network_of(path, section, found)
+    assert [array.name for array in network.results] == (["y", "e_out"] if shape == (1, 3) else ["y"])
+    assert check_state(oracle_of(path), found, section).ok
+    state = {name: np.zeros(shape) for name, shape in network.state_shapes(1).items()}
+    assert run_reference(network, Weights(), np.ones((2, 1, 3)), state).y.shape == (2, 1, network.width)

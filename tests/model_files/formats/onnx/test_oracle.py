@@ -374,6 +374,26 @@ def test_a_transposed_convolution_of_groups_agrees_with_onnxruntime(tmp_path, gr
     assert_same(*run_both(tmp_path, files.model([node], ins, outs, [files.weight("W", w), files.weight("b", b)])))
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"strides": [2, 3], "pads": [1, 0, 2, 1]},
+        {"dilations": [2, 1], "strides": [1, 2]},
+        {"strides": [3, 2], "output_padding": [2, 1]},
+        {"strides": [2, 2], "output_shape": [5, 7]},
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+        {"strides": [2, 2], "auto_pad": "SAME_LOWER"},
+        {"strides": [2, 2], "auto_pad": "VALID", "group": 2},
+    ],
+)
+def test_a_transposed_convolution_may_be_padded_and_dilated(tmp_path, attributes):
+    w = np.random.default_rng(0).standard_normal((4, 3, 3, 2)).astype(np.float32)
+    node = helper.make_node("ConvTranspose", ["x", "W"], ["y"], **attributes)
+    arrays = files.arrays(("x", (2, 4, 3, 4))), files.arrays(("y", (2, 3 * attributes.get("group", 1), "h", "w")))
+    assert_same(*run_both(tmp_path, files.model([node], *arrays, [files.weight("W", w)])))
+
+
 @pytest.mark.parametrize("opset", [7, 9, 13, 14, 15])
 def test_batch_normalisation_agrees_with_onnxruntime(tmp_path, opset):
     """Before version 14 the number of outputs says whether it is training."""

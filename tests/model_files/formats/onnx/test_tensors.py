@@ -95,6 +95,18 @@ def test_it_is_refused_with_the_name_of_the_tensor(folder, name):
     assert "'W'" in str(refused.value) or "GiB" in str(refused.value)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\t", "\x1b[2J", "\x85", "\u2028", "\u2029", "\u202e"])
+@pytest.mark.parametrize("change", [external, lambda location: dims(1, 12, 4)])
+def test_no_name_of_a_file_ends_the_sentence(tmp_path, end, change):
+    proto = files.recurrent("GRU")
+    proto.graph.initializer[0].name = proto.graph.node[0].input[1] = f"W{end}all is well"
+    change(location=f"nothing{end}all is well.bin")(proto.graph.initializer[0])
+    with pytest.raises(ModelFileError) as refused:
+        describe(files.saved(proto, tmp_path / "network.onnx"))
+    assert "all is well" in str(refused.value)
+    assert not set(str(refused.value)) & set("\n\r\t\x1b\x85\u2028\u2029\u202e")
+
+
 @pytest.mark.parametrize("name", ["weights/W.bin", "w\u00e9ights #1\u202e.bin", f"{'w' * 150}.bin"])
 def test_weights_in_other_files_are_read_and_watched_by_their_whole_path(tmp_path, name):
     data = np.ones((1, 12, 3), np.float32).tobytes()

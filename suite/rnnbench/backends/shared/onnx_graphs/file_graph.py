@@ -14,7 +14,7 @@ import numpy as np
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.file_layout import from_file, to_file
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
-from rnnbench.model_files import FileNetwork, ModelFileError, graphs, read_whole
+from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_version, read_whole
 
 _SLICE_OF_INPUTS = 10
 """The first set of ONNX's operators in which Slice takes its ends as inputs, and no more as attributes."""
@@ -32,7 +32,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         raise BuildError(str(error)) from error
     chunk, batch = request.strategy.chunk, request.batch
     shapes = network.state_shapes(batch)
-    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    opset = opset_version(model)
     before, after = _Nodes(f"{LAID}in/", opset), _Nodes(f"{LAID}out/", opset)
     inputs = to_file(before, network, "x", {name: name for name in shapes}, chunk, batch)
     names = _renamed(model, inputs, ["x", "y", *shapes, *(NEXT + name for name in shapes)])

@@ -6,8 +6,10 @@ other files, and a class of the user's own is not in the file.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any
 
 from rnnbench.model_files import limits
@@ -36,10 +38,12 @@ OPERATIONS = frozenset(
         *("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Absolute", "Power", "Square", "Sqrt"),
         *("Exp", "Log", "Sin", "Cos", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Silu", "Gelu", "Softplus", "Softmax"),
         *("Maximum", "Minimum", "Max", "Min", "Mean", "Sum", "Matmul", "Einsum"),
+        *("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "Where"),
+        *("LogicalAnd", "LogicalOr", "LogicalNot", "Any", "All"),
         *("Concatenate", "Stack", "Split", "GetItem", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Flip"),
     )
 )
-"""Of `keras.ops`: what stands between layers as `x + y` or `x[:, -1]`."""
+"""Of `keras.ops`: what stands between layers as `x + y` or `x[:, -1]`, and what makes the mask of a Masking layer."""
 RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN", "RNN": "RNN", "ConvLSTM1D": "LSTM", "ConvLSTM2D": "LSTM"}
 """Layers with a state, by the names that recurrent operators have in the suite."""
 _MODELS = frozenset(("Sequential", "Functional"))
@@ -47,6 +51,8 @@ _MODULES_OF_MODELS = frozenset(("keras", "keras.models", "keras.src.models.funct
 _MODULES_OF_OPERATIONS = frozenset(("keras.src.ops.numpy", "keras.src.ops.nn"))
 _PLAIN = frozenset(("__keras_tensor__", "__slice__", "__ellipsis__"))
 """What stands for a tensor or an index."""
+_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+"""Names of scopes in TensorFlow, which traces each layer in one of its name."""
 _DROPPED = ("compile_config", "quantization_config", "shared_object_id")
 """For training, refused with the dtype of such layers, and a number that only saves space."""
 Config = dict[str, Any]
@@ -56,32 +62,44 @@ def safe_config(config: object, dtype: str, initializer: Config) -> Config:
     """The layers to build: floats in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
     if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
         raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
-    built: Config = _Cleaner(dtype, initializer).cleaned(config)
+    built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
     return built
 
 
-def kinds_of(config: object) -> Counter[str]:
-    """How many layers of each class there are, models inside models included."""
-    kinds: Counter[str] = Counter()
+def names_in_tensorflow(config: object) -> dict[str, str]:
+    """New names of the layers whose names TensorFlow cannot have for a scope, such as those with spaces."""
+    names = {str(layer["config"].get("name")) for layer in _layers(config)}
+    unnamed = sorted(name for name in names if not _SCOPE.fullmatch(name))
+    numbers = (number for number in count() if f"layer_{number}" not in names)
+    return {name: f"layer_{next(numbers)}" for name in unnamed}
+
+
+def _layers(config: object) -> Iterator[Config]:
     waiting = [config]
     while waiting:
         here = waiting.pop()
         if isinstance(here, dict):
-            if here.get("class_name") in (LAYERS | OPERATIONS) - {"InputLayer"}:
-                kinds[here["class_name"]] += 1
+            if isinstance(here.get("config"), dict) and here.get("class_name") != "InputLayer":
+                yield here
             waiting += here.values()
         elif isinstance(here, list):
             waiting += here
-    return kinds
+
+
+def kinds_of(config: object) -> Counter[str]:
+    """How many layers of each class there are, models inside models included."""
+    return Counter(layer["class_name"] for layer in _layers(config) if layer.get("class_name") in LAYERS | OPERATIONS)
 
 
 class _Cleaner:
-    def __init__(self, dtype: str, initializer: Config) -> None:
-        self._dtype, self._initializer = dtype, initializer
+    def __init__(self, dtype: str, initializer: Config, names: Mapping[str, str]) -> None:
+        self._dtype, self._initializer, self._names = dtype, initializer, names
 
     def cleaned(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.cleaned(each) for each in value]
+            cleaned = [self.cleaned(each) for each in value]
+            is_tensor = len(value) == 3 and isinstance(value[0], str)
+            return [self._names.get(value[0], value[0]), *cleaned[1:]] if is_tensor else cleaned
         if isinstance(value, int) and abs(value) > limits.ELEMENTS:
             raise ModelFileError(f"a layer has the size {safe_text(str(value), 40)}; that many elements are not read")
         if not isinstance(value, dict):
@@ -93,12 +111,16 @@ class _Cleaner:
     def _entry(self, key: str, value: Any) -> Any:
         if key == "dtype":
             return self._typed(value)
+        if key == "name" and isinstance(value, str):
+            return self._names.get(value, value)
         if value is None or key.endswith(("_regularizer", "_constraint")):
             return None
         return self._initializer if key.endswith("_initializer") else self.cleaned(value)
 
     def _typed(self, value: Any) -> Any:
-        name = value.get("config", {}).get("name") if isinstance(value, dict) else value
+        name = value
+        if isinstance(value, dict):
+            name = value.get("config", {}).get("name") or value.get("class_name")
         if name == "float32":
             return self._dtype
         if value is None or (isinstance(value, str) and value.startswith(("int", "uint", "bool"))):

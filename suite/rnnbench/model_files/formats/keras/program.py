@@ -12,9 +12,9 @@ from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
-from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, safe_config
+from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, names_in_tensorflow, safe_config
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
-from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, one_line
+from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, told
 from rnnbench.optional import require
 
 BOUNDED = "Bounded"
@@ -49,10 +49,11 @@ class KerasProgram:
             self._given, made = self._model.input, self._model.output
             keys = [str(path[0]) for path, _ in tree.flatten_with_path(made)] if isinstance(made, dict) else None
             names = keys or self._model.output_names
+        own = {new: name for name, new in names_in_tensorflow(file.config).items()}
         tensors = tree.flatten(self._given)
         self.inputs = named_arrays([tensor.name for tensor in tensors], tensors)
-        self.outputs = named_arrays(names, tree.flatten(made))
-        self.states = tuple(_states(self._model))
+        self.outputs = named_arrays([own.get(name, name) for name in names], tree.flatten(made))
+        self.states = tuple(_states(self._model, own))
 
     @property
     def variables(self) -> list[Any]:
@@ -87,7 +88,7 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        raise ModelFileError(f"Keras cannot build its layers: {one_line(error)}") from error
+        raise ModelFileError(f"Keras cannot build its layers: {told(error)}") from error
     return model
 
 
@@ -109,9 +110,9 @@ def _bounded(keras: Any, elements: int) -> type:
     return Bounded
 
 
-def _states(model: Any) -> Iterator[TensorflowState]:
+def _states(model: Any, own: Mapping[str, str]) -> Iterator[TensorflowState]:
     layers = [layer for layer in _layers(model) if type(layer).__name__ in RECURRENT and layer.stateful]
-    flat = [(layer.name, _flat(layer.states)) for layer in layers]
+    flat = [(own.get(layer.name, layer.name), _flat(layer.states)) for layer in layers]
     names = [f"{name}_{kind}" for name, states in flat for kind in _kinds(len(states))]
     variables = [variable for _, states in flat for variable in states]
     for array, variable in zip(named_arrays(names, variables), variables, strict=True):

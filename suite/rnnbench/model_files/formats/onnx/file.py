@@ -16,7 +16,7 @@ from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
 from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
-from rnnbench.outside_text import safe_text
+from rnnbench.outside_text import one_line, safe_text
 
 EXTRA = "files"
 
@@ -125,4 +125,4 @@ def _check_model(onnx: Any, model: Any, path: Path | None) -> None:
     try:
         onnx.checker.check_model(os.fspath(path) if path else model)
     except Exception as error:
-        raise ModelFileError(f"ONNX's checker refuses it: {safe_text(' '.join(str(error).split()), 300)}") from error
+        raise ModelFileError(f"ONNX's checker refuses it: {one_line(str(error), 300)}") from error

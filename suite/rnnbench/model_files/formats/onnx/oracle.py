@@ -17,7 +17,7 @@ from rnnbench.model_files.formats.onnx.node_rounding import rounding
 from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
-from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic
@@ -69,7 +69,7 @@ class OnnxOracle:
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
         with self._named():
-            self._evaluator = _evaluator_class(arithmetic, self._narrow, _opset(model))(model)
+            self._evaluator = _evaluator_class(arithmetic, self._narrow, opset_version(model))(model)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -108,11 +108,6 @@ def _refuse(model: Any) -> None:
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
-
-
-def _opset(model: Any) -> int:
-    """The version of ONNX's own operators."""
-    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
 
 
 def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], opset: int) -> Any:

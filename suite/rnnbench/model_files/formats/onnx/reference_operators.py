@@ -2,7 +2,7 @@
 
 Loop: the reference takes a condition that is left out for false, and joins the scanned outputs along an axis that they
 have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
-ConvTranspose: of several groups, it adds the bias of the first one to each, and keeps one channel of each.
+ConvTranspose: `conv_transpose` says why.
 BatchNormalization before version 14: it normalises by the mean and the variance of the call, as in training.
 Softmax, LogSoftmax before version 13: it takes the named axis alone, without those that follow.
 Source: onnx/reference/ops/op_{loop,dequantize_linear,conv_transpose,batch_normalization,softmax,log_softmax}.py (onnx
@@ -12,13 +12,13 @@ Source: onnx/reference/ops/op_{loop,dequantize_linear,conv_transpose,batch_norma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.onnx.conv_transpose import conv_transpose
 from rnnbench.model_files.formats.onnx.file import require_onnx
 
 _FIRST_DEQUANTIZE, _FIRST_TRAINING_MODE, _FIRST_SOFTMAX_OF_AN_AXIS = 19, 14, 13
@@ -30,7 +30,7 @@ def reference_operators(opset: int) -> list[Any]:
     transpose = require_onnx("onnx.reference.ops.op_conv_transpose").ConvTranspose
     classes = [
         type("Loop", (loop,), {"op_domain": "", "_run": _loop}),
-        type("ConvTranspose", (transpose,), {"op_domain": "", "_run": _by_groups(transpose._run)}),
+        type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
     ]
     if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
         operator = require_onnx("onnx.reference.op_run").OpRun
@@ -61,17 +61,6 @@ def _softmax(self: Any, x: Any, **options: Any) -> tuple[Any, ...]:
     total = np.exp(rows).sum(axis=1, keepdims=True)
     result = rows - np.log(total) if self.onnx_node.op_type == "LogSoftmax" else np.exp(rows) / total
     return (result.reshape(x.shape),)
-
-
-def _by_groups(run: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """`run`, which is right for one group, for each group of the channels."""
-
-    def grouped(self: Any, x: Any, w: Any, b: Any = None, *, group: int = 1, **options: Any) -> tuple[Any, ...]:
-        biases = [None] * group if b is None else np.split(b, group)
-        parts = zip(np.split(x, group, axis=1), np.split(w, group), biases, strict=True)
-        return (np.concatenate([run(self, *part, group=1, **options)[0] for part in parts], axis=1),)
-
-    return grouped
 
 
 def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = None, **options: Any) -> tuple[Any, ...]:

@@ -39,6 +39,11 @@ class External:
     length: int
 
 
+def opset_version(model: Any) -> int:
+    """The version of ONNX's own operators, `ai.onnx`; a model may import other domains beside them."""
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+
+
 def subgraphs(node: Any) -> Iterator[Any]:
     """The graphs in a node's attributes."""
     for attribute in node.attribute:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
-from rnnbench.model_files.formats.pt2.file import Pt2Array, read_pt2
+from rnnbench.model_files.formats.pt2.file import read_pt2
+from rnnbench.model_files.formats.pt2.graph import Pt2Array
 
 
 def describe(path: Path) -> FileDescription:
@@ -26,6 +27,7 @@ def describe(path: Path) -> FileDescription:
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
         known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
+        starts={array.name for array in before if file.weights[array.value].any()},
     )
 
 

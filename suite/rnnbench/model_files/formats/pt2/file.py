@@ -1,4 +1,4 @@
-"""Reading a `.pt2` file (torch.export) within limits, without torch: a zip with a graph as JSON and weights as bytes.
+"""Reading a `.pt2` file (torch.export) within limits: a zip with a graph as JSON and weights as bytes.
 
 `torch.export.load` is not used. It unpickles sample inputs and, where their entries say so, weights and constants, and
 evaluates sizes as Python expressions (sympify). Here the graph is data: its nodes name operators of ATen.
@@ -11,8 +11,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,85 +22,26 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.formats.pt2.graph import DTYPES, NARROW, Kind, Pt2Array, Pt2File, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.operators import written
+from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 
 MODEL = "/models/model.json"
-DTYPES = {
-    1: "uint8",
-    2: "int8",
-    3: "int16",
-    4: "int32",
-    5: "int64",
-    6: "float16",
-    7: "float32",
-    8: "float64",
-    12: "bool",
-}
-"""`ScalarType` of the schema, as far as NumPy has it."""
 _OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
 _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
-_VIEWS = frozenset(
-    ("view", "reshape", "slice", "select", "transpose", "t", "permute", "unsqueeze", "squeeze", "alias", "detach")
-)
 _PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
 
 
-@dataclass(frozen=True)
-class Ref:
-    """A value of the graph, by its name."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A type of elements, by its number in the schema."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Pt2Node:
-    operator: str
-    """Of ATen, such as `addmm`; `overload` is the variant."""
-    overload: str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    outputs: tuple[str, ...]
-    gives_list: bool
-
-
-@dataclass(frozen=True)
-class Pt2Array:
-    """An input or output: its own name, the value of the graph that it is, and its shape."""
-
-    name: str
-    value: str
-    shape: tuple[Dim, ...]
-    dtype: str
-
-
-@dataclass(frozen=True)
-class Pt2File:
-    nodes: tuple[Pt2Node, ...]
-    weights: Mapping[str, np.ndarray]
-    """Parameters, buffers and constants by the values of the graph that they are."""
-    inputs: tuple[Pt2Array, ...]
-    outputs: tuple[Pt2Array, ...]
-    states: tuple[tuple[Pt2Array, Pt2Array], ...]
-    """Buffers that a call changes: before and after it."""
-    producer: str
-
-
 def read_pt2(path: Path) -> Pt2File:
-    """The file. Raises ModelFileError."""
+    """The file. Raises ModelFileError, and MissingExtraError without torch."""
     data = read_bytes(path)
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             return _Reader(archive).file()
-    except (ModelFileError, MemoryError):
+    except (ModelFileError, MissingExtraError, MemoryError):
         raise
     except Exception as error:  # zipfile and json raise what they like for bytes that are wrong; so does a missing key
         raise ModelFileError(f"it is no .pt2 file, or it is damaged: {describe_error(error)[:200]}") from error
@@ -128,7 +68,8 @@ class _Reader:
         nodes = tuple(map(_node, graph["nodes"]))
         weights, buffers, inputs = self._given(signature["input_specs"])
         after, outputs = self._made(signature["output_specs"])
-        after |= {buffers[value]: value for value in _changed_in_place(nodes, buffers)}
+        changed, sharing = self._written(nodes, weights, buffers, inputs, after.values())
+        after |= {buffers[value]: value for value in changed}
         values = {name: value for value, name in buffers.items()}
         states = tuple(
             (self._array(name, values[name]), self._array(f"{name}_next", after[name])) for name in sorted(after)
@@ -136,7 +77,10 @@ class _Reader:
         if len(inputs) + len(outputs) + len(states) > limits.ARRAYS:
             raise ModelFileError(f"it has {len(inputs) + len(outputs):,} inputs and outputs; that many are not read")
         producer = f"torch {model.get('torch_version', '')}".strip()
-        return Pt2File(nodes, weights, tuple(inputs), tuple(outputs), states, safe_text(producer, 100))
+        shared = frozenset(array.value for array in outputs if array.value in sharing)
+        narrow = any(meta["dtype"] in NARROW for meta in self._tensors.values())
+        ends = tuple(inputs), tuple(outputs)
+        return Pt2File(nodes, weights, *ends, states, shared, safe_text(producer, 100), narrow)
 
     def _json(self, name: str) -> Any:
         entry = self._entries.get(self._root + name)
@@ -174,6 +118,10 @@ class _Reader:
             ((kind, fields),) = spec.items()
             if kind == "buffer_mutation":
                 after[fields["buffer_name"]] = fields["arg"]["name"]
+            elif kind in ("user_input_mutation", "parameter_mutation"):
+                is_input = kind == "user_input_mutation"
+                value = fields["user_input_name" if is_input else "parameter_name"]
+                raise ModelFileError(_writes("input" if is_input else "weight", str(value)))
             elif kind == "user_output":
                 value = _only(fields["arg"], "as_tensor", "an output is no tensor")["name"]
                 outputs.append(self._array(value, value))
@@ -182,6 +130,25 @@ class _Reader:
         if len({array.name for array in outputs}) != len(outputs):
             raise ModelFileError("it gives the same value as two outputs")
         return after, outputs
+
+    def _written(
+        self,
+        nodes: Sequence[Pt2Node],
+        weights: Mapping[str, Any],
+        buffers: Mapping[str, str],
+        inputs: list[Pt2Array],
+        after: Collection[str],
+    ) -> tuple[set[str], Collection[str]]:
+        """The values of buffers that operators write, and those that share the memory of a value that outlives a call.
+
+        Raises ModelFileError where operators write an input or another weight.
+        """
+        given = {array.value for array in inputs}
+        types = {value: meta["dtype"] for value, meta in self._tensors.items()}
+        found, sharing = written(nodes, {*weights, *given, *after}, types)
+        for value in sorted(found - buffers.keys() - set(after)):
+            raise ModelFileError(_writes("input" if value in given else "weight", value))
+        return found & buffers.keys(), sharing
 
     def _array(self, name: str, value: str) -> Pt2Array:
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= limits.NAME_CHARACTERS:
@@ -207,16 +174,28 @@ class _Reader:
         if meta["dtype"] not in DTYPES:
             raise ModelFileError(f"its weight '{shown}' has elements of type {int(meta['dtype'])}, which are not read")
         dtype, shape = np.dtype(DTYPES[meta["dtype"]]), [_whole(size) for size in meta["sizes"]]
-        strides = [_whole(size) for size in meta["strides"]]
+        strides, offset = [_whole(size) for size in meta["strides"]], _whole(meta["storage_offset"])
         there, elements = self._entries[path].file_size, math.prod(shape, start=1)
-        contiguous = [math.prod(shape[axis + 1 :], start=1) for axis in range(len(shape))]
-        if there != elements * dtype.itemsize or (elements and strides != contiguous):
+        ahead = (stride * (size - 1) for size, stride in zip(shape, strides, strict=True))
+        needed = max(elements, offset + sum(ahead) + 1) if elements else 0
+        if there < needed * dtype.itemsize or there % dtype.itemsize:
             raise ModelFileError(
-                f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {dtype} calls for "
-                f"{elements * dtype.itemsize:,}, one row after the other"
+                f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {dtype} and its strides "
+                f"call for {needed * dtype.itemsize:,}"
             )
         with self._archive.open(path) as stream:
-            return np.frombuffer(stream.read(there), dtype).reshape(shape)
+            stored = np.frombuffer(stream.read(there), dtype)
+        if not elements:
+            return np.zeros(shape, dtype)
+        laid_out = [stride * dtype.itemsize for stride in strides]
+        return np.lib.stride_tricks.as_strided(stored[offset:], shape, laid_out).copy()
+
+
+def _writes(what: str, name: str) -> str:
+    return (
+        f"a call writes its {what} '{safe_text(name, 80)}' in place, so a state may be in it; "
+        "export a network that keeps its states in buffers, or has them as inputs and outputs"
+    )
 
 
 def _node(node: Mapping[str, Any]) -> Pt2Node:
@@ -256,20 +235,6 @@ def _argument(arg: Mapping[str, Any]) -> Any:
     if kind in ("as_device", "as_layout", "as_memory_format"):
         return None
     raise ModelFileError(f"a node takes {safe_text(str(kind), 60)}, which is not read")
-
-
-def _changed_in_place(nodes: tuple[Pt2Node, ...], buffers: Mapping[str, str]) -> set[str]:
-    """The values of buffers that an operator writes, itself or through a view."""
-    whose, changed = {value: value for value in buffers}, set[str]()
-    for node in nodes:
-        source = node.args[0].name if node.args and isinstance(node.args[0], Ref) else None
-        if source not in whose:
-            continue
-        if node.operator.endswith("_"):
-            changed.add(whose[source])
-        if node.operator.endswith("_") or node.operator in _VIEWS:
-            whose |= dict.fromkeys(node.outputs, whose[source])
-    return changed
 
 
 def _dim(size: Mapping[str, Any]) -> Dim:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.program import Pt2Program, require_torch
+from rnnbench.model_files.formats.pt2.operators import require_torch
+from rnnbench.model_files.formats.pt2.program import Pt2Program
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Arithmetic, RandomRounding
@@ -50,6 +51,8 @@ class Pt2Oracle:
         self._program = Pt2Program(path, double=True)
         if drawn := sorted(_RANDOM & {node.operator for node in self._program.file.nodes}):
             raise ModelFileError(f"{drawn[0]} draws random numbers, so there is no float64 result to compare with")
+        if self._program.file.is_narrow:
+            raise ModelFileError("it computes in float16 or bfloat16, so its float64 result is not known")
         self._arithmetic = Arithmetic()
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> Pt2Oracle:

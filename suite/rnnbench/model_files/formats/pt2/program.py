@@ -6,16 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.file import DTYPES, Kind, Pt2File, Pt2Node, Ref, read_pt2
-from rnnbench.optional import require
-
-EXTRA = "torch"
-
-
-def require_torch(module: str = "torch") -> Any:
-    """The package torch, or a module of it. Raises MissingExtraError."""
-    return require(module, EXTRA, "computing a .pt2 file")
+from rnnbench.model_files.formats.pt2.file import read_pt2
+from rnnbench.model_files.formats.pt2.graph import DTYPES, Kind, Pt2File, Ref
+from rnnbench.model_files.formats.pt2.operators import operator_of, require_torch
 
 
 class Pt2Program:
@@ -26,7 +19,7 @@ class Pt2Program:
         self._torch = require_torch()
         self.file: Pt2File = read_pt2(path)
         self._double = double
-        self._operators = [self._operator(node) for node in self.file.nodes]
+        self._operators = [operator_of(node) for node in self.file.nodes]
         self.weights = {name: self.tensor(array) for name, array in self.file.weights.items()}
         self._states = {before.name: (before.value, after) for before, after in self.file.states}
 
@@ -48,14 +41,12 @@ class Pt2Program:
             )
             single = len(node.outputs) == 1 and not node.gives_list
             values |= {node.outputs[0]: result} if single else dict(zip(node.outputs, result or (), strict=True))
-        made = {array.name: values[array.value] for array in self.file.outputs}
+        # Who gets an output may write it, and the state is to stay as it is.
+        made = {
+            array.name: values[array.value].clone() if array.value in self.file.shared else values[array.value]
+            for array in self.file.outputs
+        }
         return made | {after.name: values[after.value] for _, after in self._states.values()}
-
-    def _operator(self, node: Pt2Node) -> Any:
-        try:
-            return getattr(getattr(self._torch.ops.aten, node.operator), node.overload)
-        except AttributeError as error:
-            raise ModelFileError(f"this torch has no operator aten.{node.operator}.{node.overload}") from error
 
     def _resolved(self, arg: Any, values: Mapping[str, Any]) -> Any:
         if isinstance(arg, Ref):

@@ -22,6 +22,7 @@ def describe(path: Path) -> FileDescription:
         weight_bytes=sum(each.value.nbytes for each in program.file.variables if not each.is_state),
         external=program.file.external,
     )
+    values = [each.value for each in program.file.variables if each.is_state]
     before = [state.before for state in program.states]
     after = [TensorflowArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
     loops = sum(program.file.operators[name] for name in ("While", "StatelessWhile"))
@@ -31,6 +32,7 @@ def describe(path: Path) -> FileDescription:
         [_array(array, "output") for array in (*program.outputs, *after)],
         flow=Flow(carried=[Carried("While", "", None, None)] * loops),
         known=[StatePair(state.before.name, state.after, "traced") for state in program.states],
+        starts={array.name for array, value in zip(before, values, strict=True) if value.any()},
     )
 
 

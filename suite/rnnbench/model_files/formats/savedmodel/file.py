@@ -21,7 +21,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
 from rnnbench.optional import require
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import describe_error, one_line, safe_text
 
 VARIABLES = "variables"
 MAIN = "serving_default"
@@ -62,7 +62,7 @@ def read_saved_model(path: Path) -> SavedFile:
     except (ModelFileError, MemoryError, ImportError):
         raise
     except Exception as error:  # protobuf and TensorFlow raise what they like for bytes that are wrong
-        told = safe_text(" ".join(describe_error(error).split()), 200)
+        told = one_line(describe_error(error), 200)
         raise ModelFileError(f"it is no SavedModel, or it is damaged: {told}") from error
 
 
@@ -177,6 +177,10 @@ class _Reader:
         for name in names:
             if (folder / name).is_symlink() or not (folder / name).is_file() or not name.startswith(f"{VARIABLES}."):
                 raise ModelFileError(f"{VARIABLES}/{safe_text(name, 80)} is no plain file of a checkpoint")
+        if (size := sum((folder / name).stat().st_size for name in names)) > limits.WEIGHT_BYTES:
+            raise ModelFileError(
+                f"its checkpoint has {size:,} bytes; up to {limits.WEIGHT_BYTES >> 30} GiB of weights are read"
+            )
         return tuple(f"{VARIABLES}/{name}" for name in names)
 
 

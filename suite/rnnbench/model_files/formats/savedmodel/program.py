@@ -10,7 +10,7 @@ from typing import Any
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.savedmodel.file import SavedFile, read_saved_model
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
-from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, named_arrays, one_line
+from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, named_arrays, told
 
 
 class SavedModelProgram:
@@ -26,7 +26,7 @@ class SavedModelProgram:
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:  # TensorFlow has no base class of its errors
-            raise ModelFileError(f"TensorFlow cannot read its graph: {one_line(error)}") from error
+            raise ModelFileError(f"TensorFlow cannot read its graph: {told(error)}") from error
 
     def _prepare(self) -> None:
         file, tf = self.file, self._tf

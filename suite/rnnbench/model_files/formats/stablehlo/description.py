@@ -27,6 +27,7 @@ def describe(path: Path) -> FileDescription:
         [_array(array, "output") for array in (*file.outputs, *after)],
         flow=Flow(carried=[Carried("while", "", None, None)] * operators["while"]),
         known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
+        starts=file.starts,
     )
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
@@ -20,8 +22,8 @@ from rnnbench.model_files.formats.stablehlo.globals import GLOBAL, purified
 from rnnbench.model_files.formats.stablehlo.graph import MlirArray, Region, StablehloFile, TensorType
 from rnnbench.model_files.formats.stablehlo.operations import READ
 from rnnbench.model_files.formats.stablehlo.parsing import parsed, parser, text_of
-from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_type
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_array, plain_type
+from rnnbench.outside_text import describe_error, one_line, safe_text
 
 MAIN = "main"
 _FUNCTION, _CALLS = "func.func", ("func.call", "stablehlo.composite")
@@ -39,7 +41,7 @@ def read_stablehlo(path: Path) -> StablehloFile:
         except (ModelFileError, MemoryError):
             raise
         except Exception as error:  # the parser's API raises what it likes
-            told = safe_text(" ".join(describe_error(error).split()), 200)
+            told = one_line(describe_error(error), 200)
             raise ModelFileError(f"it is no module of StableHLO that is read: {told}") from error
 
 
@@ -70,6 +72,7 @@ class _Reader:
             inputs=inputs,
             outputs=outputs,
             states=tuple(zip(before, after, strict=True)),
+            starts=frozenset(one.name for one, name in zip(before, states, strict=True) if self._has_start(name)),
             text="\n".join(self._functions[name].get_asm(assume_verified=True) for name in reached),
         )
 
@@ -88,7 +91,9 @@ class _Reader:
         pending: list[tuple[str, tuple[str, ...]]] = [(main, ())]
         while pending:
             name, callers = pending.pop()
-            if name in callers or len(callers) > limits.CALLS:
+            if name in callers:
+                raise ModelFileError(f"its function {safe_text(name, 80)} calls itself")
+            if len(callers) > limits.CALLS:
                 raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
             if name in reached:
                 continue
@@ -127,7 +132,10 @@ class _Reader:
         inputs = [
             unique.array(name, plain_type(self._ir, each)) for name, each in zip(given, type_.inputs, strict=False)
         ]
-        before = [unique.array(name, plain_type(self._ir, each)) for name, each in states.items()]
+        before = [
+            unique.array(_clean(name) or f"state{index}", plain_type(self._ir, each))
+            for index, (name, each) in enumerate(states.items())
+        ]
         outputs = [
             unique.array(name, plain_type(self._ir, each)) for name, each in zip(made, type_.results, strict=False)
         ]
@@ -151,6 +159,15 @@ class _Reader:
                     key = _callee_key(node)
                     node.attributes[key] = self._ir.FlatSymbolRefAttr.get(names[_called(node)])
         return names
+
+    def _has_start(self, name: str) -> bool:
+        """Whether a global has a value that is not zero. Raises ModelFileError for one that the text has not."""
+        attributes = self._globals[name].attributes
+        if "value" not in attributes:
+            return False
+        if not isinstance(attributes["value"], self._ir.DenseElementsAttr):
+            raise ModelFileError(f"its global {safe_text(name, 80)} has no plain values; print it with its values")
+        return bool(np.any(plain_array(self._ir, attributes["value"])))
 
     def _region(self, function: Any) -> Region:
         return Numbered(self._ir).region(function.regions[0])

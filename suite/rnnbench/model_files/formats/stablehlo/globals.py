@@ -85,8 +85,8 @@ def _require_type(one: Any, other: Any) -> None:
 
 def _global_of(operation: Any) -> str:
     """Its name. A global of another module inside this one would have a path."""
-    reference = str(operation.attributes["global"])
-    return reference.removeprefix("@").strip('"')
+    reference = operation.attributes["global"].value
+    return reference if isinstance(reference, str) else "::".join(reference)
 
 
 def _inside(functions: Sequence[Any]) -> Iterator[Any]:

@@ -73,6 +73,8 @@ class StablehloFile:
     outputs: tuple[MlirArray, ...]
     states: tuple[tuple[MlirArray, MlirArray], ...]
     """Globals that a call changes: before and after it."""
+    starts: frozenset[str]
+    """States whose globals have values that are not zero."""
     text: str
     """The functions as MLIR, all private."""
 

@@ -178,8 +178,8 @@ def reduction(node: Node) -> str:
 
 
 def _reduce(node: Node, inputs: Sequence[Array]) -> Array:
-    x, start = inputs
-    function, kind = _REDUCED[reduction(node)], reduction(node)
+    kind = reduction(node)
+    function, (x, start) = _REDUCED[kind], inputs
     if x.dtype.kind in "iu" and kind in ("stablehlo.and", "stablehlo.or"):
         raise ModelFileError("a reduction of the bits of integers is not computed here")
     reduced = function.reduce(x, axis=node.attributes["dimensions"], initial=None if x.size else start)  # type: ignore[attr-defined]

@@ -38,6 +38,9 @@ class StablehloOracle:
         self._file = read_stablehlo(path)
         self._given = (*self._file.inputs, *(before for before, _ in self._file.states))
         self._made = (*self._file.outputs, *(after for _, after in self._file.states))
+        nodes = (node for function in self._file.functions.values() for node in function.all_nodes())
+        if any(type_.dtype == "float16" for node in nodes for type_ in node.types):
+            raise ModelFileError("it computes in float16, so its float64 result is not known")
         self._arithmetic, self._passes = Arithmetic(), 0
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> StablehloOracle:

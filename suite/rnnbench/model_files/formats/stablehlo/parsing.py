@@ -47,7 +47,7 @@ def text_of(data: bytes) -> str:
             "it is MLIR's bytecode; text is read, such as that of `jax.jit(f).lower(…).as_text()` or `iree-opt FILE`"
         )
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelFileError(f"it is no text of MLIR: byte {error.start} is not UTF-8") from error
     if "\0" in text:

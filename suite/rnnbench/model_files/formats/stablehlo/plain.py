@@ -77,7 +77,7 @@ class Numbered:
     def _plain(self, attribute: Any) -> Any:
         ir = self._ir
         if isinstance(attribute, ir.DenseElementsAttr):
-            return _array(ir, attribute)
+            return plain_array(ir, attribute)
         if isinstance(attribute, (ir.DenseI64ArrayAttr, ir.DenseBoolArrayAttr)):
             return tuple(attribute)
         if isinstance(attribute, (ir.IntegerAttr, ir.StringAttr, ir.FlatSymbolRefAttr)):
@@ -85,7 +85,7 @@ class Numbered:
         return str(attribute)
 
 
-def _array(ir: Any, attribute: Any) -> np.ndarray:
+def plain_array(ir: Any, attribute: Any) -> np.ndarray:
     """A copy; of a repeated element one copy that is seen as often."""
     type_ = plain_type(ir, attribute.type)
     if math.prod(type_.shape) > limits.ELEMENTS:

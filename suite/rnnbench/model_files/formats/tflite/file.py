@@ -30,6 +30,8 @@ _DTYPES = {
 }
 _MAIN = "serving_default"
 """The signature that is read where a file has several."""
+_GRAPH = "subgraphindex"
+"""The end of the names of all fields of the schema that are numbers of graphs, such as WHILE's body."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
 
@@ -86,6 +88,33 @@ def tensor_names(path: Path) -> dict[str, str]:
     file = read_tflite(path)
     tensors = file.graphs[file.main].tensors
     return {name: tensors[number].name for name, number in (*file.inputs.items(), *file.outputs.items())}
+
+
+def main_first(path: Path) -> bytes:
+    """The file with the graph that is read before all others: frontends such as OpenVINO's read the first one only.
+
+    Raises ModelFileError.
+    """
+    main, data, schema = read_tflite(path).main, read_bytes(path), require_schema()
+    if main == 0:
+        return data
+    model, moved = schema.ModelT.InitFromPackedBuf(data, 0), {0: main, main: 0}
+    graphs = model.subgraphs
+    graphs[0], graphs[main] = graphs[main], graphs[0]
+    operators = [operator for graph in graphs for operator in graph.operators or ()]
+    options = [each for operator in operators for each in (operator.builtinOptions, operator.builtinOptions2) if each]
+    for each in (*options, *model.signatureDefs):
+        for field, number in vars(each).items():
+            if field.lower().endswith(_GRAPH):
+                setattr(each, field, moved.get(number, number))
+    builder = require("flatbuffers", EXTRA, "writing a TFLite file").Builder(len(data))
+    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def signature_name(path: Path) -> str:
+    """The name of the signature that is read; empty where the file has none."""
+    return read_tflite(path).signature
 
 
 def require_schema() -> Any:
@@ -204,6 +233,8 @@ class _Reader:
             raise ModelFileError("its weights are behind the flatbuffer (a file of more than 2 GB); that is not read")
         if not buffer.DataLength():
             return None
+        if tensor.IsVariable():
+            raise ModelFileError(f"tensor '{name}' is a variable that begins with a value, which LiteRT refuses")
         if tensor.Sparsity() is not None:
             raise ModelFileError("it has sparse tensors, which are not read; store them as dense ones")
         values = buffer.DataAsNumpy()

@@ -1,0 +1,79 @@
+"""The graph of a `.pt2` file as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files.description import Dim
+
+DTYPES = {
+    1: "uint8",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float16",
+    7: "float32",
+    8: "float64",
+    12: "bool",
+}
+"""`ScalarType` of the schema, as far as NumPy has it."""
+
+
+NARROW = (6, 13)
+"""float16 and bfloat16."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A value of the graph, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of elements, by its number in the schema."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Pt2Node:
+    operator: str
+    """Of ATen, such as `addmm`; `overload` is the variant."""
+    overload: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    gives_list: bool
+
+
+@dataclass(frozen=True)
+class Pt2Array:
+    """An input or output: its own name, the value of the graph that it is, and its shape."""
+
+    name: str
+    value: str
+    shape: tuple[Dim, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Pt2File:
+    nodes: tuple[Pt2Node, ...]
+    weights: Mapping[str, np.ndarray]
+    """Parameters, buffers and constants by the values of the graph that they are."""
+    inputs: tuple[Pt2Array, ...]
+    outputs: tuple[Pt2Array, ...]
+    states: tuple[tuple[Pt2Array, Pt2Array], ...]
+    """Buffers that a call changes: before and after it."""
+    shared: frozenset[str]
+    """Values of outputs in the memory of an input, a weight or a state."""
+    producer: str
+    is_narrow: bool
+    """Whether a value in it is float16 or bfloat16."""
