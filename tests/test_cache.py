@@ -132,6 +132,20 @@ def test_uses_and_clear(cache, built, tmp_path):
     assert cache.restore("iree", KEY, tmp_path / "store") is None
 
 
+def test_folders_of_others_stay_however_full_the_cache_is(built, tmp_path):
+    """`RNNBENCH_CACHE` may name a folder that has other things in it, such as a home."""
+    letters = tmp_path / "cache/documents/letters"
+    letters.mkdir(parents=True)
+    (letters / "one.txt").write_text("dear")
+    cache = Cache(CacheFolder(tmp_path / "cache", 1500))
+    cache.keep("iree", KEY, built, FACTS)
+    cache.keep("iree", {"seed": 1}, built, FACTS)
+    assert [use.kind for use in cache.uses()] == ["iree"]
+    assert cache.clear() == 1
+    assert (letters / "one.txt").read_text() == "dear"
+    assert not (tmp_path / "cache/iree").exists()
+
+
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_fails_nobody(built, tmp_path):
     (tmp_path / "cache").write_text("a file")
     cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))

@@ -29,8 +29,8 @@ def run(
 
     `backends` are names as `iree`, `tvm:relax` or `numpy:*`; without any, every installed backend takes part with its
     default route. With `baseline` the baseline's trials are added. The run's folder is made in `results`; `observer` is
-    told of every stage and record. With `rebuild`, every program is built, also where an earlier run has built it.
-    Raises CaseError, BackendError, CacheError and StoreError.
+    told of every stage and record. With `rebuild`, every program is built and checked, also where an earlier run has
+    done so. Raises CaseError, BackendError, CacheError and StoreError.
     """
     plan = _plan(cases, backends, results, baseline=baseline)
     run_trials(plan, observer or NoProgress(), cache=_cache(rebuild=rebuild))

@@ -33,6 +33,8 @@ ABANDONED_S = 3600.0
 """Age of such a folder at which its writer is taken to have been killed. The largest artifact is written in seconds."""
 SHARE_LEFT = 0.9
 """Share of the bound down to which entries are removed once it is exceeded: not every new entry then removes one."""
+_KEYS = "[0-9a-f]" * 32 + "/"
+"""The names of entries' folders. What has another name is not the cache's: no entry, and never removed."""
 _PIECE = 1 << 20
 """Bytes that are copied at once."""
 
@@ -147,6 +149,22 @@ class Cache:
             finally:
                 shutil.rmtree(making, ignore_errors=True)
 
+    def find(self, kind: str, of: Mapping[str, Any]) -> Entry | None:
+        """An entry that has no files. None where there is no such entry."""
+        if not self._folder.reads:
+            return None
+        place = self._place(kind, of)
+        with suppress(OSError), self._locked(shared=True):
+            entry = read_cached(place / ENTRY, _read_entry)
+            if entry is not None and not entry.files:
+                os.utime(place / ENTRY)
+                return entry
+        return None
+
+    def forget(self, kind: str, of: Mapping[str, Any]) -> None:
+        """Remove an entry, if there is one."""
+        self._remove(self._place(kind, of))
+
     def uses(self) -> list[Use]:
         """What there is, by kind."""
         by_kind: dict[str, list[tuple[float, int, Path]]] = {}
@@ -160,11 +178,15 @@ class Cache:
     def clear(self) -> int:
         """Remove every entry, and what killed writers left. Returns the number of entries. Raises OSError."""
         with self._locked():
-            number = sum(1 for _ in self._entries())
-            for kind in self._kinds():
-                shutil.rmtree(kind)
+            entries = [place for _, _, place in self._entries()]
+            removed = [*entries, *self._being_written()]
+            for place in removed:
+                shutil.rmtree(place)
+            for kind in {place.parent for place in removed}:
+                with suppress(OSError):
+                    kind.rmdir()
             self._total.unlink(missing_ok=True)
-        return number
+        return len(entries)
 
     def _note_growth(self, nbytes: int) -> None:
         """Count new bytes, and remove entries where there are too many. Nobody else counts meanwhile.
@@ -192,16 +214,18 @@ class Cache:
         return total
 
     def _remove_abandoned(self) -> None:
-        for kind in self._kinds():
-            for left in kind.glob(f"{MAKING}*"):
-                with suppress(OSError):
-                    if time.time() - left.stat().st_mtime > ABANDONED_S:
-                        shutil.rmtree(left, ignore_errors=True)
+        for left in self._being_written():
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > ABANDONED_S:
+                    shutil.rmtree(left, ignore_errors=True)
+
+    def _being_written(self) -> list[Path]:
+        return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*")]
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
         """When each was last used, its bytes, its folder. One that cannot be read is the oldest, and has none."""
         for kind in self._kinds():
-            for place in kind.glob("[!.]*"):
+            for place in kind.glob(_KEYS):
                 entry = read_cached(place / ENTRY, _read_entry)
                 used = 0.0
                 with suppress(OSError):

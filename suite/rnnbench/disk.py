@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
 """Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
+PATH_ERRORS = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+)
+"""Errors of a path: what lies there is of another kind, or its permissions forbid it. Another path would do."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile)

@@ -143,6 +143,8 @@ class CheckResults:
     reference_s: float
     """Seconds that the reference took."""
     state: WorkerState
+    checked: str = ""
+    """UTC, ISO 8601: when an earlier run made the checks, whose results these are. Empty where this run did."""
 
 
 @dataclass(frozen=True)

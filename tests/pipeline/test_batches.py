@@ -83,9 +83,9 @@ def test_trials_are_checked_at_once(two, monkeypatch):
     batch, _ = two
     both, check = Barrier(2, timeout=PATIENCE_S), batches.check
 
-    def check_with_the_other(*arguments):
+    def check_with_the_other(*arguments, **how):
         both.wait()
-        return check(*arguments)
+        return check(*arguments, **how)
 
     monkeypatch.setattr(batches, "check", check_with_the_other)
     ended = []
@@ -124,6 +124,10 @@ def test_every_trial_comes_once_from_many_batches(tmp_path):
     trials = [examine(make_trial(chunk=chunk)) for chunk in (1, 2, 3, 4, 5)]
     checked = list(build_and_check_all([(one, context) for one in trials]))
     assert sorted(one.trial.strategy.chunk for one in checked) == [1, 2, 3, 4, 5]
+
+
+def test_no_trial_is_no_batch():
+    assert list(build_and_check_all([])) == []
 
 
 def test_an_interrupt_ends_the_workers_of_a_batch(two):

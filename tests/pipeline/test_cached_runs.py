@@ -11,18 +11,20 @@ import pytest
 from harness_trials import SilentObserver, context_in, make_trial
 from waiting import wait_until
 
-from rnnbench import pipeline
+from rnnbench import conformance, pipeline
 from rnnbench.backends import program_identity
 from rnnbench.cache import ENTRY, Cache, CacheFolder
 from rnnbench.pipeline import build_and_check_trial, check_trials
+from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.plan import begin_run, close_adapters, examine
-from rnnbench.results import Store, read_run
+from rnnbench.results import CheckResult, Store, read_run
 from rnnbench.stages import Examined
-from rnnbench.worker import start_trial_worker, trial_process
+from rnnbench.worker import kept_checks, start_trial_worker, trial_process, trial_worker
+from rnnbench.worker.prepared_program import PreparedProgram
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
-TRIAL = make_trial()
+TRIAL, NUMPY = make_trial(), make_trial("numpy:eager")
 
 
 @pytest.fixture
@@ -81,10 +83,14 @@ CHANGES = {
 }
 
 
+def with_cache(run, cache):
+    context = context_in(run)
+    return replace(context, folders=replace(context.folders, cache=cache))
+
+
 def build(run, cache, trial=TRIAL):
     """The trial, or what was examined of it, built and checked in a run's folder."""
-    context = context_in(run)
-    context = replace(context, folders=replace(context.folders, cache=cache))
+    context = with_cache(run, cache)
     examined = trial if isinstance(trial, Examined) else examine(trial)
     return build_and_check_trial(examined, start_trial_worker(examined, context.folders, "log"), context)
 
@@ -163,6 +169,97 @@ def test_a_program_of_a_runtime_is_used_in_another_folder(tmp_path, cache, targe
     assert (first.built.figures.origin, second.built.figures.origin) == ("cold", "cached")
     assert (second.artifact, second.findings) == (first.artifact, ())
     assert second.figures.tail_build_s == first.figures.tail_build_s
+
+
+def checked_in(run, cache, trial=NUMPY):
+    """The trial as a run checks it, and does not sample it."""
+    context = with_cache(run, cache)
+    (checked,) = build_and_check_all([(examine(trial), context)])
+    return checked
+
+
+@pytest.fixture
+def checked(tmp_path, cache):
+    """The cache of a run that has checked NumPy's program."""
+    assert checked_in(tmp_path / "1", cache).failure is None
+    return cache
+
+
+def ends(check, verdict):
+    """Results of checks, of which this one alone was made."""
+    return lambda *_: iter({check: CheckResult(verdict=verdict)}.items())
+
+
+def changes_the_environment(*arguments):
+    os.environ["RNNBENCH_CHANGED"] = "by a check"
+    return conformance.run_checks(*arguments)
+
+
+def test_the_checks_of_the_same_program_are_taken_from_the_run_that_made_them(tmp_path, cache):
+    first, second, third = (checked_in(tmp_path / name, cache).figures for name in "abc")
+    assert first.checked == ""
+    assert second.checked[:4].isdigit()
+    assert third == second, "what was taken is not kept anew"
+    assert (second.results, second.tail_build_s) == (first.results, first.tail_build_s)
+
+
+def test_a_record_says_when_its_checks_were_made(tmp_path, checked):
+    (record,) = run(tmp_path / "2", checked, [NUMPY])
+    assert (record.outcome, record.checked[:4].isdigit(), record.findings) == ("ok", True, ())
+
+
+def test_a_run_that_rebuilds_and_a_check_make_every_check(tmp_path, checked):
+    assert checked_in(tmp_path / "2", replace(checked, reads=False)).figures.checked == ""
+    assert build(tmp_path / "3", checked, NUMPY).figures.checked == ""
+
+
+@pytest.mark.parametrize("change", [*CHANGES.values(), lambda patch: patch.setattr(kept_checks, "rooms_digest", str)])
+def test_what_decides_a_program_or_a_check_decides_whether_it_is_checked(tmp_path, checked, monkeypatch, change):
+    change(monkeypatch)
+    assert checked_in(tmp_path / "2", checked).figures.checked == ""
+
+
+def test_a_longer_stream_is_checked(tmp_path, checked):
+    assert checked_in(tmp_path / "2", checked, replace(NUMPY, steps=NUMPY.steps + 1)).figures.checked == ""
+
+
+def test_the_programs_of_other_distributions_are_checked_in_each_run(runs):
+    records, _ = runs
+    assert [record.checked for record in records] == [""] * 4
+
+
+def test_a_program_that_fails_a_check_is_checked_again_in_each_run(tmp_path, checked, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(trial_worker, "run_checks", ends("whole-sequence", "fail"))
+        assert build(tmp_path / "2", checked, NUMPY).failure.outcome == "nonconforming"
+    assert checked_in(tmp_path / "3", checked).figures.checked == ""
+
+
+def test_a_check_that_was_too_short_is_no_failure(tmp_path, cache, monkeypatch):
+    monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short"))
+    first, second = (checked_in(tmp_path / name, cache).figures for name in "ab")
+    assert (first.checked, second.checked[:2]) == ("", "20")
+    assert second.results == first.results
+
+
+def test_a_program_whose_timed_calls_are_wrong_is_checked_again_in_the_next_run(tmp_path, checked, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(PreparedProgram, "verify", lambda _: CheckResult(verdict="fail", detail="wrong"))
+        (wrong,) = run(tmp_path / "2", checked, [NUMPY])
+        assert (wrong.outcome, wrong.checked[:2]) == ("nonconforming", "20")
+    assert checked_in(tmp_path / "3", checked).figures.checked == ""
+
+
+def test_checks_that_found_something_are_made_in_each_run(tmp_path, cache, monkeypatch):
+    monkeypatch.setattr(trial_worker, "run_checks", changes_the_environment)
+    made = [checked_in(tmp_path / name, cache) for name in "ab"]
+    assert [(one.figures.checked, len(one.findings)) for one in made] == [("", 1)] * 2
+
+
+def test_damaged_results_of_checks_are_made_again(tmp_path, checked):
+    for entry in checked.path.glob(f"checks/*/{ENTRY}"):
+        entry.write_text(entry.read_text().replace("pass", "well"))
+    assert checked_in(tmp_path / "2", checked).figures.checked == ""
 
 
 def test_a_check_uses_the_cache(tmp_path, cache):

@@ -46,6 +46,11 @@ def test_a_list_has_versions_and_days_and_is_filtered(monkeypatch, tmp_path):
     assert found == (Release("fakepackage", "1.9.1", "2026-02-17"), Release("fakepackage", "1.10.0"))
 
 
+def test_a_list_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SideError, match="nowhere: cannot be read: No such file or directory; expected a text file"):
+        list_releases("fakepackage", "", tmp_path / "nowhere")
+
+
 @pytest.mark.parametrize(
     ("text", "content", "message"),
     [

@@ -83,6 +83,7 @@ def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
             ("node",),
             ("params", "pinned"),
             ("timing", "built"),
+            ("checked",),
             ("artifact", "int8_operations"),
         }, record.trial
 

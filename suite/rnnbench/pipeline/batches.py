@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import zip_longest
 from threading import Lock
 from time import monotonic
 
@@ -32,7 +33,7 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
     cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as open_workers:
         batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), free_memory())]
-        for batch, following in zip(batches, [*batches[1:], None], strict=True):
+        for batch, following in zip_longest(batches, batches[1:]):
             yield from batch.results(compare, following.start_next if following else lambda: None)
 
 
@@ -129,7 +130,7 @@ class Batch:
     def _check(self, number: int, loaded: Checked) -> Checked:
         worker, (_, context) = self._workers[number], self._trials[number]
         worker.resume()
-        checked = check(loaded, worker, context)
+        checked = check(loaded, worker, context, reuse=True)
         self._end_or_stop(checked, worker)
         return checked
 

@@ -98,14 +98,17 @@ def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
     return Checked(built, loaded, findings=built.findings, worker_s=built.worker_s + load_s)
 
 
-def check(loaded: Checked, worker: TrialWorker, context: Context) -> Checked:
-    """Run the conformance checks, within what is left of the trial's limit. Other threads may check other trials."""
+def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool = False) -> Checked:
+    """Run the conformance checks, within what is left of the trial's limit. Other threads may check other trials.
+
+    With `reuse`, results of an earlier run of the same checks will do.
+    """
     if loaded.failure is not None:
         return loaded
     trial = loaded.trial
     context.on_stage(trial, "check")
     try:
-        figures = worker.ask(RunChecks(trial), trial.limits.trial - loaded.worker_s, trial.limits.memory)
+        figures = worker.ask(RunChecks(trial, reuse), trial.limits.trial - loaded.worker_s, trial.limits.memory)
     except WorkerError as error:
         return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
     found = _found(loaded.built, worker)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Describe(Command[EnvironmentFacts]):
     trials: tuple[Trial, ...]
 
 
+@cache
 def source_digest() -> str:
     """SHA-256 of the suite's Python files."""
     root = Path(rnnbench.__file__).parent

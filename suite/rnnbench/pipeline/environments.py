@@ -78,7 +78,15 @@ def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
 
 
 def _made(requirements: str, trials: Sequence[Trial], cache: Path) -> str:
-    """The Python of the environment with these requirements. Raises SideError."""
+    """The Python of the environment with these requirements. Raises SideError.
+
+    Some version must be among them: a folder's name that was mistyped would else be installed from the package index.
+    """
+    if not set("=<>~@") & set(requirements):
+        raise SideError(
+            f"'{requirements}': is no folder here, and names no version; "
+            f"give a virtual environment's folder, or requirements such as 'onnxruntime==1.30.0'"
+        )
     return make_environment(requirements, sorted({trial.target.backend for trial in trials}), cache).python
 
 

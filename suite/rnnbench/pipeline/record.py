@@ -119,6 +119,7 @@ def record_of(
         expected_failures=expected_failure_results(entries, outcome, results),
         same_as=None if same_as is None else same_as.trial.id,
         conformance=results,
+        checked=checked.figures.checked if checked.figures else "",
         timing=timing,
         anchor=measured.anchor,
         memory=_memory(sampled),

@@ -122,7 +122,8 @@ def _of_file(file: Path) -> list[tuple[str, str]]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise SideError(f"{file}: cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SideError(f"{file}: cannot be read: {reason}; expected a text file with a version a line") from error
     entries = []
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].split()

@@ -71,9 +71,9 @@ class ShardedPlan:
         own = len(self.whole.own(self.shard.number))
         if not own:
             filled = sum(map(bool, self.whole.shards))
+            where = "one other shard" if filled == 1 else f"{filled} other shards"
             return (
-                f"shard {self.shard} is empty: trials that are compared stay together, and all {total:,} are in "
-                f"{filled} other shards"
+                f"shard {self.shard} is empty: trials that are compared stay together, and all {total:,} are in {where}"
             )
         others = len(self.trials) - own
         anchors = ", and 1 anchor of another shard" if others == 1 else f", and {others:,} anchors of other shards"

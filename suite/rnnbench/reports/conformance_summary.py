@@ -40,8 +40,10 @@ def print_conformance(run: Run, console: Console) -> None:
 
 
 def how_far(records: Sequence[Record]) -> Iterator[str]:
-    """A sentence for each check that its time ended in some trials: how many, how far the shortest came, and in how
-    many of them that was too short to mean anything."""
+    """What to say of each check that its time ended in some trials.
+
+    How many they are, how far the shortest came, and in how many of them that was too short to mean anything.
+    """
     by_check: dict[str, list[CheckResult]] = {}
     for record in records:
         for name, result in record.conformance.items():
@@ -53,11 +55,16 @@ def how_far(records: Sequence[Record]) -> Iterator[str]:
             continue
         shortest = min(ended, key=lambda result: result.figures["done"] / result.figures["planned"]).figures
         too_short = sum(result.verdict == "too-short" for result in ended)
-        yield (
-            f"{name}: its time ended it in {len(ended):,} of {units.count(len(results), 'trial')}, the first after "
-            f"{shortest['done']:,.0f} of {shortest['planned']:,.0f}; in {too_short:,} of them it was too short to mean "
-            f"anything (below {shortest['least']:,.0f}), and these have not passed"
+        sentence = (
+            f"check '{name}' ran out of time in {len(ended):,} of {units.count(len(results), 'trial')}; the shortest "
+            f"made {shortest['done']:,.0f} of {shortest['planned']:,.0f} repetitions"
         )
+        if too_short:
+            sentence += (
+                f"; in {too_short:,} of them it was too short to mean anything (below {shortest['least']:,.0f}), "
+                f"and these have not passed"
+            )
+        yield sentence
 
 
 def _worst(entries: Sequence[Entry]) -> str:

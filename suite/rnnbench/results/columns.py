@@ -147,6 +147,12 @@ def outcome_columns() -> Iterator[Column]:
     )
     yield Column("same_as", "text", "Trial of the same program, whose measurement this is.", lambda r, i: r.same_as)
     yield Column("checks", "count", "Conformance checks that apply and ran.", lambda r, i: len(_checks(r)))
+    yield Column(
+        "checked",
+        "text",
+        "When an earlier run made the checks, but for `timed`, UTC; empty where this run did.",
+        lambda r, i: r.checked or None,
+    )
     yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(_failed(r)))
     yield Column("failed_checks", "text", "Their names.", lambda r, i: ", ".join(_failed(r)) or None)
     yield Column(

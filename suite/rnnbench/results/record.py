@@ -202,6 +202,8 @@ class Record(FrozenModel):
     same_as: str | None = None
     """The trial whose program and call plan are the same to the byte. This record shares its measurement."""
     conformance: dict[str, CheckResult] = Field(default_factory=dict)
+    checked: str = ""
+    """When an earlier run made these checks, except `timed`, UTC, ISO 8601; empty where this run did."""
     expected_failures: tuple[ExpectedFailureResult, ...] = ()
     """The known failures that the trial was tested for."""
     timing: Timing = Timing()

@@ -72,7 +72,10 @@ class Store:
         if str(run) == LATEST:
             runs = self.runs()
             if not runs:
-                raise StoreError(f"{self.root} holds no run yet: there is no latest; `rnnbench run CASE…` makes one")
+                raise StoreError(
+                    f"{self.root} holds no run yet, so none is the latest; `rnnbench run CASE…` makes one, and "
+                    f"--results names another folder"
+                )
             return runs[-1]
         candidates = [Path(run), self.root / run]
         for path in candidates:

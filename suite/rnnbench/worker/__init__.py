@@ -7,6 +7,7 @@
     commands       the commands of a trial's worker; `trial_worker`, `trial_sampler` and `forking` carry them out
     trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
     kept_programs  programs that earlier runs built, and the figures of builds
+    kept_checks    results of the checks that earlier runs made
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     memory         what a worker has resident, seen from outside
     process_state  what a command leaves changed in its process: named, put back, or the process is not used again

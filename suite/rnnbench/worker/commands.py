@@ -94,6 +94,8 @@ class RunChecks(Command[CheckResults]):
     """Run the conformance checks."""
 
     trial: Trial
+    reuse: bool = False
+    """Whether results of an earlier run of the same checks will do."""
 
 
 @dataclass(frozen=True)

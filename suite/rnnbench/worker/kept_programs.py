@@ -42,7 +42,7 @@ class KeptPrograms:
 
     def __init__(self, use: CacheUse, backend: str, sources: str, artifacts: Path, store: ProgramStore) -> None:
         self._use = use
-        self._cache = Cache(use.folder)
+        self.cache = Cache(use.folder)
         self._backend = backend
         self._sources = sources
         self._artifacts = artifacts
@@ -72,19 +72,22 @@ class KeptPrograms:
         """The seconds of the build that made the program of one step in the store; None where they are not known."""
         return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(file.read_bytes()))
 
+    def key(self, request: Request) -> dict[str, object]:
+        """All that decides the request's program."""
+        device = self._use.device and asdict(self._use.device)
+        return program_key(request, self._sources, self._use.versions, self._use.variables, device)
+
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
-        self._cache.keep(self._backend, self._of(request, part), self._store.listed(key), facts)
+        self.cache.keep(self._backend, self._of(request, part), self._store.listed(key), facts)
 
     def _restored(self, key: str, request: Request, part: str) -> Entry | None:
-        entry = self._cache.restore(self._backend, self._of(request, part), self._store.programs)
+        entry = self.cache.restore(self._backend, self._of(request, part), self._store.programs)
         if entry is not None:
             self._store.note(key, entry.files)
         return entry
 
     def _of(self, request: Request, part: str) -> dict[str, object]:
-        device = self._use.device and asdict(self._use.device)
-        decisive = program_key(request, self._sources, self._use.versions, self._use.variables, device)
-        return {"part": part, **decisive}
+        return {"part": part, **self.key(request)}
 
 
 def later(trial: Trial) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rnnbench.backends import Backend, ProgramStore, find, sources_digest
+from rnnbench.backends import AdapterError, Backend, ProgramStore, find, is_own, sources_digest
 from rnnbench.cases import Trial
 from rnnbench.conformance import run_checks
 from rnnbench.measure import ImportClock, memory, read_metrics, sample_block
@@ -22,6 +22,7 @@ from rnnbench.worker.channel import ChannelClosedError
 from rnnbench.worker.forked import run_forked
 from rnnbench.worker.forking import Forking
 from rnnbench.worker.held_trials import HeldTrials, worker_state
+from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since
@@ -47,6 +48,7 @@ class TrialWorker:
         store = ProgramStore(start.cache)
         kept = KeptPrograms(start.kept, start.backend, sources, start.cache, store) if start.kept else None
         self._programs = TrialPrograms(self._backend, store, sources, kept)
+        self._kept_checks = KeptChecks(kept) if kept and is_own(start.backend) else None
         self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
         self.sampler = TrialSampler(self.held)
         self._imported_by_builds: tuple[str, ...] = ()
@@ -66,15 +68,28 @@ class TrialWorker:
             commands.Build: self.build,
             commands.Restore: self.restore,
             commands.Load: self._watched(WatchedWork.LOAD, self.load),
-            commands.RunChecks: self._watched(WatchedWork.CHECK, self.check),
+            commands.RunChecks: self.check,
             commands.Compare: self.compare,
-            **{command: self._watched(*carried_out) for command, carried_out in self.sampler.handlers.items()},
+            **{command: self._sampled(*carried_out) for command, carried_out in self.sampler.handlers.items()},
             commands.EndFork: self.end_fork,
         }
 
     def _watched(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
         """The handler, with the process compared before and after it. A build's process ends with the build."""
         return lambda command: self._watch.around(work, command.trial.id, partial(handler, command))
+
+    def _sampled(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
+        """As `_watched`. A program whose timed calls fail their check is checked again in the next run."""
+
+        def carried_out(command: Any) -> object:
+            reply = self._watched(work, handler)(command)
+            timed = reply.timed if isinstance(reply, commands.Verified) else reply
+            if self._kept_checks and isinstance(timed, CheckResult) and timed.verdict == "fail":
+                with suppress(AdapterError, OSError):  # Where its program cannot be described, nothing is kept.
+                    self._kept_checks.forget(self._key_of_checks(self._kept_checks, command.trial))
+            return reply
+
+        return carried_out
 
     def import_framework(self) -> ImportFigures | Failed:
         return self._watch.around(WatchedWork.IMPORT, "", self._import_framework)
@@ -171,8 +186,30 @@ class TrialWorker:
             metrics=metrics,
         )
 
-    def check(self, command: commands.RunChecks) -> CheckResults:
-        trial, reference = command.trial, self.held.reference(command.trial)
+    def check(self, command: commands.RunChecks) -> CheckResults | Failed:
+        """The results of the checks, or those of an earlier run where these will do."""
+        kept, trial = self._kept_checks, command.trial
+        run = partial(self._watch.around, WatchedWork.CHECK, trial.id, partial(self._check, trial))
+        if kept is None:
+            return run()
+        key = self._key_of_checks(kept, trial)
+        if command.reuse and (earlier := kept.restore(key, worker_state())):
+            return earlier
+        checked = run()
+        self._findings += (found := self.take_findings())
+        if found or isinstance(checked, Failed):
+            kept.forget(key)
+        else:
+            kept.keep(key, checked)
+        return checked
+
+    def _key_of_checks(self, kept: KeptChecks, trial: Trial) -> Key:
+        request = self.held.request(trial)
+        self.held.program(trial)
+        return kept.key(trial, request, self._programs.described(trial, request).digest)
+
+    def _check(self, trial: Trial) -> CheckResults:
+        reference = self.held.reference(trial)
         program = self.held.program(trial)
         seen: list[float] = []
 
