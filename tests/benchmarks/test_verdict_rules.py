@@ -66,6 +66,25 @@ def test_rounds_of_a_pair(pool: verdict_pool.Pool, latencies: int) -> None:
     print(f"{'8 to 24, adaptively':26}" + " ".join(cells))
 
 
+@pytest.mark.parametrize("smallest", [0.03, 0.01])
+def test_lengths_of_a_block(smallest: float) -> None:
+    """What the first part of each block shows by itself: the turns of blocks that are shorter lie closer together."""
+    pool = verdict_pool.read(verdict_pool.DATA / f"{verdict_pool.WITH_PARTS}.npz")
+    rule = verdict_rules.rules()[-1]
+    print(f"\nthreshold {smallest:.0%}, blocks of so many ms; at 0 %, and with all ratios that much larger")
+    for part, share in {"median": 1.0, **verdict_pool.PARTS}.items():
+        medians = pool.medians(0, part)
+        logs, scatters = _drawn(np.log(medians[:, :, 1] / medians[:, :, 0]), 0)
+        cells = []
+        for latencies in (1, 2, 12):
+            seconds = _seconds(pool, share * medians.shape[1], latencies)
+            outcomes = [
+                verdict_rules.apply(rule, logs + shift, scatters, smallest) for shift in (0, math.log1p(smallest))
+            ]
+            cells += [_cell(outcome, seconds) for outcome in outcomes]
+        print(f"{1000 * share * pool.paced:4.0f} ms {logs.std():.2%} " + " ".join(cells))
+
+
 WORLDS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
     "normal 0.5 %": lambda chance: 0.005 * chance.standard_normal((WORLD_SERIES, MOST)),
     "normal 2 %": lambda chance: 0.02 * chance.standard_normal((WORLD_SERIES, MOST)),

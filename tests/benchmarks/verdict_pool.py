@@ -29,15 +29,24 @@ HERE = Path(__file__).parent
 PLANTED = HERE / "planted"
 FAKE = HERE.parent / "fake"
 DATA = HERE / "data"
-KEPT = ("quiet", "busy")
-"""The pools that are kept with the tests: the planted load alone beside them, and other jobs of the machine, too."""
+KEPT = ("quiet", "busy", "xeon", "epyc")
+"""The pools that are kept with the tests: the planted load alone beside them, and other jobs of the machine, too.
+
+`xeon` is a busy one of another machine, and `epyc`, with blocks of 10 ms, a busy one of a third."""
 STATS = ("median", "mean", "min", "max", "std", "count")
 """Of the calls of one block, in seconds."""
+PARTS = {"half": 0.5, "quarter": 0.25}
+"""Beside them, the median of the calls in the first part of a block: what a shorter block would have shown."""
+WITH_PARTS = "xeon"
+"""The pool of blocks of 20 ms that has them. The two before it are older."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """`blocks` [pairs, slowdowns, rounds, sides, STATS], A's side first; `wall` [pairs]: seconds that each took."""
+    """`blocks` [pairs, slowdowns, rounds, sides, STATS and PARTS], A's side first.
+
+    `wall` [pairs]: seconds that each took.
+    """
 
     slowdowns: tuple[int, ...]
     blocks: np.ndarray
@@ -45,9 +54,9 @@ class Pool:
     paced: float
     """Seconds of one block."""
 
-    def medians(self, slowdown: int) -> np.ndarray:
-        """[pairs, rounds, sides], in seconds per call."""
-        return self.blocks[:, self.slowdowns.index(slowdown), :, :, STATS.index("median")]
+    def medians(self, slowdown: int, of: str = "median") -> np.ndarray:
+        """[pairs, rounds, sides], in seconds per call, of a whole block or of one of its PARTS."""
+        return self.blocks[:, self.slowdowns.index(slowdown), :, :, (*STATS, *PARTS).index(of)]
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +93,7 @@ def collect(pairs: int, seed: int) -> Pool:
         load.kill()
         load.wait()
     blocks = np.array([pair for pair, _ in sampled])
-    assert blocks.shape == (pairs, len(SLOWDOWNS), ROUNDS, 2, len(STATS))
+    assert blocks.shape == (pairs, len(SLOWDOWNS), ROUNDS, 2, len(STATS) + len(PARTS))
     return Pool(SLOWDOWNS, blocks, np.array([wall for _, wall in sampled]), BLOCK_S)
 
 
@@ -114,13 +123,15 @@ def _sampled(run: Path, pairs: int, seed: int) -> Iterator[tuple[np.ndarray, flo
 
 
 def _described(pair: TrialPair) -> np.ndarray:
-    """[rounds, sides, STATS] of one pair of processes."""
+    """[rounds, sides, STATS and PARTS] of one pair of processes."""
     rounds = zip(*(side.paths["bound"].processes[-1] for side in pair.sides), strict=True)
     return np.array([[_stats(block.seconds) for block in turn] for turn in rounds])
 
 
 def _stats(seconds: np.ndarray) -> list[float]:
-    return [float(getattr(np, name)(seconds)) for name in STATS[:-1]] + [len(seconds)]
+    ends = np.cumsum(seconds)
+    parts = [float(np.median(seconds[ends <= max(ends[0], share * ends[-1])])) for share in PARTS.values()]
+    return [float(getattr(np, name)(seconds)) for name in STATS[:-1]] + [len(seconds), *parts]
 
 
 def _trial(route: str) -> Trial:

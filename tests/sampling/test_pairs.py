@@ -262,6 +262,19 @@ def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(
         assert anchors[0].bound == record_of(judged[0].sides[side]).latency("bound").median
 
 
+def test_what_is_not_believed_has_its_cost_and_no_verdict() -> None:
+    pair, ratios = planned_pair(0.0, 0.001)
+    pair.seconds = 3.0
+    decide([pair], ENDLESS, sampler({id(pair): ratios}, []))
+    disbelieved = replace(judged_trial(pair), judgements={})
+    assert verdict_cost([disbelieved]).startswith(f"A verdict took {2 * LOOKS[0]} processes and a trial 3 s")
+
+
+def test_blocks_are_longer_where_small_changes_matter() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    assert replace(pair, smallest_change=0.01).block_s > replace(pair, smallest_change=0.03).block_s == pairs.BLOCK_S
+
+
 def test_the_smallest_change_is_the_commands_or_the_cases_or_the_default() -> None:
     trial = make_trial()
     of_case = replace(trial, thresholds={"latency": 0.2})

@@ -31,8 +31,11 @@ from rnnbench.worker import by_worker
 
 ROUNDS = 8
 """Rounds of a pair. In each, every latency has a block on either side. Many and short: the machine drifts meanwhile."""
-BLOCK_S = 0.02
+BLOCK_S = 0.01
 """Seconds of one block. A call that is longer is a block of its own."""
+LONG_BLOCK_S = 0.02
+"""The same where changes below SMALL_CHANGE matter: pairs scatter less then, and a verdict takes a quarter fewer."""
+SMALL_CHANGE = 0.02
 WARMUP_S = 0.05
 """Longest that the warm-up of a latency may take in one process: a quarter of its time there, as in a run."""
 SIDES = ("a", "b")
@@ -82,6 +85,8 @@ class TrialPair:
     a: TrialSampling
     b: TrialSampling
     paths: tuple[str, ...] = COMPARED
+    smallest_change: float = SMALLEST
+    """Smallest relative change of latency that matters."""
     ratios: dict[str, list[float]] = field(default_factory=dict)
     scatters: dict[str, list[float]] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
@@ -98,12 +103,17 @@ class TrialPair:
         return not self.a.has_failed and not self.b.has_failed
 
     @property
+    def block_s(self) -> float:
+        """Seconds of each of its blocks."""
+        return BLOCK_S if self.smallest_change >= SMALL_CHANGE else LONG_BLOCK_S
+
+    @property
     def undecided(self) -> list[str]:
         """The latency paths that have no verdict yet."""
         judged = self.judgements
         return [path for path in self.paths if path not in judged or judged[path].verdict == "UNDECIDED"]
 
-    def judge(self, smallest_change: float, counts: Container[int] = range(1, LOOKS[-1] + 1)) -> None:
+    def judge(self, counts: Container[int] = range(1, LOOKS[-1] + 1)) -> None:
         """Look for verdicts that rest on more pairs than at the look before, where their number is one of `counts`.
 
         A pair that was disturbed adds none: what was paid for one look is not used for two.
@@ -111,7 +121,7 @@ class TrialPair:
         for path in self.undecided:
             if ratios := self.ratios.get(path):
                 before = self.judgements.get(path)
-                judged = judge_pairs(ratios, smallest_change, self.scatters.get(path))
+                judged = judge_pairs(ratios, self.smallest_change, self.scatters.get(path))
                 if judged.observations in counts and (before is None or judged.observations > before.observations):
                     self.judgements[path] = judged
 
@@ -125,7 +135,7 @@ def judge_trials(
     groups = list(split_by_memory(trials, anchor, _memory_of_pairs))
     judged: dict[str, JudgedTrial] = {}
     for number, group in enumerate(groups):
-        pairs = [TrialPair(TrialSampling(a.examined), TrialSampling(b.examined)) for a, b in group.members]
+        pairs = [_pair_of(a, b, budget) for a, b in group.members]
         with StartedAhead(_pairs_at_once(group.members), budget.pairs or LOOKS[0]) as started:
             decide(pairs, budget, PairSampling(contexts, seed, started=started).sample_pair)
         of_group = [_judged(checked, pair) for checked, pair in zip(group.members, pairs, strict=True)]
@@ -153,9 +163,9 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
         for pair in current:
             pair.seconds += seconds / len(current)
             if budget.pairs is None:
-                pair.judge(budget.smallest_change_of(pair.a.trial), LOOKS)
+                pair.judge(LOOKS)
     for pair in pairs:
-        pair.judge(budget.smallest_change_of(pair.a.trial))
+        pair.judge()
 
 
 class PairSampling:
@@ -238,7 +248,7 @@ class _PairTurn:
             return
         for side in self._shuffled.sample(range(2), 2):
             sampling = pair.sides[side]
-            plan = BlockPlan(BLOCK_S, pair.calls_per_sample[path])
+            plan = BlockPlan(pair.block_s, pair.calls_per_sample[path])
             block = self._workers[side].sample(sampling, sampling.paths[path], plan)
             if block is None:
                 return
@@ -248,7 +258,7 @@ class _PairTurn:
 def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
     """What the verdicts cost, in a sentence."""
     processes = [2 * len(ratios) for trial in trials for ratios in trial.ratios.values()]
-    seconds = [trial.seconds for trial in trials if trial.judgements]
+    seconds = [trial.seconds for trial in trials if trial.ratios]
     if not processes:
         return "No verdict was reached."
     disturbed = sum(
@@ -259,6 +269,11 @@ def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
         f"A verdict took {statistics.fmean(processes):.0f} processes and a trial {statistics.fmean(seconds):.0f} s "
         f"on average, and {max(processes)} processes and {max(seconds):.0f} s at most.{left_out}"
     )
+
+
+def _pair_of(a: Checked, b: Checked, budget: PairBudget) -> TrialPair:
+    smallest_change = budget.smallest_change_of(a.trial)
+    return TrialPair(TrialSampling(a.examined), TrialSampling(b.examined), smallest_change=smallest_change)
 
 
 def _pairs_at_once(pairs: Sequence[CheckedPair]) -> int:
