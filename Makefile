@@ -7,11 +7,11 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG_BACKENDS := tensorflow torch iree tvm
+LONG_BACKENDS := iree torch tvm tensorflow
 BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
-ROOMS := cli pipeline worker site conformance rnn reports sampling model_files
+ROOMS := pipeline cli fleet worker site conformance history night rnn reports sampling model_files
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
-JOBS := lint others $(LONG_BACKENDS:%=backend-%) $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
+JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
 AT_ONCE ?= 3
 LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt

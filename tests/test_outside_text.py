@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.outside_text import LOG_TAIL, TEXT_LIMIT, describe_error, read_tail, safe_text
+from rnnbench.outside_text import LOG_TAIL, TEXT_LIMIT, describe_error, one_line, read_tail, safe_text
 from rnnbench.results import Artifact, CheckResult
 from rnnbench.worker import Failed, WorkerError
 from rnnbench.worker.commands import Load
@@ -30,6 +30,16 @@ def test_any_text_can_be_printed_and_stored(text):
 def test_what_is_fit_to_print_stays_as_it_is():
     assert safe_text("error:\n\texpected ';' – naïve 🙂") == "error:\n\texpected ';' – naïve 🙂"
     assert safe_text(ODD) == SAFE
+
+
+@given(st.text(st.characters()))
+def test_one_line_is_one(text):
+    assert one_line(text).splitlines() in ([one_line(text)], [])
+    assert "\t" not in one_line(text)
+
+
+def test_a_line_of_many_is_one():
+    assert one_line("Error:\n    1 is not  2\u2028") == "Error: 1 is not  2 "
 
 
 def test_a_long_text_keeps_both_ends_and_says_how_much_is_cut():

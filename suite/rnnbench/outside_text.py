@@ -22,6 +22,8 @@ LOG_TAIL = 64 << 10
 _TERMINAL_COMMANDS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and newline, marks that change the direction of text, and lone surrogates."""
+_BREAKS = re.compile(r"[\t\n\u2028\u2029]\s*")
+"""What is left of characters that begin another line or column, and the indentation after it."""
 
 
 def safe_text(text: str, limit: int = TEXT_LIMIT) -> str:
@@ -36,6 +38,11 @@ def safe_text(text: str, limit: int = TEXT_LIMIT) -> str:
         begin = limit - end - _ROOM_FOR_THE_CUT
         text = f"{text[:begin]} … [{len(text) - begin - end} characters cut] … {text[len(text) - end :]}"
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", _TERMINAL_COMMANDS.sub("", text.replace("\r\n", "\n")))
+
+
+def one_line(text: str, limit: int = TEXT_LIMIT) -> str:
+    """The text made safe, and in one line."""
+    return _BREAKS.sub(" ", safe_text(text, limit))
 
 
 def describe_error(error: BaseException) -> str:

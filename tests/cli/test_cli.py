@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from harness_command import records_in
@@ -45,6 +47,26 @@ def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status
     assert len(done.stdout.splitlines()) == (0 if status else 4)
 
 
+def compared(folder, **options):
+    """A command that prints a table, in a process of its own."""
+    command = [sys.executable, "-m", "rnnbench", "compare", "latest", "latest"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_standard_stream_is_as_good_as_the_null_device(finished, closed):
+    done = compared(finished[0], preexec_fn=partial(os.close, closed))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("Latency per call" in done.stdout) == (closed != 1)
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "0"}])
+def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_number(finished, variables):
+    done = compared(finished[0], env={**os.environ, **variables})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "UNDECIDED" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -57,6 +79,10 @@ def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status
         (("run", "tiny.yaml", "--backend", "fake", "--set", "model.hiden=3"), "did you mean 'hidden'?"),
         (("run", "tiny.yaml", "--backend", "fake", "--only", "00000000"), "00000000"),
         (("run", "tiny.yaml", "--backend", "fake", "--max-trials", "3"), "--max-trials"),
+        (("run", "tiny.yaml", "--backend", "fake", "--max-trials", "0"), "--max-trials"),
+        (("check", "tiny.yaml", "--endurance", "nan"), "expected a number from 0 to 3600, got 'nan'"),
+        (("ab", "tiny.yaml", "--threshold", "nan"), "expected a number from 0.001 to 0.9, got 'nan'"),
+        (("new", "lstm", "-o", "tiny.yaml/my.yaml"), "cannot use tiny.yaml: File exists; see what lies there"),
         (("run", "--resume", "nothing"), "nothing"),
         (("run", "tiny.yaml", "--resume", "latest"), "do not give CASE…"),
         (("report", "nothing"), "no run 'nothing'"),

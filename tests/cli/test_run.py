@@ -39,6 +39,11 @@ def test_the_exit_status_tells_what_happened(rnnbench, route, status):
     rnnbench("run", "tiny.yaml", f"--backend=fake:{route}", *fewer, status=status)
 
 
+def test_a_run_of_which_nothing_is_supported_says_so(rnnbench):
+    shown = rnnbench("run", "tiny.yaml", "--backend=numpy", "--set=strategy.time=fused").stdout
+    assert "4 trials: 4 unsupported" in shown
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root writes wherever it likes")
 def test_a_results_folder_that_cannot_be_written_is_named(rnnbench, folder):
     closed = folder / "closed"

@@ -135,8 +135,11 @@ def test_a_check_that_was_too_short_is_no_pass_and_the_terminal_says_how_far_it_
     cut = plain.model_copy(update={"conformance": {**plain.conformance, "drift": short}})
     assert rows(section(markdown(cut), "Conformance"))[0][-1] == "too short"
     (sentence,) = how_far([cut, plain])
-    assert "drift: its time ended it in 1 of 1 trial, the first after 40 of 10,000" in sentence
+    said = "check 'drift' ran out of time in 1 of 1 trial; the shortest made 40 of 10,000 repetitions"
+    assert said in sentence
     assert "in 1 of them it was too short to mean anything (below 200)" in sentence
+    long_enough = plain.model_copy(update={"conformance": {"drift": CheckResult(verdict="pass", figures=figures)}})
+    assert list(how_far([long_enough])) == [said]
     ran = {column.name: column.value for column in COLUMNS}["checks"]
     assert ran(cut, fake.info()) == ran(plain, fake.info())
 

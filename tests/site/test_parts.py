@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import fake_records as fake
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnbench.results import Run, read_run, view_runs
-from rnnbench.site.anatomy import call_parts, distribution, preparation_parts
+from rnnbench.site.anatomy import TICK_WIDTH, call_parts, distribution, preparation_parts
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import _html, slug_of
@@ -99,6 +100,17 @@ def test_a_distribution_is_drawn_in_order_and_within_its_axis():
     assert 0 < places[0] < places[-1] < 100
     assert drawn.interval
     assert drawn.interval[0].at < places[1] < drawn.interval[1].at
+
+
+@given(st.lists(st.floats(1e-6, 1e-2), min_size=5, max_size=5).map(sorted))
+def test_names_of_a_distribution_do_not_touch_and_its_ends_and_median_are_named(values):
+    figures = dict(zip(("min", "median", "p90", "p99", "max"), values, strict=True))
+    drawn = distribution("bound", fake.latency(1e-4).model_copy(update={**figures, "process_medians": ()}))
+    assert drawn is not None
+    for height in (14, 29):
+        places = sorted(mark.at for mark, y in drawn.names if y == height)
+        assert all(after - before >= TICK_WIDTH for before, after in pairwise(places))
+    assert {"min", "median"} <= {mark.name for mark, _ in drawn.names}
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

@@ -155,6 +155,9 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
     write_site([small, other], None, tmp_path)
     assert len(list((tmp_path / "trials").iterdir())) == 2 * len(small.records)
     assert "Other Fake CPU" in (tmp_path / "machines.html").read_text()
+    for name in ("index.html", "conformance.html"):
+        row = re.compile(r"</th>\s*<td><a href=\"machines.html#m-\w+\">Other Fake CPU</a></td>")
+        assert row.search((tmp_path / name).read_text()), "a program has a row for each machine"
 
 
 def test_what_moved_is_said_in_sentences(made):

@@ -17,6 +17,7 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     Duration,
+    Number,
     Selection,
     console,
 )
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     "--threshold",
     default=0.03,
     show_default=True,
-    type=click.FloatRange(0.001, 0.9),
+    type=Number(0.001, 0.9),
     help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.",
 )
 @HISTORY

@@ -11,7 +11,7 @@ from rnnbench.cli.output import tell
 @click.command(short_help="Show what is kept from one run to the next, or remove it.")
 @click.option("--clear", is_flag=True, help="Remove everything that is kept.")
 def cache(clear: bool) -> None:
-    """Show the programs and reference trajectories that earlier runs left: the folder, and by backend what is in it.
+    """Show what earlier runs left: the folder, programs by backend, results of checks, and reference trajectories.
 
     A later run of the same trial takes them from there and builds nothing. RNNBENCH_CACHE names another folder, and
     RNNBENCH_CACHE_SIZE sets its largest size: 4GiB by default, 0 for no cache. What was used longest ago goes first.

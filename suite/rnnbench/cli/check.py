@@ -20,6 +20,7 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     SHARD,
+    Number,
     Selection,
     console,
     open_cache,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--endurance",
-    type=click.FloatRange(0, 3600),
+    type=Number(0, 3600),
     help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
 )
 @click.option("--no-shrink", is_flag=True, help="Do not look for a smaller trial that fails in the same way.")

@@ -15,8 +15,8 @@ from types import FrameType
 import click
 
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
-from rnnbench.cli.output import tell
-from rnnbench.disk import is_disk_error
+from rnnbench.cli.output import make_streams_usable, tell
+from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C; and what CI and `timeout` end a job with."""
@@ -61,6 +61,7 @@ def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
 
 def end_well(command: Callable[[Ending], object]) -> None:
     """Run a command to its end, whatever that is. Exits the process where the end is not a plain return."""
+    make_streams_usable()
     ending = Ending()
     with _signals_interrupt():
         try:
@@ -79,7 +80,7 @@ def end_well(command: Callable[[Ending], object]) -> None:
             sentence = _mistake(error)
             if sentence is None:
                 raise
-            _say(f"rnnbench: {sentence}{ending.sentence() and '.' + ending.sentence()}")
+            _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")
             sys.exit(MISTAKE)
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -112,6 +113,9 @@ def _mistake(error: Exception) -> str | None:
     if isinstance(error, OSError) and is_disk_error(error):
         what = error.filename or "the output"
         return f"cannot write {what}: {error.strerror}; make room on its disk, or choose another one"
+    if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
+        what_to_do = "see what lies there and who may use it, or name another place"
+        return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
     return None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -48,6 +48,16 @@ ALERTS = click.option(
 )
 
 
+class Number(click.FloatRange):
+    """A number in a range. NaN is in none, though it is neither smaller nor larger."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"expected a number from {self.min} to {self.max}, got '{value}'", param, ctx)
+        return number
+
+
 class Duration(click.ParamType[float]):
     """A time such as 90s or 5min, which a command gets in seconds."""
 
@@ -79,7 +89,7 @@ BUDGET = click.option(
 )
 THRESHOLD = click.option(
     "--threshold",
-    type=click.FloatRange(0.001, 0.9),
+    type=Number(0.001, 0.9),
     help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.  "
     "[default: compare.latency of the case, or 0.03]",
 )
@@ -138,7 +148,7 @@ ON = click.option(
 REBUILD = click.option(
     "--rebuild",
     is_flag=True,
-    help="Build every program in this run, also where an earlier run has built it (see `rnnbench cache`).",
+    help="Build and check every program in this run, also where an earlier run has done so (see `rnnbench cache`).",
 )
 MACHINE_CLASS = click.option(
     "--machine-class", metavar="NAME", help="With --on: only on nodes that were started with the resource NAME."
@@ -171,7 +181,13 @@ _SELECTION = (
         metavar="EXPR",
         help="Keep only trials that match, for example time=looped,chunk=1|16.",
     ),
-    click.option("--max-trials", default=10_000, show_default=True, help="Refuse a matrix with more trials than this."),
+    click.option(
+        "--max-trials",
+        type=click.IntRange(min=1),
+        default=10_000,
+        show_default=True,
+        help="Refuse a matrix with more trials than this.",
+    ),
 )
 
 
@@ -292,4 +308,4 @@ def console() -> Console:
     """A console with the terminal's width, or, in a file or a pipe, with a width that the tables need."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=PIPE_WIDTH)
+    return Console(width=shutil.get_terminal_size((PIPE_WIDTH, 0)).columns)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,21 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 4_000
 """Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
+
+
+def make_streams_usable() -> None:
+    """Standard streams that take whatever is printed.
+
+    One that is closed becomes the null device: a file that is opened later would get its number, and its output. What
+    an encoding lacks is shown as escapes.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            os.set_inheritable(number := os.open(os.devnull, os.O_RDWR), True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def tell(text: object, *, is_error: bool = False) -> None:

@@ -81,9 +81,10 @@ def _select(database: Any, sql: str) -> Any:
 def _make_view(database: Any, files: Sequence[Path], types: Mapping[str, str]) -> None:
     make_table(database, "no_rows", types, ())
     stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(files)}, union_by_name = true)" if files else ""
+    names = ", ".join(f'"{column}"' for column in types)
     cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in types.items())
-    # An older rnnbench may have written a column with another type.
-    database.execute(f"CREATE VIEW rows AS SELECT * REPLACE ({cast}) FROM (SELECT * FROM no_rows{stored})")
+    # An older rnnbench may have written a column with another type. `* REPLACE` would take twice as long to bind.
+    database.execute(f"CREATE VIEW rows AS SELECT {cast}, * EXCLUDE ({names}) FROM (SELECT * FROM no_rows{stored})")
 
 
 def _list(files: Sequence[Path]) -> str:

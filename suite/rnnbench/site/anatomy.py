@@ -85,6 +85,11 @@ class Distribution:
         """Its place on an axis of 1,000 units."""
         return f"{10 * mark.at:.0f}"
 
+    @property
+    def names(self) -> list[tuple[Mark, int]]:
+        """The marks whose names are written, each with the height of its row. The figures of all stand below."""
+        return [(mark, y) for row, y in ((self.marks[::2], 29), (self.marks[1::2], 14)) for mark in _named(row)]
+
     def side(self, mark: Mark) -> Side:
         return side_of(mark)
 
@@ -153,6 +158,15 @@ def _apart(marks: Iterable[Mark]) -> Iterator[Mark]:
         if mark.at - last >= TICK_WIDTH:
             last = mark.at
             yield mark
+
+
+def _named(row: Sequence[Mark]) -> list[Mark]:
+    """As many as do not touch on a phone. The ends of the row are first."""
+    named: list[Mark] = []
+    for mark in (*row[:1], *row[:0:-1]):
+        if all(abs(mark.at - other.at) >= TICK_WIDTH for other in named):
+            named.append(mark)
+    return named
 
 
 def _ticks(low: float, high: float) -> list[float]:

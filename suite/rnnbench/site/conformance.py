@@ -19,6 +19,8 @@ class Conformance:
     """One program on one machine, in numbers of trials."""
 
     machine: str
+    """Of the machine, for anchors."""
+    cpu: str
     program: str
     conforming: int
     expected: int
@@ -112,6 +114,7 @@ def _line(machine: Machine, target: str, shown: Sequence[Shown]) -> Conformance:
     unexpected = [record for record in records if not record.fails_as_expected]
     return Conformance(
         machine=machine.fingerprint,
+        cpu=machine.cpu,
         program=target,
         conforming=sum(record.outcome == "ok" for record in records),
         expected=sum(record.fails_as_expected for record in records),
