@@ -13,6 +13,9 @@ ROOMS := pipeline cli fleet worker site conformance history night rnn reports sa
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
 AT_ONCE ?= 3
+AT_MOST ?= 2400
+# A test that waits for ten minutes shows where each thread stands, and ends its job: the next jobs still have their time.
+PYTEST := $(TEST)/bin/python -m pytest -q -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 LOGS := $(JOBS:%=$(TEST)/%.log)
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -25,11 +28,13 @@ run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
 
 # What a job prints is shown when it has ended, and the last line of each once more at the end. Where lint fails, no
-# further job begins.
+# further job begins. A job of more than AT_MOST seconds is ended, and its log is shown like the others'.
 test: $(TEST)/.ready
 	@rm -f $(LOGS)
 	@printf '%s\n' $(JOBS) | xargs -P $(AT_ONCE) --process-slot-var=RNNBENCH_TEST_SLOT -I{} sh -c '\
-	  echo "== {}" > $(TEST)/{}.log; $(MAKE) --no-print-directory {} >> $(TEST)/{}.log 2>&1; status=$$?; \
+	  echo "== {}" > $(TEST)/{}.log; \
+	  timeout --foreground --kill-after=30 $(AT_MOST) $(MAKE) --no-print-directory {} >> $(TEST)/{}.log 2>&1; status=$$?; \
+	  if [ $$status = 124 ]; then echo "error: {} was ended after $(AT_MOST) s" >> $(TEST)/{}.log; fi; \
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
 	status=$$?; for log in $(LOGS); do printf '%s: ' "$$(basename $$log .log)"; \
 	  grep -hE '[0-9]+ (passed|failed)|[Ee]rror' $$log | tail -n 1 | grep . || echo 'no errors'; done; exit $$status
@@ -37,13 +42,13 @@ test: $(TEST)/.ready
 # With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
 WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1
 backend-%: $(TEST)/.ready
-	RNNBENCH_TEST_BACKEND=$* $(WORKER) $(TEST)/bin/python -m pytest -q tests/backends
+	RNNBENCH_TEST_BACKEND=$* $(WORKER) $(PYTEST) tests/backends
 
 room-%: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest -q tests/$*
+	$(PYTEST) tests/$*
 
 others: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest -q $(OTHER_ROOMS:%=tests/%) tests/test_*.py
+	$(PYTEST) $(OTHER_ROOMS:%=tests/%) tests/test_*.py
 
 lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
