@@ -10,6 +10,8 @@ from question_pages import run_page
 from rnnbench.results import Row
 
 PERIOD_S = 0.010
+LEAST_HELD = 2
+"""The page: one core holds 2 streams in the runtime that holds the fewest."""
 ALIKE = 1.5
 """How far the two kinds of state may be apart in one runtime: both read the weights, which is most of a call."""
 
@@ -32,10 +34,10 @@ def test_the_two_kinds_of_state_take_about_as_long(rows: list[Row]) -> None:
         assert 1 / ALIKE < calls["stateful"] / calls["stitched"] < ALIKE
 
 
-def test_a_core_holds_many_streams_and_no_more_than_calls_fit_into_the_period(rows: list[Row]) -> None:
+def test_a_core_holds_several_streams_and_no_more_than_calls_fit_into_the_period(rows: list[Row]) -> None:
     for row in rows:
         fit = PERIOD_S / figure(row, "bound_min_s")
-        assert 10 <= figure(row, "streams_held") <= fit
+        assert LEAST_HELD <= figure(row, "streams_held") <= fit
         assert figure(row, "streams_p99_s") <= PERIOD_S
 
 
