@@ -14,6 +14,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.devices.device import Device, DeviceKind, Figure
     from rnnbench.devices.kinds import KINDS
+    from rnnbench.devices.nvml import NoGpuError, first_gpu
 
 _NAMES = {
     "device": (
@@ -22,11 +23,17 @@ _NAMES = {
         "Figure",
     ),
     "kinds": ("KINDS",),
+    "nvml": (
+        "NoGpuError",
+        "first_gpu",
+    ),
 }
 __all__ = [
     "KINDS",
     "Device",
     "DeviceKind",
     "Figure",
+    "NoGpuError",
+    "first_gpu",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 from rnnbench.devices.device import DeviceKind
 
-_NO_KINDS = ("device", "kinds")
+_NO_KINDS = ("device", "kinds", "nvml")
 _FIRST = "cpu"
 """The device of every machine. The others follow by name."""
 
