@@ -27,6 +27,11 @@ def test_without_a_name_it_lists_them(folder):
     assert done.output == "mended\n  It is wrong\n  numpy\nthere\n  It is wrong\n  numpy\n"
 
 
+def test_the_title_is_the_first_sentence_whatever_names_it_has(folder):
+    (folder / "there.py").write_text(HEAD.replace("It is wrong.", "tool.convert_model drops 0.5 of it. More is below."))
+    assert "there\n  tool.convert_model drops 0.5 of it\n" in run().output
+
+
 def test_with_a_name_it_prints_the_program_and_what_it_finds(folder):
     done = run("there", "--versions=here")
     assert done.exit_code == 0

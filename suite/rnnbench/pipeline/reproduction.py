@@ -121,5 +121,5 @@ def _read(script: Path) -> Reproduction:
         requirements = tuple(str(Requirement(each)) for each in tomllib.loads(text)["dependencies"])
     except (tomllib.TOMLDecodeError, KeyError, InvalidRequirement) as error:
         raise ReproductionError(f"{script}: its block `# /// script` cannot be read: {error}") from error
-    title = re.search(r'"""(.*?)[."]', source, re.DOTALL)
+    title = re.search(r'"""(.*?)(?:\.\s|\.?""")', source, re.DOTALL)
     return Reproduction(script.stem, script, " ".join(title[1].split()) if title else "", requirements)
