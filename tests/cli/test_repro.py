@@ -1,5 +1,6 @@
 """`rnnbench repro` prints the smallest programs of faults, and says what they find."""
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -36,21 +37,21 @@ def test_with_a_name_it_prints_the_program_and_what_it_finds(folder):
     done = run("there", "--versions=here")
     assert done.exit_code == 0
     assert "raise SystemExit(1)" in done.output
-    assert "there: still there (versions: here)\n  y is 2" in done.output
+    assert f"there: still there (versions: here: numpy=={np.__version__})\n  y is 2" in done.output
 
 
 def test_what_is_mended_ends_with_1(folder):
     done = run("--all", "--versions=here")
     assert done.exit_code == 1
-    assert "mended: mended (versions: here)" in done.output
-    assert "there: still there (versions: here)" in done.output
+    assert "mended: mended (versions: here: numpy==" in done.output
+    assert "there: still there (versions: here: numpy==" in done.output
 
 
 def test_what_cannot_be_told_ends_with_3(folder):
     (folder / "broken.py").write_text(HEAD + "import nothing_of_this_name\n")
     done = run("broken", "--versions=here")
     assert done.exit_code == 3
-    assert "broken: could not be told (versions: here)" in done.output
+    assert "broken: could not be told (versions: here: numpy==" in done.output
     assert "No module named 'nothing_of_this_name'" in done.output
 
 

@@ -67,7 +67,8 @@ def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
     except SideError as error:
         found = Reproduced(Finding.UNKNOWN, str(error))
     printed = found.printed.replace("\n", "\n  ")
-    tell(f"{one.name}: {found.finding.value} (versions: {versions})\n  {printed}")
+    with_versions = f": {' '.join(found.versions)}" if found.versions else ""
+    tell(f"{one.name}: {found.finding.value} (versions: {versions}{with_versions})\n  {printed}")
     return found
 
 

@@ -11,14 +11,16 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
-from datetime import date
 from enum import Enum
+from importlib.metadata import distributions
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from rnnbench.outside_text import safe_text
-from rnnbench.pipeline.made_environments import plain_environment
+from rnnbench.pipeline.made_environments import plain_environment, site_packages
+from rnnbench.pipeline.releases import newest_release
 
 FOLDERS = (Path(__file__).parents[3] / "docs" / "upstream", Path(__file__).parents[1] / "docs" / "upstream")
 """Where the scripts lie: in a checkout, or in an installed package."""
@@ -63,6 +65,8 @@ class Reproduced:
 
     finding: Finding
     printed: str
+    versions: tuple[str, ...] = ()
+    """The packages that it ran with: `onnx==1.23.2`."""
 
 
 def reproductions() -> tuple[Reproduction, ...]:
@@ -83,9 +87,15 @@ def find_reproduction(name: str) -> Reproduction:
 
 def reproduce(one: Reproduction, python: str = sys.executable) -> Reproduced:
     """Run the script with this interpreter, for at most `TIME_LIMIT_S`."""
+    finding, printed = _run(one.script, python)
+    return Reproduced(finding, printed, _versions(one, python))
+
+
+def _run(script: Path, python: str) -> tuple[Finding, str]:
+    """What a script finds, and what it printed, or why it found nothing."""
     try:
         done = subprocess.run(
-            [python, str(one.script)],
+            [python, str(script)],
             capture_output=True,
             text=True,
             errors="replace",
@@ -93,22 +103,37 @@ def reproduce(one: Reproduction, python: str = sys.executable) -> Reproduced:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Reproduced(Finding.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s")
+        return Finding.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s"
     printed = safe_text(done.stdout.strip())
     if done.returncode == _MENDED:
-        return Reproduced(Finding.MENDED, printed)
+        return Finding.MENDED, printed
     # An uncaught exception exits with 1, too: a traceback is no finding.
     if done.returncode == _STILL_THERE and "Traceback (most recent call last)" not in done.stderr:
-        return Reproduced(Finding.STILL_THERE, printed)
+        return Finding.STILL_THERE, printed
     last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
-    return Reproduced(Finding.UNKNOWN, f"exit status {done.returncode}: {safe_text(last)}")
+    return Finding.UNKNOWN, f"exit status {done.returncode}: {safe_text(last)}"
 
 
 def environment_of(one: Reproduction, cache: Path, *, newest: bool = False) -> str:
-    """The interpreter of an environment with the script's packages: its versions, or the newest. Raises SideError."""
+    """The interpreter of an environment with the script's packages: its versions, or the newest. Raises SideError.
+
+    An environment of the newest versions is used again until one of the packages has a newer release.
+    """
     if newest:
-        return plain_environment(one.unpinned, cache, as_of=date.today().isoformat()).python
+        releases = [newest_release(name) for name in one.unpinned]
+        as_of = " ".join(f"{release.package}=={release.version}" for release in releases)
+        return plain_environment(one.unpinned, cache, as_of=as_of).python
     return plain_environment(one.requirements, cache).python
+
+
+def _versions(one: Reproduction, python: str) -> tuple[str, ...]:
+    """The script's packages that this interpreter has. They may be older than the newest ones: pip takes what fits."""
+    here = python == sys.executable
+    folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
+    found = {canonicalize_name(each.name): each.version for each in distributions(path=folders)}
+    return tuple(
+        f"{name}=={found[canonicalize_name(name)]}" for name in one.unpinned if canonicalize_name(name) in found
+    )
 
 
 def _read(script: Path) -> Reproduction:
