@@ -49,7 +49,7 @@ class Content(NamedTuple):
 class Entry(BaseModel):
     """`entry.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     made: str
     """UTC, ISO 8601."""
