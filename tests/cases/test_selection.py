@@ -48,6 +48,15 @@ def test_a_filter_keeps_what_has_all_its_keys(trials, text, keeps):
     assert select(trials, filters=[text]) == [trial for trial in trials if keeps(trial)]
 
 
+def test_a_launch_is_an_axis_that_a_filter_and_a_setting_choose(load):
+    stream = load().trials(TARGETS)
+    both = load(overrides=["strategy.launch=[stream, graph]"]).trials(TARGETS)
+    assert {trial.strategy.launch for trial in stream} == {"stream"}
+    assert select(both, filters=["launch=stream"]) == stream
+    assert [trial.strategy.launch for trial in select(both, filters=["launch=graph"])] == ["graph"] * len(stream)
+    assert load(overrides=["strategy.launch=graph"]).points[0].strategy.launch == "graph"
+
+
 def test_a_chunk_of_all_is_the_steps(load):
     trials = load("[1, 4]", "[1, all]").trials(TARGETS)
     assert {trial.strategy.chunk for trial in select(trials, filters=["chunk=all"])} == {10}

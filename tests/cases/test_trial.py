@@ -45,6 +45,7 @@ def test_an_id_is_the_same_on_every_machine():
         {"model": Model(cell="lstm", input=63, hidden=128)},
         {"model": Model(cell="lstm", input=64, hidden=128, bias=False)},
         {"strategy": Strategy("looped", "stitched", 16)},
+        {"strategy": Strategy("looped", "stateful", 16, "graph")},
         {"steps": 64},
         {"batch": 2},
         {"dtype": "float64"},
@@ -55,6 +56,15 @@ def test_an_id_is_the_same_on_every_machine():
 )
 def test_what_is_computed_and_how_changes_the_id(change):
     assert replace(TRIAL, **change).digest != TRIAL.digest
+
+
+def test_a_launch_is_in_the_id_where_it_is_no_stream():
+    """Trials from before there was a launch were all streams, and keep their ids."""
+    stream = replace(TRIAL, strategy=Strategy("looped", "stateful", 16, "stream"))
+    assert (stream.id, stream.params) == (TRIAL.id, TRIAL.params)
+    graph = replace(TRIAL, strategy=Strategy("looped", "stateful", 16, "graph"))
+    assert graph.id.split("/")[2] == "looped-stateful-graph"
+    assert graph.params == {**TRIAL.params, "launch": "graph"}
 
 
 def test_how_it_is_measured_does_not_change_the_id():

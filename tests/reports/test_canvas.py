@@ -43,6 +43,21 @@ def test_no_two_programs_of_twenty_look_alike() -> None:
     assert len(set(PALETTE)) == 20
 
 
+def test_a_graph_is_another_line_than_its_stream_and_its_marks_are_half_white() -> None:
+    made = canvas([fake.record(), fake.record(launch="graph")])
+    made.legend("chunk", {})
+    assert [text.get_text() for text in made._figure.legends[0].get_texts()][-3:] == ["launch", "graph", "chunk"]
+    ((axis, lines),) = [(made.axes[key], lines) for key, lines in made.panels.items()]
+    for line in lines:
+        made.mark(axis, line, [(1.0, 2.0, line.points[0])])
+    assert [
+        (line.launch, drawn_line.get_fillstyle()) for line, drawn_line in zip(lines, axis.lines[-2:], strict=True)
+    ] == [
+        ("graph", "top"),
+        ("stream", "full"),
+    ]
+
+
 def test_a_long_legend_ends_within_the_figure() -> None:
     made = canvas([fake.record(f"fake{index}", "ops") for index in range(16)])
     made.label("x", "y")

@@ -86,6 +86,7 @@ def record(
     time: str = "looped",
     state: str = "stitched",
     chunk: int = 16,
+    launch: Literal["stream", "graph"] = "stream",
     hidden: int = 128,
     outcome: Outcome = "ok",
     bound: float | None = 100e-6,
@@ -99,9 +100,10 @@ def record(
     origin, math = BACKENDS.get((backend, route), ("authored", "exact"))
     built = outcome in ("ok", "nonconforming", "run-failed", "crashed")
     sampled = outcome in ("ok", "nonconforming") and bound is not None
+    graph = ("graph",) if launch == "graph" else ()
     trial = (
-        f"fake_case/{backend}:{route}/{time}-{state}/h{hidden}-b1-c{chunk}-float32-cpu-t1-"
-        f"{abs(hash_of(backend, route, time, state, chunk, hidden)):08x}"
+        f"fake_case/{backend}:{route}/{'-'.join((time, state, *graph))}/h{hidden}-b1-c{chunk}-float32-cpu-t1-"
+        f"{abs(hash_of(backend, route, time, state, chunk, hidden, *graph)):08x}"
     )
     content: dict[str, Any] = {
         "trial": trial,
@@ -115,6 +117,7 @@ def record(
             time=time,
             state=state,
             chunk=chunk,
+            launch=launch,
             steps=128,
             batch=1,
             dtype="float32",

@@ -82,10 +82,19 @@ def test_each_figure_of_a_committed_record_is_kept(run: str) -> None:
             ("unmeasured",),
             ("node",),
             ("params", "pinned"),
+            ("params", "launch"),
             ("timing", "built"),
             ("checked",),
             ("artifact", "int8_operations"),
         }, record.trial
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_committed_trial_is_a_stream_and_keeps_its_id(run: str) -> None:
+    """The axis `launch` is younger than these runs. What has no launch is a stream, and a stream is in no id."""
+    for _, record in committed(run):
+        assert record.params.launch == "stream"
+        assert record.trial.split("/")[2] == record.strategy
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -98,6 +98,26 @@ def test_strategy_pairs_differ_in_one_axis() -> None:
     assert unrolled.ratios[16].verdict == "FASTER"
 
 
+def test_a_graph_is_paired_with_the_stream_of_its_strategy() -> None:
+    records = [
+        fake.record(time=time, launch=launch, bound=seconds, spread=0.0)
+        for time, launch, seconds in (
+            ("looped", "stream", 1e-4),
+            ("looped", "graph", 5e-5),
+            ("unrolled", "graph", 4e-5),
+            ("fused", "stream", 1e-4),
+        )
+    ]
+    found = strategy_pairs(entries(*records))
+    assert [(p.first, p.second, p.common, round(p.ratios[16].ratio, 6)) for p in found] == [
+        ("fused", "looped", "stitched", 1.0),
+        ("graph", "stream", "looped-stitched", 0.5),
+        ("unrolled", "looped", "stitched-graph", 0.8),
+    ]
+    (ranking,) = rank(entries(*records))
+    assert places(ranking)[0] == (1, False, "unrolled-stitched-graph")
+
+
 def test_a_strategy_pair_is_judged_from_process_to_process() -> None:
     """Both sides drift by a fifth from one process to the next, and differ by a tenth in each."""
     base, quick = (fake.record(time=time, processes=3, spread=0.0) for time in ("looped", "unrolled"))

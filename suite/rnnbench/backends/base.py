@@ -165,6 +165,9 @@ class Probe:
     with the further primitives (`rnn.MorePrimitives`) that it has. Other routes have stacks of cells."""
     reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Routes that read a user's model file (`Request.file`), each with the formats that it reads."""
+    graphs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Routes that can record a call and replay it (`launch: graph`), each with the kinds of devices on which they can.
+    The suite refuses the launch of others."""
     baseline: bool = False
     """Whether every table compares with this backend: a run adds its default route to the backends that are named."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.quantity import parse_duration, parse_size
     from rnnbench.cases.schema import json_schema
     from rnnbench.cases.selection import select
-    from rnnbench.cases.trial import Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
+    from rnnbench.cases.trial import STREAM, Launch, Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
 
 _NAMES = {
     "case": (
@@ -74,6 +74,8 @@ _NAMES = {
     "schema": ("json_schema",),
     "selection": ("select",),
     "trial": (
+        "STREAM",
+        "Launch",
         "Lengths",
         "Limits",
         "Measure",
@@ -87,10 +89,12 @@ _NAMES = {
 __all__ = [
     "ANCHORS",
     "MAX_TRIALS",
+    "STREAM",
     "Case",
     "CaseError",
     "ExpectedFailure",
     "InstalledBackend",
+    "Launch",
     "Lengths",
     "Limits",
     "Measure",

@@ -209,7 +209,7 @@ def _points(expansion: Expansion, source: Source, network: Network | None) -> tu
 
 def _point(candidate: Candidate, model: Network) -> Point:
     values = candidate.values
-    strategy = Strategy(values["time"], values["state"], values["chunk"])  # type: ignore[arg-type]
+    strategy = Strategy(values["time"], values["state"], values["chunk"], values["launch"])  # type: ignore[arg-type]
     rest = {leaf: values[leaf] for leaf in ("steps", "batch", "dtype", "device", "threads", "seed", "lengths")}
     return Point(model=model, strategy=strategy, **rest)  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
-from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, State
+from rnnbench.cases.trial import ENDURANCE_S, STREAM, Launch, Lengths, Limits, Measure, State
 from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS, SCENARIOS, Setting
 from rnnbench.results import THRESHOLDS
@@ -150,6 +150,11 @@ class StrategySection(Section):
     state: Axis[State] = Field(
         description="Who carries the state between calls: nobody (none: each call is a whole sequence), "
         "the caller (stitched), the program (stateful)."
+    )
+    launch: Axis[Launch] = Field(
+        default=(STREAM,),
+        description="How the work of a call reaches the device: one operation after the other (stream), or recorded "
+        "once and replayed (graph). The processor has stream only.",
     )
 
 

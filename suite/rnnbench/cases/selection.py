@@ -17,6 +17,7 @@ _OF_TRIAL: Mapping[str, Callable[[Trial], Value]] = {
     "time": lambda trial: trial.strategy.time,
     "state": lambda trial: trial.strategy.state,
     "chunk": lambda trial: trial.strategy.chunk,
+    "launch": lambda trial: trial.strategy.launch,
 }
 KEYS = (*LEAVES, "case", "backend", "route")
 """What a filter may name."""

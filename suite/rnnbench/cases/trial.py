@@ -14,6 +14,9 @@ ENDURANCE_S = 1.0
 """Seconds for each long-running check, where trials are only checked."""
 Lengths = Literal["full", "ragged"]
 State = Literal["none", "stitched", "stateful"]
+Launch = Literal["stream", "graph"]
+STREAM: Launch = "stream"
+"""The launch of a strategy that says no other: every trial on the processor has it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -29,13 +32,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How time advances inside one call, who carries the state between calls, and how many steps a call has."""
+    """How time advances inside one call, who carries the state between calls, how many steps a call has, and how its
+    work reaches the device."""
 
     time: str
     """`fused`, `looped`, `unrolled`, `unrolled:k` (a loop over k copies), `parallel` (a scan over all steps), or
     `chunked:k` (a loop over blocks of k steps)."""
     state: State
     chunk: int
+    launch: Launch = STREAM
+    """`stream`: a call submits its operations one by one. `graph`: they were recorded once, and a call submits them
+    as one: a CUDA graph, or a command buffer that is used again."""
 
     @property
     def copies(self) -> int | None:
@@ -46,7 +53,9 @@ class Strategy:
         return int(k) if k else None
 
     def __str__(self) -> str:
-        return f"{self.time}-{self.state}"
+        """Without the chunk: `looped-stitched`, `looped-stitched-graph`."""
+        launched = f"-{self.launch}" if self.launch != STREAM else ""
+        return f"{self.time}-{self.state}{launched}"
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,7 @@ class Trial:
             "device": self.device,
             "threads": self.threads,
             "seed": self.seed,
+            **({"launch": self.strategy.launch} if self.strategy.launch != STREAM else {}),
             **({"lengths": self.lengths} if self.lengths != "full" else {}),
             **({"pinned": self.pinned} if self.pinned else {}),
         }

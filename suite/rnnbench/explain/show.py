@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from rnnbench.cases import Trial
+from rnnbench.cases import STREAM, Trial
 from rnnbench.explain.found import ArrayFacts, Explained, StageFacts
 from rnnbench.reports import count, grid, line, nbytes, show
 from rnnbench.stages import Examined
@@ -23,6 +23,7 @@ _CARRIED = {
     "stitched": "the caller carries it: each call takes the state that the call before returned",
     "stateful": "it stays where it is: a call takes x and returns y",
 }
+_REPLAYED = "a call replays, as one, operations that were recorded once before"
 _LEGEND = (
     "operations: as they stand in the text of this stage; a loop's body counts once. "
     "loops: operations that are a loop, loops in Python, and loops as branches to earlier blocks."
@@ -75,6 +76,8 @@ def _calls(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
     yield "calls", _plan(trial.steps, trial.strategy.chunk, streams=trial.strategy.state != "none")
     yield "  in", _arrays(calls.passed)
     yield "  out", _arrays(calls.returned)
+    if trial.strategy.launch != STREAM:
+        yield "launch", _REPLAYED
     yield "state", _CARRIED[trial.strategy.state]
     if calls.state:
         yield "  arrays", _arrays(calls.state)

@@ -29,7 +29,8 @@ class SamePrograms:
         artifact, trial = checked.artifact, checked.trial
         if checked.failure is not None or artifact is None:
             return checked
-        plan = (trial.target, artifact.digest, trial.strategy.state, trial.strategy.chunk)
+        strategy = trial.strategy
+        plan = (trial.target, artifact.digest, strategy.state, strategy.chunk, strategy.launch)
         first = self._first.setdefault((*plan, worker_key(checked.examined)), checked)
         if first is checked:
             return checked

@@ -58,6 +58,7 @@ def reproduce_command(trial: Trial, case: Path) -> str:
         "workload.lengths": trial.lengths,
         "strategy.time": trial.strategy.time,
         "strategy.state": trial.strategy.state,
+        "strategy.launch": trial.strategy.launch,
         "target.device": trial.device,
         "target.threads": trial.threads,
         "matrix": "{}",

@@ -167,7 +167,8 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     """
     adapter = _adapter(backend)
     installed = adapter.probe()
-    refused = [refusal(backend, request, installed.devices, installed.authors, installed.reads) for request in requests]
+    declared = installed.devices, installed.authors, installed.reads, installed.graphs
+    refused = [refusal(backend, request, *declared) for request in requests]
     asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
     answers = iter(adapter.supports(asked))
     return [

@@ -104,7 +104,8 @@ def _figures(figure: CheckResult) -> str:
 def _program(record: Record) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
     params = record.params
-    strategy = f"{params.time}, {params.state}, {count(params.chunk, 'step')} a call"
+    graph = f", {params.launch}" if params.launch != "stream" else ""
+    strategy = f"{params.time}, {params.state}{graph}, {count(params.chunk, 'step')} a call"
     became = f"; lowered form: {record.artifact.lowered}" if record.artifact else ""
     emulated = f"; emulated: {record.support.reason}" if record.support.level == "emulated" else ""
     return f"{record.target} ({versions}), strategy: {strategy}{became}{emulated}"

@@ -62,7 +62,7 @@ def call_cost_table(entries: Sequence[Entry]) -> Table:
 
 def stateful_cost_table(entries: Sequence[Entry]) -> Table:
     """Of one workload, by chunk: what keeping the state inside the program adds to a call."""
-    groups = {(e.target, e.record.params.time, e.record.params.state, e.chunk): e for e in entries if e.ranked}
+    groups = {(e.target, _without_state(e), e.record.params.state, e.chunk): e for e in entries if e.ranked}
     chunks = sorted({chunk for *_, chunk in groups})
     rows = []
     for target, time in sorted({(target, time) for target, time, _, _ in groups}):
@@ -86,6 +86,12 @@ def stateful_cost_table(entries: Sequence[Entry]) -> Table:
         note="Bound latency of a stateful call minus that of a stitched call. Below zero, keeping the state inside is "
         "cheaper. A difference within '± processes' of either latency does not count.",
     )
+
+
+def _without_state(entry: Entry) -> str:
+    """Time, and the launch where it is no stream."""
+    params = entry.record.params
+    return params.time if params.launch == "stream" else f"{params.time} {params.launch}"
 
 
 def _side_latency(figures: Sequence[SideLatency | None]) -> str:

@@ -2,6 +2,7 @@
 
 A row of panels for each origin and a column for each hidden size, all on the same axes. Colour is the
 program (backend:route), the line is how time advances, the marker is who keeps the state, in every picture of a report.
+The lower half of a marker is white where a call replays a recorded graph (`launch: graph`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parall
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k` and `chunked:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
+REPLAYED = {"fillstyle": "top", "markerfacecoloralt": "white"}
+"""Of the marker of a program whose calls replay a graph."""
 OTHER_MARKER = "x"
 """Of a state that this version does not know."""
 CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
@@ -113,6 +116,8 @@ class Canvas:
             at = [(x, y) for x, y, entry in points if bool(entry.shares) is hollow]
             face, edge = ("white", colour) if hollow else (colour, "white")
             look = {"markerfacecolor": face, "markeredgecolor": edge, "markeredgewidth": 0.7, "linestyle": "none"}
+            if line.launch == "graph":
+                look |= {**REPLAYED, "markeredgecolor": colour}
             marker = MARKERS.get(line.state, OTHER_MARKER)
             if at:
                 # Large marks lie below small ones, so that neither hides the other.
@@ -147,7 +152,7 @@ class Canvas:
         self._figure.supylabel(y, fontsize=9.5)
 
     def legend(self, also: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Right of the panels: programs, time, state, and what is special to this picture."""
+        """Right of the panels: programs, time, state, launch if one is a graph, and what is special to this picture."""
         lines = [line for group in self.panels.values() for line in group]
         entries = [entry for line in lines for entry in line.points]
         approximate = {entry.target for entry in entries if entry.approximate}
@@ -166,8 +171,10 @@ class Canvas:
                 for state, marker in MARKERS.items()
                 if any(line.state == state for line in lines)
             },
-            also: dict(looks),
         }
+        if any(line.launch == "graph" for line in lines):
+            sections["launch"] = {"graph": {**GREY, **REPLAYED, "linestyle": "none", "marker": "o"}}
+        sections[also] = dict(looks)
         if any(entry.shares for entry in entries):
             look = {**GREY, "linestyle": "none", "marker": "o", "markerfacecolor": "white"}
             sections["hollow"] = {"same program, measured once": look}

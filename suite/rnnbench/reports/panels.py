@@ -16,6 +16,7 @@ class Line:
     target: str
     time: str
     state: str
+    launch: str
     points: tuple[Entry, ...]
 
 
@@ -27,14 +28,15 @@ def arrange(sizes: Mapping[int, Sequence[Entry]]) -> dict[tuple[str, int], list[
     """Lines by origin and hidden size; only what may be ranked is drawn."""
     panels: dict[tuple[str, int], list[Line]] = {}
     for hidden, entries in sizes.items():
-        groups: dict[tuple[str, str, str, str], list[Entry]] = {}
+        groups: dict[tuple[str, str, str, str, str], list[Entry]] = {}
         for entry in entries:
             if entry.ranked and entry.origin:
                 params = entry.record.params
-                groups.setdefault((entry.origin, entry.target, params.time, params.state), []).append(entry)
-        for (origin, target, time, state), points in sorted(groups.items()):
+                key = entry.origin, entry.target, params.time, params.state, params.launch
+                groups.setdefault(key, []).append(entry)
+        for (origin, target, time, state, launch), points in sorted(groups.items()):
             ordered = tuple(sorted(points, key=lambda e: e.chunk))
-            panels.setdefault((origin, hidden), []).append(Line(target, time, state, ordered))
+            panels.setdefault((origin, hidden), []).append(Line(target, time, state, launch, ordered))
     return panels
 
 

@@ -110,6 +110,7 @@ def trial_columns() -> Iterator[Column]:
         ("time", "text", "How time advances in one call: fused, looped, unrolled, unrolled:k, parallel, chunked:k."),
         ("state", "text", "Who keeps the state: stitched (the caller), stateful (the program) or none."),
         ("chunk", "steps", "Time steps per call."),
+        ("launch", "text", "stream, or graph where a call replays work that was recorded once."),
         ("steps", "steps", "Time steps of the workload."),
         ("batch", "count", "Streams in one call."),
         ("dtype", "text", "Number format."),

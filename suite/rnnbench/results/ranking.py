@@ -53,7 +53,7 @@ class StrategyPair:
     first: str
     second: str
     common: str
-    """The value of the axis in which they are equal."""
+    """The values of the axes in which they are equal."""
     ratios: dict[int, Judgement | None]
     """By chunk: the first's bound latency over the second's; None where both are one program, measured once."""
 
@@ -73,19 +73,28 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
 
 
 def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
-    """Of one workload: each other time against `looped`, and `stateful` against `stitched`."""
-    ranked = {(e.target, e.record.params.time, e.record.params.state, e.chunk): e for e in entries if e.ranked}
+    """Of one workload: each other time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
+    ranked = {(e.target, *axes_of(e), e.chunk): e for e in entries if e.ranked}
     pairs: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
-    for (target, time, state, chunk), entry in ranked.items():
+    for (target, time, state, launch, chunk), entry in ranked.items():
         partners = []
+        graph = "" if launch == "stream" else f"-{launch}"
         if time != "looped":
-            partners.append((("looped", state), (time, "looped", state)))
+            partners.append((("looped", state, launch), (time, "looped", f"{state}{graph}")))
         if state == "stateful":
-            partners.append(((time, "stitched"), (state, "stitched", time)))
+            partners.append(((time, "stitched", launch), (state, "stitched", f"{time}{graph}")))
+        if graph:
+            partners.append(((time, state, "stream"), (launch, "stream", f"{time}-{state}")))
         for strategy, names in partners:
             if partner := ranked.get((target, *strategy, chunk)):
                 pairs.setdefault((target, *names), {})[chunk] = _ratio(entry, partner)
     return [StrategyPair(*key, ratios) for key, ratios in sorted(pairs.items())]
+
+
+def axes_of(entry: Entry) -> tuple[str, str, str]:
+    """Time, state and launch."""
+    params = entry.record.params
+    return params.time, params.state, params.launch
 
 
 def _ratio(first: Entry, second: Entry) -> Judgement | None:

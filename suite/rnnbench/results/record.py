@@ -44,6 +44,8 @@ class Params(FrozenModel):
     time: str
     state: str
     chunk: int
+    launch: Literal["stream", "graph"] = "stream"
+    """`graph`: a call replays work that was recorded once. In records of earlier versions none was."""
     steps: int
     batch: int
     dtype: str
@@ -228,7 +230,9 @@ class Record(FrozenModel):
 
     @property
     def strategy(self) -> str:
-        return f"{self.params.time}-{self.params.state}"
+        """Without the chunk, as in the trial's id."""
+        launched = f"-{self.params.launch}" if self.params.launch != "stream" else ""
+        return f"{self.params.time}-{self.params.state}{launched}"
 
     def latency(self, path: str) -> Latency | None:
         """Of the path with this name; None where it was not sampled."""

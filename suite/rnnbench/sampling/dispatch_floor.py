@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rnnbench.cases import State, Strategy, Target
+from rnnbench.cases import Launch, State, Strategy, Target
 from rnnbench.measure import PATHS, WarmUp
 from rnnbench.plan import examine
 from rnnbench.rnn import DTYPES, Model
@@ -33,7 +33,7 @@ class DispatchFloor:
     """The smallest program of each target and state in a group, sampled in the same processes and rounds."""
 
     def __init__(self, group: Sequence[Examined]) -> None:
-        self._smallest: dict[tuple[Target, State], TrialSampling] = {}
+        self._smallest: dict[tuple[Target, State, Launch], TrialSampling] = {}
         for examined in group:
             if (key := _key(examined)) not in self._smallest:
                 self._smallest[key] = _smallest_program(examined)
@@ -76,15 +76,16 @@ class DispatchFloor:
         return [(worker, one) for worker in workers for one in list(worker.trials) if id(one) in programs]
 
 
-def _key(examined: Examined) -> tuple[Target, State]:
-    return examined.trial.target, examined.trial.strategy.state
+def _key(examined: Examined) -> tuple[Target, State, Launch]:
+    strategy = examined.trial.strategy
+    return examined.trial.target, strategy.state, strategy.launch
 
 
 def _smallest_program(examined: Examined) -> TrialSampling:
-    """The smallest program of the trial's target and state. It has failed where none can share the trial's worker."""
+    """The smallest program of the trial's target, state and launch. It has failed where none can share its worker."""
     trial = examined.trial
     for time in TIMES:
-        strategy = Strategy(time, trial.strategy.state, 1)
+        strategy = Strategy(time, trial.strategy.state, 1, trial.strategy.launch)
         dtype = DTYPES[trial.dtype].sampled_with
         small = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0)
         counter = replace(small, dtype=dtype, lengths="full")

@@ -84,4 +84,5 @@ def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
     """A trial: its id, and what must be equal where two targets or two strategies are compared."""
     rest = f"{row.steps} steps, batch {row.batch}, {row.dtype}, {row.device}, {row.threads} threads"
     workload = f"{row.case}, {row.model}, {rest}"
-    return row.trial, texts(workload), texts(row.target), texts(f"{row.time}-{row.state}"), row.chunk
+    strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
+    return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk

@@ -14,7 +14,10 @@ FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
 OF_A_BUILD = ("build_s", "memory_build_peak")
 """Those that a run has no measurement of where an earlier run built the program."""
-TEXTS = ("trial", "case", "backend", "route", "model", "time", "state", "chunk", "steps", "batch", "dtype", "device")
+TEXTS = (
+    *("trial", "case", "backend", "route", "model", "time", "state", "launch"),
+    *("chunk", "steps", "batch", "dtype", "device"),
+)
 IDENTITY = len(TEXTS) + 1
 """Fields of a row of a night that say which trial it is: TEXTS and `threads`."""
 _PATH_COLUMNS = ("process_medians", "median_s", "low_s", "high_s")
@@ -41,6 +44,7 @@ class NightRow(NamedTuple):
     """JSON."""
     time: str
     state: str
+    launch: str
     chunk: int
     steps: int
     batch: int
@@ -113,8 +117,8 @@ def _stored(history: History) -> Iterator[Night]:
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
-    """`case` is a word of SQL."""
-    return [f'"{column}"' for column in columns]
+    """`case` is a word of SQL. Rows of earlier versions have no launch: it was a stream."""
+    return ["coalesce(launch, 'stream')" if column == "launch" else f'"{column}"' for column in columns]
 
 
 def _path_figures(values: Sequence[object]) -> Iterator[PathFigures | None]:

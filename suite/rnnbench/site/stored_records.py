@@ -19,7 +19,7 @@ Content = dict[str, Any]
 NAME_ONLY = "the history keeps its name only"
 ALL = "all"
 """The name under which operations are counted: a row has their sum."""
-PARAMETERS = ("time", "state", "chunk", "steps", "batch", "dtype", "device", "threads", "seed", "lengths")
+PARAMETERS = ("time", "state", "chunk", "launch", "steps", "batch", "dtype", "device", "threads", "seed", "lengths")
 TOP = ("trial", "case", "backend", "route", "rnnbench", "baseline", "outcome", "stage", "reason", "same_as")
 FLOOR_COLUMNS = {
     "nbytes": "floor_bytes",

@@ -75,6 +75,36 @@ def test_a_device_that_the_probe_does_not_name_is_refused(ask: Any) -> None:
     assert ask(Support("native"), replace(ORDINARY, device="tpu")).level == "native"
 
 
+GRAPH = replace(ORDINARY, strategy=Strategy("looped", "none", 4, "graph"))
+
+
+def answer_to(request: Request, graphs: dict[str, frozenset[str]]) -> Support:
+    adapter: Any = Answering(Support("native"))
+    return support_of(adapter, request, ["cpu", "cuda"], graphs=graphs)
+
+
+def test_the_processor_replays_no_graph_whatever_an_adapter_declares() -> None:
+    refused = answer_to(GRAPH, {"r": frozenset({"cpu", "cuda"})})
+    assert refused.level == "unsupported"
+    assert refused.reason.startswith("The processor runs a call as the caller makes it")
+    assert refused.reason.endswith("Ask for launch: stream.")
+
+
+def test_a_route_replays_graphs_on_the_devices_that_its_probe_declares() -> None:
+    on_gpu = replace(GRAPH, device="cuda")
+    assert answer_to(on_gpu, {"r": frozenset({"cuda"})}).level == "native"
+    refused = answer_to(on_gpu, {"other": frozenset({"cuda"}), "third": frozenset({"vulkan"})})
+    assert refused.reason == "some:r cannot record a call on cuda and replay it as a graph; use some:other."
+    assert answer_to(replace(on_gpu, strategy=Strategy("looped", "none", 4)), {}).level == "native"
+
+
+def test_a_build_refuses_a_graph_too() -> None:
+    backend: Any = Answering(Support("native"))
+    with pytest.raises(BuildError, match="nothing to record and replay"):
+        require_support(backend, GRAPH)
+    require_support(backend, replace(GRAPH, device="cuda"), devices=("cuda",), graphs={"r": frozenset({"cuda"})})
+
+
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_stream_cannot_run_backwards(ask: Any, direction: str, state: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
+from rnnbench.cases import STREAM
 from rnnbench.model_files import FileNetwork
 from rnnbench.rnn import FUSED, OPERATORS, Model, primitives_of, runs_together
 
@@ -18,6 +19,14 @@ STACKS_ONLY: Authors = {}
 Reads = Mapping[str, frozenset[str]]
 """`Probe.reads`."""
 NO_FILES: Reads = {}
+Graphs = Mapping[str, frozenset[str]]
+"""`Probe.graphs`."""
+NO_GRAPHS: Graphs = {}
+PROCESSOR = "cpu"
+NOTHING_TO_RECORD = (
+    "The processor runs a call as the caller makes it: there is no queue of a device, so nothing to record and replay. "
+    "Ask for launch: stream."
+)
 
 
 def support_of(
@@ -26,12 +35,13 @@ def support_of(
     devices: Collection[str] = DEVICES,
     authors: Authors = STACKS_ONLY,
     reads: Reads = NO_FILES,
+    graphs: Graphs = NO_GRAPHS,
 ) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
     An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
     """
-    return refusal(backend.name, request, devices, authors, reads) or covered(
+    return refusal(backend.name, request, devices, authors, reads, graphs) or covered(
         backend.name, request, backend.support(request)
     )
 
@@ -42,11 +52,14 @@ def refusal(
     devices: Collection[str],
     authors: Authors = STACKS_ONLY,
     reads: Reads = NO_FILES,
+    graphs: Graphs = NO_GRAPHS,
 ) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
         named = ", ".join(devices)
         reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}."
+        return Support("unsupported", reason)
+    if reason := _not_recorded(backend, request, graphs):
         return Support("unsupported", reason)
     if reason := _contradiction(request) or _not_a_stack(backend, request, authors, reads):
         return Support("unsupported", reason)
@@ -67,15 +80,29 @@ def require_support(
     devices: Collection[str] = DEVICES,
     authors: Authors = STACKS_ONLY,
     reads: Reads = NO_FILES,
+    graphs: Graphs = NO_GRAPHS,
 ) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
-    `devices`, `authors` and `reads` are those that the adapter's probe declares. They are passed, and not read from a
-    probe, because a probe takes 1 to 3 ms and builds are timed.
+    `devices`, `authors`, `reads` and `graphs` are those that the adapter's probe declares. They are passed, and not
+    read from a probe, because a probe takes 1 to 3 ms and builds are timed.
     """
-    answer = support_of(backend, request, devices, authors, reads)
+    answer = support_of(backend, request, devices, authors, reads, graphs)
     if answer.level == "unsupported":
         raise BuildError(answer.reason)
+
+
+def _not_recorded(backend: str, request: Request, graphs: Graphs) -> str:
+    """Why a route cannot record a call on the device and replay it; empty where it can, and where it need not."""
+    if request.strategy.launch == STREAM:
+        return ""
+    if request.device == PROCESSOR:
+        return NOTHING_TO_RECORD
+    if request.device in graphs.get(request.route, ()):
+        return ""
+    others = ", ".join(f"{backend}:{route}" for route, devices in graphs.items() if request.device in devices)
+    use = f"; use {others}" if others else ""
+    return f"{backend}:{request.route} cannot record a call on {request.device} and replay it as a graph{use}."
 
 
 def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Reads) -> str:
