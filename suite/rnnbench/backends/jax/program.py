@@ -44,7 +44,7 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     stored = store.load(cache, name, device)
     if stored is None:
         try:
-            compiled, executable, hlo, artifact = _compile(request, dtype)
+            compiled, executable, hlo, artifact = compile_program(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
         store.save(cache, name, executable, hlo, artifact)
@@ -56,9 +56,9 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     return JaxProgram(request, artifact, files, compiled, dtype, device, stored is not None, tail)
 
 
-def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
+def compile_program(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
     """The executable, its bytes, its program as text, and its description."""
-    source = traced(request, dtype)
+    source = lowered_by_jax(request, dtype)
     compiled = source.compile()
     stablehlo, hlo = source.as_text(), compiled.as_text()
     executable = pickle.dumps(serialize_executable.serialize(compiled))
@@ -77,8 +77,14 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
     return compiled, executable, hlo, artifact
 
 
-def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
-    """The request's program as JAX lowers it for XLA."""
+def lowered_by_jax(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
+    """The request's program as JAX lowers it for XLA on the request's device."""
+    with placement.placed(request):
+        return traced(request, dtype).lower()
+
+
+def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Traced:
+    """The request's program. To be called, and lowered, within `placement.placed`."""
     x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
     carried = request.strategy.state != "none"
     arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
@@ -86,8 +92,7 @@ def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
         arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
     # Without the lines of Python that each operation came from, equal programs are equal bytes.
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    with placement.placed(request):
-        return jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
+    return jax.jit(network(request), donate_argnums=(1,) if carried else ()).trace(*arguments)
 
 
 def _origin(request: Request) -> Origin:

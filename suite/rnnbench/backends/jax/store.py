@@ -59,9 +59,14 @@ def paths(folder: Path, name: str) -> tuple[Path, Path]:
     return folder / f"{name}{SUFFIX}", folder / f"{name}{IDENTITY}"
 
 
+def without_origins(hlo: str) -> str:
+    """Optimised HLO without the lines of the source that its operations came from."""
+    return re.sub(r", metadata=\{[^}]*\}", "", hlo)
+
+
 def save(folder: Path, name: str, executable: bytes, hlo: str, artifact: Artifact) -> None:
     """Each file is written as a whole or not at all. The description is the last: it is what `load` looks for."""
     path, identity = paths(folder, name)
     write_bytes(path, executable)
-    write_text(identity, re.sub(r", metadata=\{[^}]*\}", "", hlo))
+    write_text(identity, without_origins(hlo))
     write_text(folder / f"{name}.json", artifact.model_dump_json(indent=1))
