@@ -12,7 +12,7 @@ PROCESSOR_AND_CUDA = (*processor(), CUDA)
 """The kinds of devices of a backend that has these two, as `require_support` takes them."""
 NO_TF32: Mapping[str, str] = {"NVIDIA_TF32_OVERRIDE": "0"}
 """Keeps NVIDIA's libraries (cuBLAS, cuDNN) from computing float32 products in TF32, whatever a framework asks of them.
-Source: docs.nvidia.com/cuda/cublas, "Tensor Core Usage"."""
+Source: NVIDIA Technical Blog, "Accelerating AI Training with NVIDIA TF32 Tensor Cores"."""
 ENVIRONMENT: Mapping[str, str] = {**VARIABLES, **NO_TF32}
 """What the environment of a worker on CUDA must have."""
 NO_GPU: Mapping[str, str] = {"CUDA_VISIBLE_DEVICES": "-1"}
