@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Level, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Lack, Level, Probe, Program, Request, Support
 from rnnbench.backends.jax.environment import import_jax, missing_variable, variables
-from rnnbench.backends.shared import probe_packages, require_support
-from rnnbench.rnn import TOGETHER
+from rnnbench.backends.shared import (
+    CUDA,
+    PROCESSOR_AND_CUDA,
+    installed_versions,
+    probe_packages,
+    require_support,
+    too_many_threads,
+    with_cuda,
+)
+from rnnbench.rnn import FUSED, TOGETHER, Model
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
+PLUGINS = ("jax-cuda13-plugin", "jax-cuda12-plugin")
+"""JAX's custom calls for CUDA, in the order in which JAX looks for them. XLA's compiler and runtime for CUDA are in the
+package that has `pjrt` for `plugin` in its name."""
+LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
+"""NVIDIA's libraries that programs on CUDA call. A machine may have them without these packages, too."""
+INSTALL_CUDA = "pip install 'jax[cuda13]'"
 NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
@@ -21,13 +36,14 @@ AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while"
 
 
 class JaxBackend:
-    """JAX on the CPU."""
+    """JAX on the processor and on CUDA."""
 
     name = "jax"
 
     def probe(self) -> Probe:
         probe = probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
-        return replace(probe, authors=AUTHORS, reads=READS)
+        versions = {**probe.versions, **cuda_versions()}
+        return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -37,7 +53,7 @@ class JaxBackend:
             stand_ins.append(
                 "JAX's functions are pure: the session has the state in an array that is donated to each call."
             )
-        if request.precision.uniform in ROUNDED:
+        if request.precision.uniform in ROUNDED and request.device != CUDA:
             dtype = request.precision.uniform
             stand_ins.append(f"Products are float32 on the CPU, and each operation's result is rounded to {dtype}.")
         level: Level = "emulated" if stand_ins else "native"
@@ -47,8 +63,8 @@ class JaxBackend:
         import_jax()
 
     def build(self, request: Request, cache: Path) -> Program:
-        """Lower and compile for this machine's processor, or load the executable that an earlier build left."""
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        """Lower and compile for this machine's device, or load the executable that an earlier build left."""
+        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS)
         if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()
@@ -63,6 +79,41 @@ def _unsupported(request: Request) -> str:
         return f"JAX has the route {ROUTE} here, and not {request.route}."
     if request.precision.uniform not in (*NATIVE, *ROUNDED):
         return f"A program computes in one dtype here: {', '.join((*NATIVE, *ROUNDED))}."
-    if request.strategy.time == "fused":
+    if request.strategy.time == FUSED:
+        return _not_fused(request)
+    return too_many_threads(request)
+
+
+def _not_fused(request: Request) -> str:
+    """Why a request cannot be one call of cuDNN's LSTM; empty where it can."""
+    model = request.model
+    if request.device != CUDA:
         return "JAX's RNN operator, jax.experimental.rnn, is that of cuDNN and does not run on the CPU."
-    return ""
+    if not isinstance(model, Model) or model.cell != "lstm":
+        return "Of cuDNN's RNN operators, JAX has the LSTM alone (jax.experimental.rnn)."
+    if request.precision.uniform != "float32":
+        return "jax.experimental.rnn is in float32 alone."
+    if model.projection or model.clip is not None or model.cell_clip is not None or model.other_activations:
+        return "jax.experimental.rnn has no projection, no clip, and no other activations than the standard ones."
+    if model.direction == "reverse":
+        return "jax.experimental.rnn runs forwards, or in both directions, and not backwards alone."
+    return too_many_threads(request)
+
+
+def cuda_versions() -> dict[str, str]:
+    """The versions of what JAX needs for CUDA, of the packages that are installed."""
+    return installed_versions((*PLUGINS, *(_pjrt(plugin) for plugin in PLUGINS), *LIBRARIES))
+
+
+def cuda_lack(versions: Mapping[str, str]) -> Lack | None:
+    """What the installed packages lack for CUDA; None where they have all of JAX's own part."""
+    plugin = next((name for name in PLUGINS if name in versions), None)
+    if plugin is None:
+        return Lack(f"JAX's plugin for CUDA is not installed ({' or '.join(PLUGINS)})", INSTALL_CUDA)
+    if _pjrt(plugin) not in versions:
+        return Lack(f"{plugin} is installed, and {_pjrt(plugin)} is not", INSTALL_CUDA)
+    return None
+
+
+def _pjrt(plugin: str) -> str:
+    return plugin.replace("plugin", "pjrt")

@@ -9,14 +9,14 @@ from pathlib import Path
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted, shortened
 from rnnbench.backends.jax import lowered
-from rnnbench.backends.jax.program import JaxProgram, traced
+from rnnbench.backends.jax.program import JaxProgram, lowered_by_jax
 
 _OPERATION = re.compile(r"^\s*(?:%[\w:]+ = |)\"?([a-z_]+\.[a-z_0-9]+)", re.MULTILINE)
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
     assert isinstance(program, JaxProgram)
-    given = shortened(traced(request, program.dtype).as_text())
+    given = shortened(lowered_by_jax(request, program.dtype).as_text())
     functions = tuple(re.findall(r"func\.func public @(.*?) \{$", given, re.MULTILINE))
     carried = (
         "One flat array of all layers. Each call consumes it (it is donated) and returns a new one, which the session "

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from rnnbench.backends.shared import describe_lowered
 
 TAG = "cell"
+CUDNN = "cudnn_rnn_ffi"
+"""The custom call of `jax.experimental.rnn`, which is cuDNN's operator."""
 _HEADER = re.compile(r"^(ENTRY )?%([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%[\w.\-]+ = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(")
 _CALLED = re.compile(r"(?:calls|to_apply|body|condition)=%([\w.\-]+)")
@@ -61,7 +63,8 @@ def lowered(hlo: str, time: str = "") -> str:
     bodies = [body for computation in by_name.values() for body in computation.loops]
     inside = [copies for body in bodies if (copies := _copies(by_name, body))]
     straight = _copies(by_name, entry) - set().union(*inside)
-    return describe_lowered([len(copies) for copies in inside], len(straight), time=time)
+    fused = f'custom_call_target="{CUDNN}"' in hlo
+    return describe_lowered([len(copies) for copies in inside], len(straight), fused=fused, time=time)
 
 
 def _copies(by_name: dict[str, Computation], start: str) -> set[str]:

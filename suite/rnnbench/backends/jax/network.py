@@ -21,7 +21,16 @@ from rnnbench.backends.jax.compound import JaxLoop
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import JaxPrimitives
 from rnnbench.cases import Strategy
-from rnnbench.rnn import CompoundNetwork, LayerBody, run_graph, runs_together, state_by_array, state_by_layer, together
+from rnnbench.rnn import (
+    FUSED,
+    CompoundNetwork,
+    LayerBody,
+    run_graph,
+    runs_together,
+    state_by_array,
+    state_by_layer,
+    together,
+)
 
 State = tuple[jax.Array, ...]
 Steps = tuple[jax.Array, jax.Array | None]
@@ -38,6 +47,10 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
         from rnnbench.backends.jax.stablehlo_file import file_step
 
         return file_step(request, request.file)
+    if request.strategy.time == FUSED:
+        from rnnbench.backends.jax.cudnn import fused_step
+
+        return fused_step(request)
     if isinstance(request.model, CompoundNetwork):
         return _compound(request, request.model)
     if request.strategy.state == "none":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import importlib
 import pickle
 import re
 from collections import Counter
@@ -17,20 +17,34 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import serialize_executable
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
-from rnnbench.backends.jax import lowered, store
+from rnnbench.backends.base import (
+    Arrays,
+    Artifact,
+    Bound,
+    BuildError,
+    OperationStage,
+    Origin,
+    Program,
+    ProgramFiles,
+    Request,
+)
+from rnnbench.backends.jax import lowered, placement, store
 from rnnbench.backends.jax.network import network, state_size
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, of_one_step
+from rnnbench.rnn import FUSED
 
 
 def build_program(request: Request, cache: Path) -> JaxProgram:
     """The program of a request that `support` takes. Raises BuildError."""
     dtype = np.dtype(getattr(jnp, str(request.precision.uniform)))
+    device = placement.device_of(request)
+    if request.strategy.time == FUSED:
+        importlib.import_module("rnnbench.backends.jax.cudnn")
     name = store.key(request, dtype)
-    stored = store.load(cache, name)
+    stored = store.load(cache, name, device)
     if stored is None:
         try:
-            compiled, executable, hlo, artifact = _compile(request, dtype)
+            compiled, executable, hlo, artifact = compile_program(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
         store.save(cache, name, executable, hlo, artifact)
@@ -38,12 +52,13 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
         compiled, artifact = stored
     tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
     path, identity = store.paths(cache, name)
-    return JaxProgram(request, artifact, ProgramFiles((path,), (identity,)), compiled, dtype, stored is not None, tail)
+    files = ProgramFiles((path,), (identity,))
+    return JaxProgram(request, artifact, files, compiled, dtype, device, stored is not None, tail)
 
 
-def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
+def compile_program(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
     """The executable, its bytes, its program as text, and its description."""
-    source = traced(request, dtype)
+    source = lowered_by_jax(request, dtype)
     compiled = source.compile()
     stablehlo, hlo = source.as_text(), compiled.as_text()
     executable = pickle.dumps(serialize_executable.serialize(compiled))
@@ -54,16 +69,22 @@ def _compile(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.
             OperationStage.COMPILED: lowered.operations(hlo),
         },
         lowered="given" if request.file is not None else lowered.lowered(hlo, request.strategy.time),
-        origin="authored" if request.file is None else "imported",
+        origin=_origin(request),
         math="exact",
-        flags=tuple(os.environ.get("XLA_FLAGS", "").split()),
+        flags=placement.flags(request),
         notes=_notes(request),
     )
     return compiled, executable, hlo, artifact
 
 
-def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
-    """The request's program as JAX lowers it for XLA."""
+def lowered_by_jax(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
+    """The request's program as JAX lowers it for XLA on the request's device."""
+    with placement.placed(request):
+        return traced(request, dtype).lower()
+
+
+def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Traced:
+    """The request's program. To be called, and lowered, within `placement.placed`."""
     x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
     carried = request.strategy.state != "none"
     arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
@@ -71,7 +92,13 @@ def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:
         arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
     # Without the lines of Python that each operation came from, equal programs are equal bytes.
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    return jax.jit(network(request), donate_argnums=(1,) if carried else ()).lower(*arguments)
+    return jax.jit(network(request), donate_argnums=(1,) if carried else ()).trace(*arguments)
+
+
+def _origin(request: Request) -> Origin:
+    if request.file is not None:
+        return "imported"
+    return "library" if request.strategy.time == FUSED else "authored"
 
 
 def _notes(request: Request) -> tuple[str, ...]:
@@ -79,7 +106,9 @@ def _notes(request: Request) -> tuple[str, ...]:
         note = "The functions are the file's own, called from a function of JAX that lays arrays out."
         return (note, *_notes_of_state(request))
     notes = ["The weights are constants of the executable."]
-    if not request.model.is_exact:
+    if request.strategy.time == FUSED:
+        notes.append("cuDNN has the batch first: x and y are transposed inside the call.")
+    elif not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     return (*notes, *_notes_of_state(request))
 
@@ -99,6 +128,7 @@ class JaxProgram(ChunkedProgram):
         files: ProgramFiles,
         compiled: jax.stages.Compiled,
         dtype: np.dtype[np.generic],
+        device: jax.Device,
         cached: bool,
         build_tail: Callable[[], Program],
     ) -> None:
@@ -106,6 +136,7 @@ class JaxProgram(ChunkedProgram):
         self.files = files
         self.call: Callable[..., Any] = compiled
         self.dtype = dtype
+        self.device = device
 
     def open(self) -> JaxSession:
         return JaxSession(self)
@@ -118,6 +149,7 @@ class JaxSession(ChunkedSession):
         super().__init__(program)
         self._call = program.call
         self._compute = program.dtype
+        self._device = program.device
         self.state: Any = None
         self.reset()
 
@@ -138,8 +170,11 @@ class JaxSession(ChunkedSession):
         return np.array(array, self._dtype)
 
     def to_device(self, array: np.ndarray) -> Any:
-        """A copy, in JAX's own memory."""
-        return jnp.array(array.astype(self._compute, copy=False), copy=True)
+        """A copy of floating-point numbers, in the device's memory."""
+        return self._placed(array.astype(self._compute, copy=False))
+
+    def _placed(self, array: np.ndarray) -> Any:
+        return jnp.array(array, copy=True, device=self._device)
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return self._state_of_flat(self.to_host(self.state))
@@ -154,7 +189,7 @@ class JaxSession(ChunkedSession):
         return WholeBound(self, self._call, [(x,) for x in chunks])
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        return WholeBound(self, self._call, [(self.to_device(x), jnp.array(lengths, copy=True)) for x, lengths in ring])
+        return WholeBound(self, self._call, [(self.to_device(x), self._placed(lengths)) for x, lengths in ring])
 
 
 class _JaxBound:

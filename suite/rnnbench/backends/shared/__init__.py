@@ -5,7 +5,7 @@
 - `sessions`: programs and sessions of one chunk size. They check arrays, cut calls into chunks and run the rest.
 - `build_cache`: built programs on disk, found again by a second build.
 - `compound`: the programs of a compound network's parts, joined by its loop in the host.
-- `cuda`: the NVIDIA GPU that a probe declares.
+- `cuda`: the NVIDIA GPU that a probe declares, and the environment that workers need on it and beside it.
 - `int8`: what adapters say of programs with int8 weights.
 - `lowered_form`: the words for what a program became (`looped 2 of 4`).
 - `file_layout`: the arrays of a user's model file, over a framework's operations.
@@ -16,11 +16,18 @@
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation, requests_of_parts
-from rnnbench.backends.shared.cuda import CUDA, with_cuda
+from rnnbench.backends.shared.cuda import (
+    CUDA,
+    ENVIRONMENT,
+    NO_GPU,
+    PROCESSOR_AND_CUDA,
+    too_many_threads,
+    with_cuda,
+)
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
-from rnnbench.backends.shared.packages import probe_packages
+from rnnbench.backends.shared.packages import installed_versions, probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
 from rnnbench.backends.shared.sessions import (
     AlternatingSession,
@@ -32,6 +39,9 @@ from rnnbench.backends.shared.sessions import (
 
 __all__ = [
     "CUDA",
+    "ENVIRONMENT",
+    "NO_GPU",
+    "PROCESSOR_AND_CUDA",
     "AlternatingSession",
     "ArrayOps",
     "ChunkedProgram",
@@ -44,6 +54,7 @@ __all__ = [
     "cut_matrix",
     "describe_lowered",
     "from_file",
+    "installed_versions",
     "int8_notes",
     "int8_operations",
     "joined_explanation",
@@ -58,5 +69,6 @@ __all__ = [
     "require_support",
     "support_of",
     "to_file",
+    "too_many_threads",
     "with_cuda",
 ]

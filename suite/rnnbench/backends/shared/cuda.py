@@ -1,13 +1,22 @@
-"""The NVIDIA GPU that an adapter's probe declares: the one that is here, or what is missing for one."""
+"""CUDA, for adapters that have it: the GPU that a probe declares, and what the environment of a worker must have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rnnbench.backends.base import Lack, processor
-from rnnbench.devices import KINDS, Device, NoGpuError, first_gpu
+from rnnbench.backends.base import Lack, Request, processor
+from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu
 
 CUDA = "cuda"
+PROCESSOR_AND_CUDA = (*processor(), CUDA)
+"""The kinds of devices of a backend that has these two, as `require_support` takes them."""
+NO_TF32: Mapping[str, str] = {"NVIDIA_TF32_OVERRIDE": "0"}
+"""Keeps NVIDIA's libraries (cuBLAS, cuDNN) from computing float32 products in TF32, whatever a framework asks of them.
+Source: NVIDIA Technical Blog, "Accelerating AI Training with NVIDIA TF32 Tensor Cores"."""
+ENVIRONMENT: Mapping[str, str] = {**VARIABLES, **NO_TF32}
+"""What the environment of a worker on CUDA must have."""
+NO_GPU: Mapping[str, str] = {"CUDA_VISIBLE_DEVICES": "-1"}
+"""What hides every GPU from a worker on the processor, where packages with CUDA are installed."""
 
 
 def with_cuda(lack: Lack | None) -> Mapping[str, Device | Lack]:
@@ -16,6 +25,13 @@ def with_cuda(lack: Lack | None) -> Mapping[str, Device | Lack]:
     `lack` is what the installed runtime lacks for CUDA, such as a build with CUDA inside; None where it has all.
     """
     return processor() | {CUDA: lack or _gpu()}
+
+
+def too_many_threads(request: Request) -> str:
+    """Why a request has too many threads for CUDA; empty where it has not."""
+    if request.device == CUDA and request.threads != 1:
+        return "On cuda a program is called from one thread, and target.threads is for the processor."
+    return ""
 
 
 def _gpu() -> Device | Lack:

@@ -34,6 +34,11 @@ def probe_packages(
     return Probe(tuple(routes), versions, lacking=lacking, slow=slow, shared=shared)
 
 
+def installed_versions(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    return _versions(packages)[0]
+
+
 def _versions(packages: Sequence[str]) -> tuple[dict[str, str], str]:
     """The versions of those that are installed, and the name of the first that is not; empty where all are."""
     versions, missing = dict[str, str](), ""

@@ -1,0 +1,54 @@
+"""Where a program runs: the device of a request, and how JAX traces a function for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import jax
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.jax.environment import ON_CUDA
+from rnnbench.backends.program_identity import processor
+from rnnbench.backends.shared import CUDA
+
+MATMUL_PRECISION = "highest"
+"""JAX's word for products of float32 in float32. On CUDA its default allows TF32.
+Source: docs.jax.dev/en/latest/jax.lax.html, `jax.lax.Precision`."""
+COMMAND_BUFFERS = "xla_gpu_enable_command_buffer=default"
+"""XLA may join the operations of a call, or of a loop's pass, into CUDA graphs. Which ones, it decides by itself."""
+
+
+def device_of(request: Request) -> jax.Device:
+    """JAX's first device of the kind that is requested."""
+    return jax.devices(request.device)[0]
+
+
+@contextmanager
+def placed(request: Request) -> Iterator[None]:
+    """What is traced within is for the request's device, and makes its constants there."""
+    precision = MATMUL_PRECISION if request.device == CUDA else None
+    with jax.default_device(device_of(request)), jax.default_matmul_precision(precision):
+        yield
+
+
+def facts(request: Request) -> Mapping[str, object]:
+    """What of the device decides an executable: the processor; or the GPU, its capability, and the version of CUDA."""
+    if request.device != CUDA:
+        return {"processor": processor()}
+    device = device_of(request)
+    return {
+        "device": device.device_kind,
+        "capability": str(getattr(device, "compute_capability", "")),
+        "platform": device.client.platform_version,
+    }
+
+
+def flags(request: Request) -> tuple[str, ...]:
+    """The flags and variables that a program was compiled with, as its artifact says them."""
+    of_xla = tuple(os.environ.get("XLA_FLAGS", "").split())
+    if request.device != CUDA:
+        return of_xla
+    variables = tuple(f"{name}={os.environ.get(name, '(not set)')}" for name in ON_CUDA)
+    return (*of_xla, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", COMMAND_BUFFERS)

@@ -1,0 +1,376 @@
+"""JAX on CUDA, as far as it shows without a GPU: where arrays are, what JAX and XLA make of a program, what is missing.
+
+`rnn.lstm` is cuDNN's and runs on a GPU alone. JAX has a reference of its own for it (`rnn.lstm_ref`), which stands in
+for it here where numbers are compared. Where JAX's plugin for CUDA is installed, XLA compiles for an H100, without one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from waiting import PATIENCE_S
+
+from rnnbench.backends.base import LENGTHS, Lack, Request
+from rnnbench.backends.jax import JaxBackend, backend
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.devices import Device
+from rnnbench.rnn.network import Network
+from rnnbench.rnn.networks.mingru import MinGruStack
+from rnnbench.rnn.networks.rnnoise import RNNoise
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+
+jax = pytest.importorskip("jax")
+
+H100 = Path(__file__).with_name("h100.txtpb")
+LSTM = Model(cell="lstm", input=4, hidden=6)
+STACK = LSTM.model_copy(update={"layers": 2})
+BOTH_WAYS = STACK.model_copy(update={"direction": "bidirectional"})
+NO_BIAS = LSTM.model_copy(update={"bias": False})
+GRU = Model(cell="gru", input=4, hidden=6)
+RNNOISE = RNNoise(input=5, hidden=6)
+MIN_GRU = MinGruStack(input=4, hidden=6)
+
+
+def ask(
+    model: Network = LSTM, time: str = "looped", state: State = "stitched", chunk: int = 4, dtype: str = "float32"
+) -> Request:
+    strategy, precision = Strategy(time, state, chunk), Precision.of(dtype)
+    return Request("jit", model, draw_weights(model, 0), strategy, batch=2, precision=precision, device="cuda")
+
+
+def label(value: object) -> str:
+    return f"{value.model.label}-{value.strategy}" if isinstance(value, Request) else str(value)
+
+
+@pytest.fixture
+def on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX's first device of the processor stands in for the GPU."""
+    from rnnbench.backends.jax import placement
+
+    monkeypatch.setattr(placement, "device_of", lambda request: jax.devices("cpu")[0])
+
+
+@pytest.fixture
+def reference_for_cudnn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """JAX's own reference in the place of cuDNN's operator, and what each call of it was given."""
+    from jax.experimental import rnn
+
+    calls: list[dict[str, Any]] = []
+
+    def lstm(x: Any, h: Any, c: Any, weights: Any, lengths: Any, *sizes: Any) -> tuple[Any, Any, Any]:
+        *sizes, precision = sizes
+        calls.append({"precision": precision, "dtype": weights.dtype})
+        unpacked = rnn.unpack_lstm_weights(weights, *sizes[:3], sizes[4])
+        result: tuple[Any, Any, Any] = rnn.lstm_ref(x, h, c, *unpacked, lengths, *sizes)
+        return result
+
+    monkeypatch.setattr(rnn, "lstm", lstm)
+    return calls
+
+
+@pytest.mark.usefixtures("on_the_processor")
+@pytest.mark.parametrize("model", [LSTM, STACK, NO_BIAS], ids=["lstm", "stack", "no-bias"])
+def test_fused_gives_cudnn_weights_and_states_in_its_order(
+    tmp_path: Path, reference_for_cudnn: list[dict[str, Any]], model: Model
+) -> None:
+    request = ask(model, time="fused")
+    x, state = draw_inputs(model, 8, 2, seed=1), draw_state(model, 2, seed=2)
+    session = JaxBackend().build(request, tmp_path).open()
+    session.set_state(state)
+    y = np.concatenate([session.step({"x": part})["y"] for part in (x[:4], x[4:])])
+    expected = run_reference(model, request.weights, x, state)
+    np.testing.assert_allclose(y, expected.y, atol=2e-6)
+    for name, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[name], atol=2e-6)
+    assert {call["precision"] for call in reference_for_cudnn} == {jax.lax.Precision.HIGHEST}
+
+
+@pytest.mark.usefixtures("on_the_processor", "reference_for_cudnn")
+def test_fused_runs_in_both_directions_and_up_to_the_length_of_each_row(tmp_path: Path) -> None:
+    request = replace(ask(BOTH_WAYS, time="fused", state="none"), ragged=True)
+    x, lengths = draw_inputs(BOTH_WAYS, 4, 2, seed=1), np.array([4, 2], np.int32)
+    y = JaxBackend().build(request, tmp_path).open().step({"x": x, "lengths": lengths})["y"]
+    for row, length in enumerate(lengths):
+        expected = run_reference(BOTH_WAYS, request.weights, x[:length, row : row + 1]).y
+        np.testing.assert_allclose(y[:length, row : row + 1], expected, atol=2e-6)
+        assert not y[length:, row].any()
+
+
+@pytest.mark.usefixtures("on_the_processor")
+def test_cudnn_is_asked_for_float32_and_not_for_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN's answers about its workspace, which it gives on a GPU alone, are made up."""
+    lowered, asked = lowered_for_cuda(ask(time="fused"), monkeypatch)
+    assert lowered.count("stablehlo.custom_call @cudnn_rnn_ffi") == 1
+    assert "stablehlo.dot_general" not in lowered
+    assert {tf32 for *_, tf32 in asked} == {False}
+
+
+@pytest.mark.usefixtures("on_the_processor")
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask(),
+        ask(chunk=1),
+        ask(time="unrolled:2"),
+        ask(GRU, time="unrolled", state="stateful"),
+        ask(BOTH_WAYS, state="none"),
+        ask(RNNOISE),
+        ask(MIN_GRU, time="parallel"),
+        ask(MIN_GRU, time="chunked:2"),
+        ask(dtype="bfloat16"),
+    ],
+    ids=label,
+)
+def test_a_program_for_cuda_multiplies_in_float32_and_calls_nothing_of_the_processor(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowered, _ = lowered_for_cuda(request_, monkeypatch)
+    products = [line for line in lowered.splitlines() if "stablehlo.dot_general" in line]
+    assert products
+    assert all("precision = [HIGHEST, HIGHEST]" in line for line in products)
+    assert "custom_call" not in lowered
+
+
+def lowered_for_cuda(request: Request, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[tuple[Any, ...]]]:
+    """What JAX lowers a request to for CUDA, and the questions that it asked of cuDNN."""
+    from jax.experimental import rnn
+    from jax.interpreters import mlir
+
+    from rnnbench.backends.jax import placement
+    from rnnbench.backends.jax.program import traced
+
+    asked: list[tuple[Any, ...]] = []
+
+    class Library:
+        """JAX's extension for cuDNN, without cuDNN."""
+
+        @staticmethod
+        def build_rnn_descriptor(*sizes: Any) -> bytes:
+            return b"descriptor"
+
+    def sizes_of_spaces(*question: Any) -> tuple[int, int]:
+        asked.append(question)
+        return 8, 16
+
+    monkeypatch.setattr(rnn.gpu_rnn, "compute_rnn_workspace_reserve_space_sizes", sizes_of_spaces, raising=False)
+    lowering = partial(rnn.gpu_rnn._rnn_fwd_lowering, Library, "cu")
+    mlir.register_lowering(rnn.rnn_fwd_p, lowering, platform="cuda")
+    with placement.placed(request):
+        program = traced(request, np.dtype(getattr(jax.numpy, str(request.precision.uniform))))
+        return program.lower(lowering_platforms=("cuda",)).as_text(), asked
+
+
+SECOND_DEVICE = """
+import pickle, sys
+from pathlib import Path
+import jax
+import numpy as np
+from rnnbench.backends.jax import JaxBackend, placement
+
+request, folder, x = pickle.loads(sys.stdin.buffer.read())
+first, second = jax.devices("cpu")
+placement.device_of = lambda request: second
+program = JaxBackend().build(request, Path(folder))
+session = program.open()
+bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+y = session.step({"x": x})["y"]
+session.reset()
+bound(), bound()
+bound.sync()
+places = {device for array in jax.live_arrays() for device in array.devices()}
+assert places == {second}, places
+sys.stdout.buffer.write(pickle.dumps((program.cached, y, bound.output()["y"], session.get_state())))
+"""
+
+
+def test_every_array_of_a_program_is_on_its_device(tmp_path: Path) -> None:
+    """The processor as two devices: the second one is the program's, and the first one is JAX's default."""
+    request = replace(ask(STACK), device="cpu")
+    x = draw_inputs(STACK, 8, 2, seed=1)
+    two = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    expected = run_reference(STACK, request.weights, x)
+    for was_cached in (False, True):
+        cached, y, last, state_after = in_a_process(SECOND_DEVICE, (request, str(tmp_path), x), two)
+        assert cached == was_cached
+        np.testing.assert_allclose(y, expected.y, atol=2e-6)
+        np.testing.assert_allclose(last, expected.y[4:], atol=2e-6)
+        np.testing.assert_allclose(state_after["h"], expected.final["h"], atol=2e-6)
+
+
+def in_a_process(script: str, given: object, variables: dict[str, str]) -> Any:
+    environment = {**os.environ, **variables}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, input=pickle.dumps(given), capture_output=True, env=environment, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return pickle.loads(done.stdout)
+
+
+COMPILED = """
+import pickle, sys
+import numpy as np
+from jax.experimental import rnn, topologies
+from rnnbench.backends.jax import placement, program, store
+
+requests, h100 = pickle.loads(sys.stdin.buffer.read())
+described = {"topology": "1x1x1", "target_config": h100}
+gpu = topologies.get_topology_desc(platform="cuda", topology_name="1x1x1", **described).devices[0]
+placement.device_of = lambda request: gpu
+rnn.gpu_rnn.compute_rnn_workspace_reserve_space_sizes = lambda *question: (8, 16)
+
+def compiled(request):
+    _, executable, hlo, artifact = program.compile_program(request, np.dtype("float32"))
+    return len(executable), store.without_origins(hlo), artifact.lowered, artifact.origin
+
+sys.stdout.buffer.write(pickle.dumps([compiled(request) for request in (*requests, requests[0])]))
+"""
+FORMS = [
+    (ask(), "looped 1"),
+    (ask(chunk=1), "unrolled 1"),
+    (ask(time="unrolled"), "unrolled 4"),
+    (ask(time="unrolled:2"), "looped 1 of 2"),
+    (ask(STACK, time="fused", state="none"), "fused"),
+    (ask(RNNOISE), "looped 5"),
+    (ask(MIN_GRU, time="parallel"), "parallel 3"),
+]
+
+
+def test_loops_copies_and_cudnn_are_found_in_what_xla_makes_for_a_gpu() -> None:
+    """XLA compiles for an H100 that is described to it. cuDNN's answers about its workspace are made up."""
+    pytest.importorskip("jax_cuda13_plugin", reason="XLA's compiler for CUDA is not installed: pip install jax[cuda13]")
+    requests = [request for request, _ in FORMS]
+    *answers, again = in_a_process(COMPILED, (requests, H100.read_text()), {"JAX_PLATFORMS": "cpu"})
+    assert again[1:] == answers[0][1:]
+    for (request, lowered), (size, hlo, form, origin) in zip(FORMS, answers, strict=True):
+        assert form == lowered, label(request)
+        assert origin == ("library" if lowered == "fused" else "authored")
+        assert size > 4 * request.model.weight_count
+        products = [line for line in hlo.splitlines() if " dot(" in line]
+        assert all("operand_precision={highest,highest}" in line for line in products)
+
+
+def test_a_worker_on_cuda_takes_no_memory_beforehand_and_fails_without_a_gpu() -> None:
+    environment = JaxBackend().support(ask()).environment
+    assert environment == {
+        "JAX_PLATFORMS": "cuda",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "NVIDIA_TF32_OVERRIDE": "0",
+    }
+
+
+def test_a_worker_on_the_processor_sees_no_gpu() -> None:
+    environment = JaxBackend().support(replace(ask(), device="cpu")).environment
+    assert environment["JAX_PLATFORMS"] == "cpu"
+    assert environment["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+@pytest.mark.usefixtures("on_the_processor")
+def test_the_flags_say_how_products_and_launches_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnbench.backends.jax import placement
+
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    flags = placement.flags(ask())
+    assert {"NVIDIA_TF32_OVERRIDE=0", "jax_default_matmul_precision=highest"} < set(flags)
+    assert "xla_gpu_enable_command_buffer=default" in flags
+
+
+PLUGIN = {"jax-cuda13-plugin": "0.11.2"}
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        ({}, "JAX's plugin for CUDA is not installed (jax-cuda13-plugin or jax-cuda12-plugin)"),
+        (PLUGIN, "jax-cuda13-plugin is installed, and jax-cuda13-pjrt is not"),
+        ({"jax-cuda12-plugin": "0.11.2", "jax-cuda13-pjrt": "0.11.2"}, "and jax-cuda12-pjrt is not"),
+    ],
+)
+def test_what_is_missing_for_cuda_is_named(versions: dict[str, str], reason: str) -> None:
+    lack = backend.cuda_lack(versions)
+    assert isinstance(lack, Lack)
+    assert reason in lack.reason
+    assert lack.install == "pip install 'jax[cuda13]'"
+
+
+def test_with_its_plugin_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    h100 = Device("an H100", "NVIDIA 580", "sm_90")
+    monkeypatch.setattr(backend, "cuda_versions", lambda: {**PLUGIN, "jax-cuda13-pjrt": "0.11.2"})
+    monkeypatch.setattr("rnnbench.backends.shared.cuda.first_gpu", lambda: h100)
+    probe = JaxBackend().probe()
+    assert probe.device("cuda") == h100
+    assert probe.versions["jax-cuda13-plugin"] == "0.11.2"
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (ask(GRU, time="fused"), "the LSTM alone"),
+        (ask(RNNOISE, time="fused"), "the LSTM alone"),
+        (ask(time="fused", dtype="float64"), "float32 alone"),
+        (ask(LSTM.model_copy(update={"projection": 3}), time="fused"), "no projection"),
+        (ask(LSTM.model_copy(update={"cell_clip": 0.5}), time="fused"), "no clip"),
+        (ask(LSTM.model_copy(update={"activation": "relu"}), time="fused"), "no other activations"),
+        (ask(LSTM.model_copy(update={"direction": "reverse"}), time="fused", state="none"), "not backwards alone"),
+        (replace(ask(), threads=2), "one thread"),
+    ],
+    ids=label,
+)
+def test_what_is_refused_on_cuda_says_why(request_: Request, reason: str) -> None:
+    support = JaxBackend().support(request_)
+    assert support.level == "unsupported"
+    assert reason in support.reason
+
+
+def test_fused_is_native_on_cuda_and_has_lengths() -> None:
+    support = JaxBackend().support(ask(time="fused", state="none"))
+    assert support.level == "native"
+    assert LENGTHS in support.covers
+
+
+ON_A_GPU = """
+import pickle, sys
+from pathlib import Path
+from rnnbench.backends.jax import JaxBackend
+
+request, folder, x = pickle.loads(sys.stdin.buffer.read())
+program = JaxBackend().build(request, Path(folder))
+session = program.open()
+bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+y = session.step({"x": x})["y"]
+session.reset()
+bound(), bound()
+bound.sync()
+sys.stdout.buffer.write(pickle.dumps((program.cached, program.artifact.lowered, y, bound.output()["y"])))
+"""
+
+
+@pytest.mark.parametrize(
+    ("request_", "lowered"),
+    [(ask(), "looped 1"), (ask(STACK, time="unrolled"), "unrolled 8"), (ask(STACK, time="fused"), "fused")],
+    ids=label,
+)
+def test_a_gpu_gives_what_the_reference_says(tmp_path: Path, request_: Request, lowered: str) -> None:
+    lack = JaxBackend().probe().device_lack("cuda")
+    if lack is not None:
+        pytest.skip(f"there is no GPU that JAX can use: {lack.reason}")
+    x = draw_inputs(request_.model, 8, 2, seed=1)
+    expected = run_reference(request_.stack, request_.weights, x).y
+    variables = dict(JaxBackend().support(request_).environment)
+    for was_cached in (False, True):
+        cached, form, y, last = in_a_process(ON_A_GPU, (request_, str(tmp_path), x), variables)
+        assert (cached, form) == (was_cached, lowered)
+        np.testing.assert_allclose(y, expected, atol=2e-6)
+        np.testing.assert_allclose(last, expected[4:], atol=2e-6)
