@@ -13,7 +13,7 @@ from typing import Literal
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure import Block, GrowthStep, Roof, Served
+from rnnbench.measure import Block, EnergyUse, GrowthStep, Roof, Served
 from rnnbench.results import Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
 
 StoppedBy = Literal["precision", "budget"]
@@ -159,6 +159,10 @@ class Checked:
     failure: Failure | None = None
     worker_s: float = 0.0
     """Seconds that the suite waited for the build and the load."""
+    device_memory: int | None = None
+    """Bytes on the device with the program loaded and called, less those of an empty session."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Why figures could not be measured on this machine, by figure."""
 
     @property
     def examined(self) -> Examined:
@@ -281,6 +285,12 @@ class Sampled:
     dispatch_floor: DispatchFloorSamples | None = None
     streams: StreamSamples | None = None
     server: ServerSamples | None = None
+    energy: Sequence[EnergyUse] = ()
+    """Of a long block of bound calls, by process."""
+    energy_source: str = ""
+    """What counted it."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Why figures could not be measured on this machine, by figure."""
     roof: RoofReadings = RoofReadings()
     anchor: Anchor | None = None
     findings: tuple[Finding, ...] = ()

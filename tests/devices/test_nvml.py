@@ -1,21 +1,48 @@
-"""The first GPU, as NVML tells of it. NVML is played by a fake with recorded answers: tests need no NVIDIA driver."""
+"""The first GPU, as NVML tells of it. NVML is played by a fake with recorded answers: tests need no NVIDIA driver.
+
+The name, the driver, the capability and the memory were recorded on a machine with H100s. The other answers are made
+for these tests, in the units of NVML's reference: MHz, °C, mW, mJ, and the bits of its header.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from rnnbench.devices import Device, NoGpuError, first_gpu
+from rnnbench.devices import KINDS, Device, NoGpuError, UnmeasuredError, first_gpu, nvml
+
+CUDA = KINDS["cuda"]
+IDLE, POWER_CAP, SET_BY_A_PERSON, HARDWARE_HEAT = 1, 4, 2, 64
+"""Bits of nvmlClocksThrottleReasons in NVML's header."""
 
 
 class NVMLError(Exception):
     pass
 
 
-def recorded(count: int = 2, broken: str = "") -> SimpleNamespace:
+class Answers(SimpleNamespace):
+    """What the fake answers next."""
+
+    clock, reasons, heat, power, energy = 1980, IDLE, 34, 71_250, 5_000
+    processes: tuple[SimpleNamespace, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def recorded(count: int = 2, broken: str = "", answers: Answers | None = None) -> SimpleNamespace:
     """What NVML 580.159.04 answers on a machine with H100s; `broken` is the message of a driver that is not there."""
+    now = answers or Answers()
+
+    def tell(name: str):
+        def answer(_handle: object, *_: object) -> object:
+            if name in now.refused:
+                raise NVMLError("Not Supported")
+            return getattr(now, name)
+
+        return answer
 
     def begin() -> None:
         if broken:
@@ -32,30 +59,41 @@ def recorded(count: int = 2, broken: str = "") -> SimpleNamespace:
         nvmlDeviceGetName=lambda handle: f"NVIDIA H100 80GB HBM3 ({handle})",
         nvmlDeviceGetCudaComputeCapability=lambda _handle: (9, 0),
         nvmlDeviceGetMemoryInfo=lambda _handle: SimpleNamespace(total=81559 * 2**20),
+        NVML_CLOCK_SM=1,
+        NVML_TEMPERATURE_GPU=0,
+        nvmlDeviceGetClockInfo=tell("clock"),
+        nvmlDeviceGetCurrentClocksThrottleReasons=tell("reasons"),
+        nvmlDeviceGetTemperature=tell("heat"),
+        nvmlDeviceGetPowerUsage=tell("power"),
+        nvmlDeviceGetTotalEnergyConsumption=tell("energy"),
+        nvmlDeviceGetComputeRunningProcesses=tell("processes"),
     )
 
 
 @pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> None:
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setitem(sys.modules, "pynvml", recorded())
+    now = Answers()
+    monkeypatch.setitem(sys.modules, "pynvml", recorded(answers=now))
+    nvml.opened.cache_clear()
+    return now
 
 
-@pytest.mark.usefixtures("nvml")
+@pytest.mark.usefixtures("answers")
 def test_the_first_gpu_is_described() -> None:
     assert first_gpu() == Device(
         name="NVIDIA H100 80GB HBM3 (0)", driver="NVIDIA 580.159.04", capability="sm_90", memory=81559 * 2**20
     )
 
 
-@pytest.mark.usefixtures("nvml")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.parametrize(("visible", "handle"), [("1,0", "1"), ("GPU-5f2a", "GPU-5f2a")])
 def test_it_is_the_first_one_that_is_visible(monkeypatch: pytest.MonkeyPatch, visible: str, handle: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert first_gpu().name == f"NVIDIA H100 80GB HBM3 ({handle})"
 
 
-@pytest.mark.usefixtures("nvml")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.parametrize(("visible", "why"), [("", "hides every GPU"), ("-1", "hides every GPU"), ("2", "no GPU 2")])
 def test_a_gpu_that_is_hidden_is_not_there(monkeypatch: pytest.MonkeyPatch, visible: str, why: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -73,3 +111,81 @@ def test_without_the_package_no_driver_is_asked(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(NoGpuError, match="nvidia-ml-py is not installed"):
         first_gpu()
+
+
+def process(pid: int, nbytes: int | None = 600 << 20) -> SimpleNamespace:
+    return SimpleNamespace(pid=pid, usedGpuMemory=nbytes)
+
+
+def test_conditions_are_in_base_units(answers: Answers) -> None:
+    now = CUDA.conditions()
+    assert (now.clock, now.temperature, now.power) == (1.98e9, 34.0, 71.25)
+    assert (now.throttled, now.others, now.hidden) == ((), (), 0)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "throttled"),
+    [
+        (IDLE, ()),
+        (SET_BY_A_PERSON, ()),
+        (POWER_CAP, ("power cap",)),
+        (POWER_CAP | HARDWARE_HEAT | IDLE, ("power cap", "hardware thermal slowdown")),
+    ],
+)
+def test_what_holds_the_clock_down_is_told_in_words(answers: Answers, reasons: int, throttled: tuple[str, ...]) -> None:
+    answers.reasons = reasons
+    assert CUDA.conditions().throttled == throttled
+
+
+def test_what_the_driver_does_not_tell_is_left_out(answers: Answers) -> None:
+    answers.refused = ("clock", "reasons", "heat", "power", "processes")
+    now = CUDA.conditions()
+    assert (now.clock, now.throttled, now.temperature, now.power, now.others) == (None, (), None, None, ())
+
+
+def test_processes_of_others_are_named_and_the_suites_own_are_not(answers: Answers) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        answers.processes = (process(os.getpid()), process(child.pid), process(1), process(2**30))
+        now = CUDA.conditions()
+        child.kill()
+    assert len(now.others) == 1
+    assert now.others[0].endswith("(PID 1)")
+    assert now.hidden == 1
+
+
+def test_energy_is_counted_from_the_opening_of_the_counter(answers: Answers) -> None:
+    counter = CUDA.open_energy()
+    assert counter.read() == 0.0
+    answers.energy = 7_500
+    assert counter.read() == pytest.approx(2.5)
+    assert counter.block_s >= 1.0
+
+
+def test_a_gpu_without_a_counter_of_energy_says_so(answers: Answers) -> None:
+    answers.refused = ("energy",)
+    with pytest.raises(UnmeasuredError, match="tells no total energy"):
+        CUDA.open_energy()
+
+
+def test_the_memory_of_a_process_is_the_drivers_figure(answers: Answers) -> None:
+    answers.processes = (process(10, 100), process(11, 200))
+    assert nvml.process_bytes(11) == 200
+
+
+@pytest.mark.parametrize(
+    ("processes", "why"), [((), "lists no process with the PID"), ((process(11, None),), "does not tell how much")]
+)
+def test_memory_that_the_driver_does_not_tell_is_unmeasured(
+    answers: Answers, processes: tuple[SimpleNamespace, ...], why: str
+) -> None:
+    answers.processes = processes
+    with pytest.raises(UnmeasuredError, match=why):
+        nvml.process_bytes(11)
+
+
+@pytest.mark.parametrize("ask", [CUDA.describe, CUDA.conditions, CUDA.open_energy])
+def test_without_a_driver_every_figure_has_its_reason(monkeypatch: pytest.MonkeyPatch, ask) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", recorded(broken="Driver Not Loaded"))
+    nvml.opened.cache_clear()
+    with pytest.raises(UnmeasuredError, match="Driver Not Loaded"):
+        ask()

@@ -75,7 +75,7 @@ def sampled(moved, folder):
     trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
     worker = worker_with(trial, moved.session, folder)
     worker.sampler._evictor = lambda: None
-    checked = [worker.sampler.prepare(commands.Prepare(trial))]
+    checked = [worker.sampler.prepare(commands.Prepare(trial)).timed]
     for _ in range(BLOCKS):
         worker.sampler.sample_path(commands.SamplePath(trial, moved.path, BlockPlan(0.0)))
     checked.append(worker.sampler.verify(commands.Verify(trial)).timed)

@@ -26,7 +26,7 @@ def worker(tmp_path_factory):
     worker = start_trial_worker(examine(TRIAL), folders, "worker.log")
     worker.ready()
     worker.ask(Build(TRIAL), LIMIT_S)
-    assert worker.ask(Prepare(TRIAL), LIMIT_S).verdict == "pass"
+    assert worker.ask(Prepare(TRIAL), LIMIT_S).timed.verdict == "pass"
     yield worker
     worker.close()
 

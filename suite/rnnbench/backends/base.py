@@ -138,7 +138,7 @@ class Lack:
 
 def processor() -> dict[str, Device | Lack]:
     """The devices of a backend whose programs run on the processor alone."""
-    return {name: kind.describe() for name, kind in KINDS.items() if kind.describe}
+    return {name: kind.describe() for name, kind in KINDS.items() if kind.everywhere and kind.describe}
 
 
 @dataclass(frozen=True)

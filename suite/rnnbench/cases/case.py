@@ -10,7 +10,7 @@ from rnnbench.cases.errors import CaseError, Place
 from rnnbench.cases.matrix import MAX_TRIALS
 from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy, Target, Trial
 from rnnbench.devices import KINDS
-from rnnbench.measure import PATHS
+from rnnbench.measure import ENERGY, PATHS
 from rnnbench.rnn import Network
 
 
@@ -95,7 +95,9 @@ class Case:
 
 
 def _measure_on(device: str, measure: Measure) -> Measure:
-    """Without the latency paths that cannot be measured on such a device. The record of a trial says why."""
-    unmeasured = {path.setting.key for name, path in PATHS.items() if name in KINDS[device].unmeasured and path.setting}
+    """Without what cannot be measured on any such device. The record of a trial says why."""
+    without = KINDS[device].unmeasured
+    unmeasured = {path.setting.key for name, path in PATHS.items() if name in without and path.setting}
+    unmeasured |= {ENERGY.key} & {*without}
     settings = {key: value for key, value in measure.settings.items() if key not in unmeasured}
     return replace(measure, settings=settings)

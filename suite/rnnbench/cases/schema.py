@@ -26,7 +26,7 @@ from rnnbench.cases.matrix import Axes, Value
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, Quantity
 from rnnbench.cases.trial import ENDURANCE_S, STREAM, Launch, Lengths, Limits, Measure, State
 from rnnbench.devices import KINDS
-from rnnbench.measure import PATHS, SCENARIOS, Setting
+from rnnbench.measure import ENERGY, PATHS, SCENARIOS, Setting
 from rnnbench.results import THRESHOLDS
 from rnnbench.rnn import DTYPES, Model, Size, families
 from rnnbench.yaml_files import TitleGenerator
@@ -193,9 +193,10 @@ SETTINGS: dict[str, Setting] = {
     for setting in (
         *(path.setting for path in PATHS.values() if path.setting),
         *(scenario.setting for scenario in SCENARIOS.values()),
+        ENERGY,
     )
 }
-"""The keys of `measure:` that ask for a latency path or a scenario."""
+"""The keys of `measure:` that ask for a latency path, a scenario or the energy of a step."""
 
 
 Rate = Annotated[float, Field(ge=0.01, le=1_000_000)]

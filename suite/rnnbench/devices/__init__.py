@@ -1,8 +1,9 @@
 """Devices: what programs run on. A kind of device is one file here, which declares a `KIND`.
 
-`KINDS` has every kind by the name that case files use (`target.device`). A kind says what the suite must know before it
-measures there: which figures it cannot measure on such a device, and how to install what is missing. A `Device` is one
-device of a machine as its driver describes it. Which devices a backend can use, the backend's probe says.
+`KINDS` has every kind by the name that case files use (`target.device`). A kind has the functions by which the suite
+measures there, says why it cannot measure the rest, and how to install what is missing. The other rooms ask the kind
+and name no device. A `Device` is one device of a machine as its driver describes it. Which devices a backend can use,
+the backend's probe says.
 
 To add a kind, add a module with a `KIND` to this folder. `docs/devices.md` says what is measured on which.
 """
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.devices.device import Device, DeviceKind, Figure
+    from rnnbench.devices.device import Device, DeviceKind, Figure, RoofMeasurer, UnmeasuredError
     from rnnbench.devices.kinds import KINDS
     from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
 
@@ -21,6 +22,8 @@ _NAMES = {
         "Device",
         "DeviceKind",
         "Figure",
+        "RoofMeasurer",
+        "UnmeasuredError",
     ),
     "kinds": ("KINDS",),
     "nvml": (
@@ -36,6 +39,8 @@ __all__ = [
     "DeviceKind",
     "Figure",
     "NoGpuError",
+    "RoofMeasurer",
+    "UnmeasuredError",
     "first_gpu",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -1,21 +1,51 @@
-"""The processor: the device of every backend that names no others."""
+"""The processor: the device of every backend that names no others.
+
+How it is measured is in `rnnbench.measure`: caches, roof, disturbance. Its energy is in `devices/rapl.py`.
+"""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import psutil
 
-from rnnbench.devices.device import Device, DeviceKind
-from rnnbench.measure import processor_model
+from rnnbench import measure
+from rnnbench.devices.device import Device, DeviceKind, RoofMeasurer, UnmeasuredError
+from rnnbench.devices.rapl import open_rapl
+from rnnbench.optional import MissingExtraError
 
 
 @cache
 def _describe() -> Device:
     return Device(
-        name=processor_model() or "processor", capability=platform.machine(), memory=psutil.virtual_memory().total
+        name=measure.processor_model() or "processor",
+        capability=platform.machine(),
+        memory=psutil.virtual_memory().total,
     )
 
 
-KIND = DeviceKind(name="cpu", meaning="The processor.", describe=_describe)
+def _evictor() -> Callable[[], object]:
+    return measure.Evictor()
+
+
+def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer:
+    try:
+        return measure.RoofProbe(working_sets, dtype, threads)
+    except MissingExtraError as error:
+        raise UnmeasuredError(str(error)) from error
+
+
+KIND = DeviceKind(
+    name="cpu",
+    meaning="The processor.",
+    everywhere=True,
+    describe=_describe,
+    open_energy=open_rapl,
+    make_evictor=_evictor,
+    eviction_memory=lambda: measure.eviction_bytes(),
+    measure_roof=_roof,
+    caches=lambda: measure.cache_sizes(),
+)
+"""Its memory is the host's, and what disturbs it is read by the worker in each block (`measure/disturbance.py`)."""

@@ -1,16 +1,43 @@
-"""CUDA: NVIDIA's GPUs."""
+"""CUDA: NVIDIA's GPUs. NVML tells of them (`devices/nvml.py`), and the suite's own programs measure them
+(`devices/cuda_measuring.py`).
+"""
 
 from __future__ import annotations
 
-from rnnbench.devices.device import DeviceKind
+from collections.abc import Callable, Sequence
+
+from rnnbench.devices.device import DeviceKind, RoofMeasurer
+from rnnbench.devices.nvml import VARIABLES, GpuEnergy, first_gpu, gpu_conditions
+
+
+def _evictor() -> Callable[[], object]:
+    from rnnbench.devices.cuda_measuring import empty_l2
+
+    return empty_l2()
+
+
+def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer:
+    from rnnbench.devices.cuda_measuring import measure_roof
+
+    return measure_roof(working_sets, dtype, threads)
+
+
+def _process_memory(pid: int) -> int:
+    from rnnbench.devices.cuda_session import program_bytes
+
+    return program_bytes(pid)
+
 
 KIND = DeviceKind(
     name="cuda",
     meaning="An NVIDIA GPU through CUDA.",
     install="pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver",
-    unmeasured={
-        "latency_floor": "The suite measures the roof of the processor, and not that of a CUDA device.",
-        "cold": "The suite can empty the caches of the processor, and not those of a CUDA device.",
-        "device_memory": "The suite does not read CUDA's memory yet.",
-    },
+    variables=VARIABLES,
+    describe=first_gpu,
+    conditions=gpu_conditions,
+    open_energy=GpuEnergy,
+    make_evictor=_evictor,
+    measure_roof=_roof,
+    roof_is_proven=False,
+    process_memory=_process_memory,
 )

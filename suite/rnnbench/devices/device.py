@@ -1,15 +1,21 @@
-"""A device as its driver describes it, and what the suite knows of all devices of its kind."""
+"""A device as its driver describes it, and what the suite can do with all devices of its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
+from rnnbench.measure import DeviceConditions, EnergyCounter, Roof
 from rnnbench.outside_text import OutsideText
 
-Figure = Literal["latency_floor", "cold", "device_memory"]
-"""Figures that depend on the kind of device: the floor of a latency, calls with empty caches, a device's own memory."""
+Figure = Literal["latency_floor", "cold", "device_memory", "device_conditions", "energy"]
+"""Figures that depend on the kind of device: the floor of a latency, calls with empty caches, a device's own memory,
+its clock and whatever else disturbs it, the energy of a step."""
+
+
+class UnmeasuredError(RuntimeError):
+    """A figure cannot be measured on this device. The message is the reason, a sentence with its full stop."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,20 @@ class Device:
     of a real one: they are never ranked, and get no verdict and no floor."""
 
 
+class RoofMeasurer(Protocol):
+    """Measures a device's roof for the working sets and the dtype that it was made for."""
+
+    def measure(self) -> Roof: ...
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class DeviceKind:
-    """What the suite knows of all devices that one name in a case file stands for."""
+    """What the suite can do with all devices that one name in a case file stands for.
+
+    A function that is None cannot be had; `unmeasured` says why. One that is there may raise UnmeasuredError, where
+    this machine lacks what it needs. The record has either reason.
+    """
 
     name: str
     """`target.device` in a case file."""
@@ -38,7 +55,29 @@ class DeviceKind:
     """A sentence for readers of a case file."""
     install: str = ""
     """The command that installs a driver; empty where there is nothing to install."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the environment of the suite's own process on the device must have before it begins."""
+    everywhere: bool = False
+    """Whether every machine has one."""
     describe: Callable[[], Device] | None = None
-    """The device, where every machine has just one. None where a driver must be asked."""
+    """The device of this machine. Raises UnmeasuredError where there is none. None where only a backend can ask."""
+    conditions: Callable[[], DeviceConditions] | None = None
+    """Its clock, throttling, temperature, power and other processes now. Called in the suite's process, before and
+    after each block."""
+    open_energy: Callable[[], EnergyCounter] | None = None
+    """Its counter of energy, opened. Called in the suite's process."""
+    make_evictor: Callable[[], Callable[[], object]] | None = None
+    """What empties its caches of what a call left there. Called in the process of the timed programs."""
+    eviction_memory: Callable[[], int] = lambda: 0
+    """Bytes of the host's memory that an evictor takes."""
+    measure_roof: Callable[[Sequence[int], str, int], RoofMeasurer] | None = None
+    """For working sets in bytes, a dtype and a number of threads. Called in a process of its own."""
+    caches: Callable[[], Mapping[str, int]] = dict
+    """Bytes of its caches by level, where they are known without a measurement."""
+    roof_is_proven: bool = True
+    """Whether its roof was seen to be one on such a device. Otherwise a latency below the floor accuses no program."""
+    process_memory: Callable[[int], int] | None = None
+    """Bytes that a process has on the device, by its PID, less those of an empty session. Called in the suite's
+    process, while that process exists."""
     unmeasured: Mapping[Figure, str] = field(default_factory=dict)
-    """Why the suite cannot measure a figure on such a device, by figure."""
+    """Why the suite cannot measure a figure on any such device, by figure."""

@@ -8,17 +8,16 @@ from pkgutil import iter_modules
 
 from rnnbench.devices.device import DeviceKind
 
-_NO_KINDS = ("device", "kinds", "nvml")
-_FIRST = "cpu"
-"""The device of every machine. The others follow by name."""
+_NO_KINDS = ("cuda_driver", "cuda_kernels", "cuda_measuring", "cuda_session", "device", "kinds", "nvml", "rapl")
 
 
 def _declared() -> dict[str, DeviceKind]:
+    """The device that every machine has comes first, the others by name."""
     package = __name__.rpartition(".")[0]
     folder = import_module(package).__path__
     names = [module.name for module in iter_modules(folder) if module.name not in _NO_KINDS]
     kinds: list[DeviceKind] = [import_module(f"{package}.{name}").KIND for name in names]
-    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: (kind.name != _FIRST, kind.name))}
+    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: (not kind.everywhere, kind.name))}
 
 
 KINDS: Mapping[str, DeviceKind] = _declared()

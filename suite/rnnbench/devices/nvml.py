@@ -10,18 +10,36 @@ Source: NVML API Reference, docs.nvidia.com/deploy/nvml-api.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
-from rnnbench.devices.device import Device
+import psutil
+
+from rnnbench.devices.device import Device, UnmeasuredError
+from rnnbench.measure import DeviceConditions
 from rnnbench.optional import MissingExtraError, require
 
 VARIABLES: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """What the environment of a process that uses CUDA must have before it begins."""
+THROTTLED: Mapping[int, str] = {
+    4: "power cap",
+    8: "hardware slowdown",
+    32: "software thermal slowdown",
+    64: "hardware thermal slowdown",
+    128: "power brake",
+    512: "board limit",
+    1024: "reliability limit",
+}
+"""The bits of `nvmlDeviceGetCurrentClocksThrottleReasons` that hold a clock down. A GPU that is idle (1), whose clock a
+person has set (2), or whose clock follows another GPU's or a display's (16, 256) is not throttled."""
+ENERGY_BLOCK_S = 2.0
+"""Seconds of a block whose energy is read. NVML's counter moves every 20 to 100 ms, by the GPU."""
+Answer = TypeVar("Answer")
 
 
-class NoGpuError(RuntimeError):
+class NoGpuError(UnmeasuredError):
     """There is no GPU that a program could use, or no driver. The message says what is missing."""
 
 
@@ -38,23 +56,128 @@ def first_gpu() -> Device:
         )
 
 
+def gpu_conditions() -> DeviceConditions:
+    """Of that GPU now. What the driver does not tell is left out. Raises UnmeasuredError where it tells nothing."""
+    gpu = _OpenGpu.of_this_process()
+    clock = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
+    reasons = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
+    power = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle))
+    heat = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+    pids = [process.pid for process in gpu.told(_processes) or ()]
+    seen = {pid: _who(pid) for pid in pids}
+    return DeviceConditions(
+        clock=None if clock is None else clock * 1e6,
+        throttled=tuple(meaning for bit, meaning in THROTTLED.items() if reasons & bit),
+        temperature=None if heat is None else float(heat),
+        power=None if power is None else power * 1e-3,
+        others=tuple(f"{name} (PID {pid})" for pid, name in seen.items() if name),
+        hidden=sum(name is None for name in seen.values()),
+    )
+
+
+class GpuEnergy:
+    """The energy of that GPU since it was made: the whole board, by NVML's counter of millijoules."""
+
+    block_s = ENERGY_BLOCK_S
+
+    def __init__(self) -> None:
+        self._gpu = _OpenGpu.of_this_process()
+        self._first = self._now()
+        self.source = "NVML: total energy of the GPU"
+
+    def read(self) -> float:
+        """Joules. The counter has 64 bits and starts with the driver."""
+        return (self._now() - self._first) * 1e-3
+
+    def _now(self) -> int:
+        now = self._gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        if now is None:
+            raise UnmeasuredError("NVIDIA's driver tells no total energy of this GPU.")
+        return int(now)
+
+
+def process_bytes(pid: int) -> int:
+    """Bytes of that GPU's memory that a process has. Raises UnmeasuredError where the driver does not tell."""
+    found = [process for process in _OpenGpu.of_this_process().told(_processes) or () if process.pid == pid]
+    if not found:
+        raise UnmeasuredError(
+            "NVIDIA's driver lists no process with the PID of the worker: it has no memory there, or it has another "
+            "PID for the driver, as in a container."
+        )
+    if found[0].usedGpuMemory is None:
+        raise UnmeasuredError("NVIDIA's driver does not tell how much memory of the GPU a process has.")
+    return int(found[0].usedGpuMemory)
+
+
+class _OpenGpu:
+    """The library, kept open, with the handle of that GPU. A forked child opens it again."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+
+    @classmethod
+    def of_this_process(cls) -> _OpenGpu:
+        """Raises NoGpuError."""
+        return opened(os.getpid())
+
+    def told(self, ask: Callable[[Any, Any], Answer]) -> Answer | None:
+        """None where the driver does not answer this question."""
+        try:
+            return ask(self._nvml, self._handle)
+        except self._nvml.NVMLError:
+            return None
+
+
+@cache
+def opened(_pid: int) -> _OpenGpu:
+    """In the process with this PID, which is this one."""
+    nvml = _library()
+    with _errors(nvml):
+        nvml.nvmlInit()
+        return _OpenGpu(nvml, _first_handle(nvml))
+
+
+def _processes(nvml: Any, handle: Any) -> Any:
+    return nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+
+
+def _who(pid: int) -> str | None:
+    """The name of a process that is not of this suite; empty for one that is, None for one that cannot be seen."""
+    try:
+        process = psutil.Process(pid)
+        ours = os.getpid() in (pid, *(parent.pid for parent in process.parents()))
+        return "" if ours else process.name()
+    except psutil.Error:
+        return None
+
+
 @contextmanager
 def _nvml() -> Iterator[Any]:
     """The library, opened. Raises NoGpuError where its package or the driver is missing."""
+    nvml = _library()
+    with _errors(nvml):
+        nvml.nvmlInit()
+        try:
+            yield nvml
+        finally:
+            nvml.nvmlShutdown()
+
+
+def _library() -> Any:
+    """The library, not opened. Raises NoGpuError where its package is missing."""
     try:
-        nvml = require("pynvml", "cuda", "asking for NVIDIA's GPUs")
+        return require("pynvml", "cuda", "asking for NVIDIA's GPUs")
     except MissingExtraError as error:
         raise NoGpuError("nvidia-ml-py is not installed, so no NVIDIA driver can be asked") from error
+
+
+@contextmanager
+def _errors(nvml: Any) -> Iterator[None]:
     try:
-        nvml.nvmlInit()
+        yield
     except nvml.NVMLError as error:
         raise NoGpuError(f"NVIDIA's driver does not answer: {error}") from error
-    try:
-        yield nvml
-    except nvml.NVMLError as error:
-        raise NoGpuError(f"NVIDIA's driver does not answer: {error}") from error
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _first_handle(nvml: Any) -> Any:

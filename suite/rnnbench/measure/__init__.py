@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         surrounded,
     )
     from rnnbench.measure.descendants import SharedSegments, children_of_this_process, read_holdings
+    from rnnbench.measure.device_conditions import DeviceConditions, DeviceSpell
     from rnnbench.measure.disturbance import Disturbance
+    from rnnbench.measure.energy import ENERGY_SAMPLES, EnergyCounter, EnergyUse
     from rnnbench.measure.fitness import Fitness, examine_machine
     from rnnbench.measure.imports import ImportClock
     from rnnbench.measure.impossible import exceeds_wait, impossible_block, impossible_served, outside_wall_clock
@@ -38,10 +40,10 @@ if TYPE_CHECKING:
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
     from rnnbench.measure.memory import resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
-    from rnnbench.measure.metrics import METRICS, Metric, read_metrics
+    from rnnbench.measure.metrics import ENERGY, METRICS, Metric, energy_metrics, read_metrics
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import family_cpu_seconds
-    from rnnbench.measure.roof import Roof, RoofProbe
+    from rnnbench.measure.roof import Roof, RoofProbe, speed_of
     from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
     from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve
     from rnnbench.measure.stream_search import FRAMES, Attempt, StreamSearch, most_missed
@@ -79,7 +81,16 @@ _NAMES = {
         "children_of_this_process",
         "read_holdings",
     ),
+    "device_conditions": (
+        "DeviceConditions",
+        "DeviceSpell",
+    ),
     "disturbance": ("Disturbance",),
+    "energy": (
+        "ENERGY_SAMPLES",
+        "EnergyCounter",
+        "EnergyUse",
+    ),
     "fitness": (
         "Fitness",
         "examine_machine",
@@ -111,8 +122,10 @@ _NAMES = {
         "growth_of",
     ),
     "metrics": (
+        "ENERGY",
         "METRICS",
         "Metric",
+        "energy_metrics",
         "read_metrics",
     ),
     "paths": (
@@ -128,6 +141,7 @@ _NAMES = {
     "roof": (
         "Roof",
         "RoofProbe",
+        "speed_of",
     ),
     "scenarios": (
         "SCENARIOS",
@@ -161,6 +175,8 @@ _NAMES = {
 }
 __all__ = [
     "CONFIDENCE",
+    "ENERGY",
+    "ENERGY_SAMPLES",
     "FRAMES",
     "METRICS",
     "PATHS",
@@ -173,7 +189,11 @@ __all__ = [
     "Block",
     "BlockPlan",
     "BlockSurroundings",
+    "DeviceConditions",
+    "DeviceSpell",
     "Disturbance",
+    "EnergyCounter",
+    "EnergyUse",
     "Evictor",
     "Fitness",
     "GrowthLog",
@@ -203,6 +223,7 @@ __all__ = [
     "describe_machine",
     "describe_seconds",
     "drift_of",
+    "energy_metrics",
     "eviction_bytes",
     "examine_machine",
     "exceeds_wait",
@@ -233,6 +254,7 @@ __all__ = [
     "sample_block",
     "sample_cold",
     "serve",
+    "speed_of",
     "surrounded",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

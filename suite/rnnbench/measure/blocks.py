@@ -14,6 +14,7 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
+from rnnbench.measure.device_conditions import DeviceSpell
 from rnnbench.measure.disturbance import CoreCounters, Disturbance, disturbance_since, read_core_counters
 
 WARM_SHARE = 0.2
@@ -50,6 +51,8 @@ class Block:
     disturbance: Disturbance | None = None
     missed: int = 0
     """Calls of a paced block that were not complete when the next one was due."""
+    device: DeviceSpell | None = None
+    """The device before and after the block, where its kind tells of itself."""
 
     @property
     def calls(self) -> int:
@@ -57,7 +60,8 @@ class Block:
 
     @property
     def disturbed(self) -> bool:
-        return self.disturbance is not None and self.disturbance.disturbs(self.elapsed)
+        of_core = self.disturbance is not None and self.disturbance.disturbs(self.elapsed)
+        return of_core or (self.device is not None and self.device.disturbs)
 
 
 @dataclass(frozen=True)

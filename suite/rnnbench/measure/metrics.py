@@ -1,34 +1,49 @@
-"""Metrics: figures that a worker reads off its own process. A metric is declared here once, and nowhere else.
+"""Metrics: figures that a worker reads off its own process, and of the energy of its calls. Each is declared here once.
 
 The record keeps each under its name, tables and rows have a column for each. To add a metric, add one entry.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import psutil
 
+from rnnbench.measure.energy import EnergyUse
+from rnnbench.measure.paths import Setting
+
 When = Literal["loaded", "sampled"]
+ENERGY = Setting(
+    "energy",
+    "flag",
+    "Whether to measure the energy of a step too, in a block of a second or more in each process.",
+)
+"""What asks for the metrics of energy."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a worker's process."""
+    """One figure of a worker's process, or of the energy that its device used."""
 
     name: str
     """Key in the record."""
     title: str
     """Column in a table."""
-    unit: Literal["count", "bytes", "seconds"]
+    unit: Literal["count", "bytes", "seconds", "joules", "watts"]
     meaning: str
     """A sentence for readers of a report."""
-    when: When
-    """`loaded`: once the program was loaded and called. `sampled`: once its calls were timed."""
-    read: Callable[[], float]
+    when: When | None = None
+    """`loaded`: once the program was loaded and called. `sampled`: once its calls were timed. None: of a block whose
+    energy is read."""
+    read: Callable[[], float] = lambda: math.nan
+    """Of a process."""
+    of_energy: Callable[[EnergyUse, int], float] | None = None
+    """Of a block whose energy was read, with the time steps of a call."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -50,6 +65,20 @@ METRICS: Mapping[str, Metric] = {
             when="sampled",
             read=lambda: len(psutil.Process().children(recursive=True)),
         ),
+        Metric(
+            name="energy_per_step",
+            title="energy/step",
+            unit="joules",
+            meaning="Energy of the whole device per time step of bound calls, what it uses at rest included.",
+            of_energy=EnergyUse.per_step,
+        ),
+        Metric(
+            name="energy_power",
+            title="power",
+            unit="watts",
+            meaning="Power of the whole device while these calls ran.",
+            of_energy=lambda use, _: use.power,
+        ),
     )
 }
 
@@ -57,3 +86,12 @@ METRICS: Mapping[str, Metric] = {
 def read_metrics(when: When) -> dict[str, float]:
     """The metrics of that moment, by name."""
     return {metric.name: metric.read() for metric in METRICS.values() if metric.when == when}
+
+
+def energy_metrics(uses: Sequence[EnergyUse], chunk: int) -> dict[str, float]:
+    """The metrics of energy by name, the median over the processes; none where nothing was read."""
+    return {
+        metric.name: statistics.median(metric.of_energy(use, chunk) for use in uses)
+        for metric in METRICS.values()
+        if metric.of_energy and uses
+    }

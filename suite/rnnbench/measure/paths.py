@@ -21,7 +21,7 @@ class TimedCall:
     sync: Callable[[], object]
     """Returns once the work of the last call is done. It is part of the latency."""
     evict: Callable[[], object]
-    """Empties the processor's caches of what the call left there."""
+    """Empties the device's caches of what the call left there."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ PATHS: Mapping[str, LatencyPath] = {
         ),
         LatencyPath(
             name="cold",
-            meaning="A bound call after the processor's caches were emptied.",
+            meaning="A bound call after the device's caches were emptied.",
             entry="bound",
             sample=lambda timed, plan: sample_cold(timed.call, timed.sync, timed.evict, plan.seconds),
             setting=Setting("cold", "flag", "Whether to time calls with empty caches too."),

@@ -1,7 +1,7 @@
-"""The machine's roofs, as in a roofline model: bytes read per second by working set, and operations per second.
+"""A device's roofs, as in a roofline model: bytes read per second by working set, and operations per second.
 
-They are measured by compiled code, because several runtimes read faster than NumPy does. The code is LLVM IR
-(`measure/roof_code.py`), which llvmlite (the extra `floor`) compiles in a few milliseconds.
+Those of the processor are measured by compiled code, because several runtimes read faster than NumPy does. The code is
+LLVM IR (`measure/roof_code.py`), which llvmlite (the extra `floor`) compiles in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Barrier
 from typing import Any
 
@@ -30,6 +30,8 @@ PIECE_S = 0.001
 """Seconds of one timed piece: a thousand times the cost of its call, and shorter than most interruptions."""
 PIECES = 5
 """Timed pieces, of which the median counts."""
+MOST_TURNS = 1 << 30
+"""Largest count of a piece: code whose time does not grow with it ends."""
 LARGEST = 1 << 30
 """Bytes of the largest buffer. A larger working set is outside of every cache, too."""
 HUGE_PAGE = 2 << 20
@@ -37,12 +39,19 @@ HUGE_PAGE = 2 << 20
 
 @dataclass(frozen=True)
 class Roof:
-    """One measurement of the machine."""
+    """One measurement of a device."""
 
     bandwidth: Mapping[int, float]
     """Bytes per second, by working set in bytes."""
     rate: float | None
     """Operations per second. None where they cannot be measured for the dtype."""
+    launch: float = 0.0
+    """Seconds from starting a program that does nothing until the host knows that it is done; 0 for the processor."""
+    on_chip: int = 0
+    """Bytes that a program can keep where reading them again costs nothing that was measured: a GPU's registers and
+    shared memory. 0 for the processor, whose working sets are measured in every cache."""
+    caches: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the caches between calls, by level, where only the probe can tell them."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +97,15 @@ class RoofProbe:
 
     def _speed(self, pieces: Sequence[_Piece]) -> float:
         """Bytes or operations per second of all threads together."""
-        count = _count_for(pieces[0])
+        if len(pieces) == 1:
+            return speed_of(pieces[0].run, pieces[0].amount, PIECE_S)
+        count = _count_for(pieces[0].run, PIECE_S)
         barrier = Barrier(len(pieces))
 
         def timed(piece: _Piece) -> float:
             barrier.wait()
-            return piece.amount * count / _seconds(piece, count)
+            return piece.amount * count / _seconds(piece.run, count)
 
-        if len(pieces) == 1:
-            return statistics.median(timed(pieces[0]) for _ in range(PIECES))
         return statistics.median(sum(self._pool.map(timed, pieces)) for _ in range(PIECES))
 
 
@@ -143,17 +152,23 @@ def _groups(size: int, threads: int) -> int:
     return max(1, min(size, LARGEST) // threads // GROUP_BYTES)
 
 
-def _count_for(piece: _Piece) -> int:
-    """The count for which a piece takes PIECE_S, found by doubling. This warms up the data, too."""
+def speed_of(run: Callable[[int], object], amount: int, piece_s: float) -> float:
+    """What `run` does per second: the median of PIECES pieces of about `piece_s`. A count of one does `amount`."""
+    count = _count_for(run, piece_s)
+    return statistics.median(amount * count / _seconds(run, count) for _ in range(PIECES))
+
+
+def _count_for(run: Callable[[int], object], piece_s: float) -> int:
+    """The count for which a piece takes `piece_s`, found by doubling. This warms up the data, too."""
     count = 1
-    while (seconds := _seconds(piece, count)) < PIECE_S / 2:
+    while (seconds := _seconds(run, count)) < piece_s / 2 and count < MOST_TURNS:
         count *= 2
-    return max(1, round(count * PIECE_S / seconds))
+    return max(1, min(MOST_TURNS, round(count * piece_s / seconds)))
 
 
-def _seconds(piece: _Piece, count: int) -> float:
+def _seconds(run: Callable[[int], object], count: int) -> float:
     start = time.perf_counter()
-    piece.run(count)
+    run(count)
     return time.perf_counter() - start
 
 

@@ -12,6 +12,7 @@ from threading import Lock
 from time import monotonic
 
 from rnnbench.cases import Trial
+from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import free_memory
 from rnnbench.pipeline.build_and_check import TrialWorker, build, check, import_framework, load
 from rnnbench.sampling import Context
@@ -106,7 +107,7 @@ class Batch:
             worker.pause()
         for one, (_, context), worker in zip(imported, self._trials, self._workers, strict=True):
             worker.resume()
-            loaded = load(build(one, worker, context), worker, context)
+            loaded = _with_device_memory(load(build(one, worker, context), worker, context), worker.pid)
             self._end_or_stop(loaded, worker)
             yield loaded
 
@@ -140,6 +141,17 @@ class Batch:
             worker.close()
         else:
             worker.pause()
+
+
+def _with_device_memory(loaded: Checked, pid: int) -> Checked:
+    """With what the program's process has on the device, where its kind can tell."""
+    read = KINDS[loaded.trial.device].process_memory
+    if read is None or loaded.failure is not None:
+        return loaded
+    try:
+        return replace(loaded, device_memory=read(pid))
+    except UnmeasuredError as error:
+        return replace(loaded, unmeasured={**loaded.unmeasured, "device_memory": str(error)})
 
 
 def _one_at_a_time(context: Context, lock: Lock) -> Callable[[Trial, str], None]:

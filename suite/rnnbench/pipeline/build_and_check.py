@@ -134,7 +134,7 @@ def not_checked(examined: Examined) -> Checked:
 
 def not_sampled(checked: Checked) -> Sampled:
     """The value of a trial that is not sampled: it failed, or was only checked."""
-    return Sampled(checked, findings=checked.findings, failure=checked.failure)
+    return Sampled(checked, unmeasured=checked.unmeasured, findings=checked.findings, failure=checked.failure)
 
 
 def _found(built: Built, worker: TrialWorker) -> tuple[Finding, ...]:

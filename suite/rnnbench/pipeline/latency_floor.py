@@ -1,4 +1,4 @@
-"""The floor of a latency: the bytes and operations that a call needs, at the rates that the machine was measured at.
+"""The floor of a latency: the bytes and operations that a call needs, at the rates that the device was measured at.
 
 A ratio whose whole interval is below 1 shows that the cost or the probe is wrong, or that the timed calls do not do
 their work. Never does it show that a program is fast.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from rnnbench.measure import Roof, cache_sizes, interval_of
-from rnnbench.results import Finding, FindingKind, LatencyFloor
+from rnnbench.measure import Roof, interval_of
+from rnnbench.results import Finding, FindingKind, LatencyFloor, Limit
 from rnnbench.rnn import Cost
 
 OUTSIDE = "memory"
@@ -31,35 +31,39 @@ def latency_floor(
     """The floor of a call in seconds, and the ratio of the `medians` of processes to it.
 
     `hoisted` is how many steps share one reading of the input's weights, None where that is not known. `roofs` has, for
-    each process, the measurements of the machine taken during it: a drift of the machine is then in both. `unmeasured`
-    says why there are none. The cost is recorded without them, too. `caches` are the device's, in bytes by level: the
-    processor's where they are not given.
+    each process, the measurements of the device taken during it: a drift of the device is then in both. `unmeasured`
+    says why there are none. The cost is recorded without them, too. `caches` are the device's, in bytes by level, where
+    they are known without a measurement.
     """
+    caches = caches or next((roof.caches for measured in roofs for roof in measured), {})
     cost_alone = LatencyFloor(
         nbytes=cost.nbytes,
         operations=cost.operations,
         weights=cost.weights,
         hoisted=hoisted,
-        level=cache_level(cost.weights, cache_sizes() if caches is None else caches),
+        level=cache_level(cost.weights, caches),
         unmeasured=unmeasured,
     )
     pairs = [(median, measured) for median, measured in zip(medians, roofs, strict=False) if measured]
     if not pairs:
         return cost_alone
-    floors = [statistics.median(max(seconds_of(cost, roof)) for roof in measured) for _, measured in pairs]
+    floors = [statistics.median(floor_seconds(cost, roof) for roof in measured) for _, measured in pairs]
     ratios = [median / floor for (median, _), floor in zip(pairs, floors, strict=True)]
     every_roof = [roof for _, measured in pairs for roof in measured]
     seconds = (seconds_of(cost, roof) for roof in every_roof)
     reading, computing = (statistics.median(times) for times in zip(*seconds, strict=True))
+    launch = statistics.median(roof.launch for roof in every_roof)
+    parts: dict[Limit, float] = {"reading": reading, "arithmetic": computing, "launch": launch}
     sizes = dict.fromkeys(reading.working_set for reading in cost.readings)
     return cost_alone.model_copy(
         update={
             "seconds": statistics.median(floors),
-            "limited_by": "reading" if reading >= computing else "arithmetic",
+            "limited_by": max(parts, key=lambda part: parts[part]),
             "ratio": statistics.geometric_mean(ratios),
             "interval": interval_of(ratios),
             "bandwidth": {str(size): statistics.median(roof.bandwidth[size] for roof in every_roof) for size in sizes},
             "rate": statistics.median(roof.rate for roof in every_roof if roof.rate) if every_roof[0].rate else None,
+            "launch": launch or None,
             "looks": len(every_roof),
             "unmeasured": "",
         }
@@ -77,9 +81,19 @@ def below_floor(floor: LatencyFloor | None) -> list[Finding]:
     return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True)]
 
 
+def floor_seconds(cost: Cost, roof: Roof) -> float:
+    """Fewest seconds of a call on a device with this roof. A call launches one program at least."""
+    return max(*seconds_of(cost, roof), roof.launch)
+
+
 def seconds_of(cost: Cost, roof: Roof) -> tuple[float, float]:
-    """Fewest seconds for a call's readings, and for its operations. Both may happen at the same time."""
-    reading = sum(r.nbytes * r.times / roof.bandwidth[r.working_set] for r in cost.readings)
+    """Fewest seconds for a call's readings, and for its operations. Both may happen at the same time.
+
+    The first reading is of everything, once. What the device can keep on its chip need not be read again.
+    """
+    first, *again = cost.readings
+    needed = [first, *(reading for reading in again if reading.working_set > roof.on_chip)]
+    reading = sum(r.nbytes * r.times / roof.bandwidth[r.working_set] for r in needed)
     return reading, cost.operations / roof.rate if roof.rate else 0.0
 
 

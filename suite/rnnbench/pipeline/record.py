@@ -14,7 +14,8 @@ from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
 from rnnbench.devices import KINDS
 from rnnbench.disk import error_of_disk
-from rnnbench.measure import PATHS, growth_of
+from rnnbench.measure import PATHS, energy_metrics, growth_of
+from rnnbench.pipeline.device_state import device_state
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import below_floor, latency_floor
 from rnnbench.pipeline.scenarios import server_figures, streams_figures
@@ -23,6 +24,7 @@ from rnnbench.results import (
     FAILURES,
     DispatchFloor,
     Environment,
+    Finding,
     Latency,
     LatencyFloor,
     MemoryUse,
@@ -111,7 +113,8 @@ def record_of(
         params=Params.model_validate(trial.params),
         step_seconds=trial.model.step_seconds,
         device=examined.probe.device(trial.device),
-        unmeasured=dict(KINDS[trial.device].unmeasured.items()),
+        unmeasured={**dict(KINDS[trial.device].unmeasured.items()), **sampled.unmeasured, **measured.unmeasured},
+        device_state=device_state(measured),
         support=_support(examined.support),
         outcome=outcome,
         stage="" if failure is None else failure.stage,
@@ -123,10 +126,11 @@ def record_of(
         timing=timing,
         anchor=measured.anchor,
         memory=_memory(sampled),
-        metrics=_metrics(sampled),
+        metrics=_metrics(sampled, measured),
+        energy_source=measured.energy_source,
         floor=floor,
         artifact=checked.artifact,
-        findings=tuple(dict.fromkeys([*sampled.findings, *measured.findings, *below_floor(floor)])),
+        findings=tuple(dict.fromkeys([*sampled.findings, *measured.findings, *_accusations(trial, floor)])),
         environment=_environment(sampled, measured),
     )
 
@@ -175,12 +179,17 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
     if artifact is None:
         return None
     cost, medians, roof = cost_of(sampled.checked), bound.process_medians if bound else (), measured.roof
-    if reason := KINDS[sampled.trial.device].unmeasured.get("latency_floor"):
-        return latency_floor(cost, artifact.hoisted, (), (), reason, caches={})
-    roofs = roof.processes
+    kind, roofs = KINDS[sampled.trial.device], roof.processes
+    if reason := kind.unmeasured.get("latency_floor"):
+        return latency_floor(cost, artifact.hoisted, (), (), reason, {})
     if DTYPES[sampled.trial.dtype].activations:  # The probe measures no products of int8: only reading counts.
         roofs = [[replace(one, rate=None) for one in process] for process in roofs]
-    return latency_floor(cost, artifact.hoisted, medians, roofs, roof.unmeasured)
+    return latency_floor(cost, artifact.hoisted, medians, roofs, roof.unmeasured, kind.caches())
+
+
+def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
+    """That a latency is below its floor, where the floor of such a device was seen to be one."""
+    return below_floor(floor) if KINDS[trial.device].roof_is_proven else []
 
 
 def _memory(sampled: Sampled) -> MemoryUse:
@@ -196,12 +205,14 @@ def _memory(sampled: Sampled) -> MemoryUse:
         growth_calls=bound.calls or None,
         public_growth=public.per_1000_calls,
         public_growth_calls=public.calls or None,
+        device=sampled.checked.device_memory,
     )
 
 
-def _metrics(sampled: Sampled) -> dict[str, float]:
+def _metrics(sampled: Sampled, measured: Sampled) -> dict[str, float]:
     loaded, state = sampled.checked.loaded, sampled.state
-    return {**(loaded.metrics if loaded else {}), **(state.metrics if state else {})}
+    of_energy = energy_metrics(measured.energy, sampled.trial.strategy.chunk)
+    return {**(loaded.metrics if loaded else {}), **(state.metrics if state else {}), **of_energy}
 
 
 def _environment(sampled: Sampled, measured: Sampled) -> Environment:

@@ -131,6 +131,22 @@ def device_columns() -> Iterator[Column]:
         ("software", "flag", "Whether the processor played the device. Its times are never ranked."),
     ):
         yield Column(f"device_{name}", unit, meaning, partial(_device, name))
+    for name, unit, meaning in (
+        ("clock", "Hz", "clock of the device's multiprocessors around blocks."),
+        ("temperature", "°C", "temperature of the device around blocks."),
+        ("power", "W", "power of the device around blocks."),
+    ):
+        for end, word in enumerate(("low", "high")):
+            extreme = ("Least", "Greatest")[end]
+            yield Column(f"device_{name}_{word}", unit, f"{extreme} {meaning}", partial(_device_range, name, end))
+    for name, unit, meaning in (
+        ("moved_blocks", "count", "Blocks from whose beginning to whose end the device's clock changed."),
+        ("throttled_blocks", "count", "Blocks in which the device's clock was held down."),
+        ("throttled", "text", "Why it was."),
+        ("shared_blocks", "count", "Blocks during which other processes were on the device."),
+        ("others", "text", "Those processes."),
+    ):
+        yield Column(f"device_{name}", unit, meaning, partial(_device_state, name))
 
 
 def outcome_columns() -> Iterator[Column]:
@@ -207,6 +223,16 @@ def _parameter(name: str, record: Record, info: RunInfo) -> Value:
 def _device(name: str, record: Record, info: RunInfo) -> Value:
     value = plain(getattr(record.device, name)) if record.device else None
     return None if value == "" else value
+
+
+def _device_range(name: str, end: int, record: Record, info: RunInfo) -> Value:
+    extremes = getattr(record.device_state, name) if record.device_state else None
+    return plain(extremes[end]) if extremes else None
+
+
+def _device_state(name: str, record: Record, info: RunInfo) -> Value:
+    value = getattr(record.device_state, name) if record.device_state else None
+    return ", ".join(value) or None if isinstance(value, tuple) else plain(value)
 
 
 def _anchor(name: str, record: Record, info: RunInfo) -> Value:

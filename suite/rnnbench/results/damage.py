@@ -25,6 +25,8 @@ MOST = 1 << 53
 NAMED = 3
 """Trials that a warning names."""
 SIGNED = frozenset({"drift", "growth", "public_growth"})
+RANGES = frozenset({"interval", "clock", "temperature", "power"})
+"""Fields with the least and the greatest of a figure."""
 UNMEASURED = "the figure in the record is impossible"
 V = TypeVar("V", bound=FrozenModel)
 
@@ -87,6 +89,8 @@ def without_impossible(record: Record) -> tuple[Record, tuple[str, ...]]:
         "memory": _clean(record.memory, "memory", names),
         "metrics": _finite(record.metrics, "metrics", names),
     }
+    if record.device_state is not None:
+        changes["device_state"] = _clean(record.device_state, "device_state", names)
     if record.floor is not None:
         changes["floor"] = _clean(record.floor, "floor", names)
     if record.anchor is not None:
@@ -184,7 +188,7 @@ def _clean(value: V, where: str, names: list[str]) -> V:
         kind = type(held)
         if kind is float or kind is int:
             wrong = not _possible_figure(name, held)
-        elif kind is tuple and name == "interval":
+        elif kind is tuple and name in RANGES:
             wrong = not (0 <= held[0] <= held[1])
         else:
             continue

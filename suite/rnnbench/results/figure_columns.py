@@ -114,6 +114,9 @@ def scenario_columns() -> Iterator[Column]:
         yield Column(f"server_{name}{suffix}", unit, meaning, partial(_server, name))
 
 
+METRIC_UNITS: Mapping[str, str] = {"seconds": "s", "joules": "J", "watts": "W"}
+
+
 def cost_columns() -> Iterator[Column]:
     yield Column(
         "step_seconds",
@@ -142,7 +145,8 @@ def cost_columns() -> Iterator[Column]:
     for column, name, unit, meaning in (
         ("floor_ratio", "ratio", "ratio", "Bound latency over the latency floor."),
         ("floor_s", "seconds", "s", "Latency floor: the least time to read and compute what a call must."),
-        ("floor_limited_by", "limited_by", "text", "What the floor consists of: reading or arithmetic."),
+        ("floor_limited_by", "limited_by", "text", "What the floor consists of: reading, arithmetic or launch."),
+        ("floor_launch_s", "launch", "s", "Time to start a program that does nothing on the device, and wait for it."),
         ("floor_bytes", "nbytes", "bytes", "Bytes that a call must read."),
         ("floor_operations", "operations", "count", "Arithmetic operations of a call."),
         ("weights_bytes", "weights", "bytes", "Bytes of the weights."),
@@ -153,7 +157,7 @@ def cost_columns() -> Iterator[Column]:
         calls = name.endswith("_calls")
         yield Column(f"memory_{name}", "count" if calls else "bytes", MEMORY_MEANS[name], partial(_memory, name))
     for metric in METRICS.values():
-        unit = {"seconds": "s"}.get(metric.unit, metric.unit)
+        unit = METRIC_UNITS.get(metric.unit, metric.unit)
         yield Column(f"metric_{metric.name}", unit, metric.meaning, partial(_metric, metric.name))
 
 
@@ -167,6 +171,7 @@ MEMORY_MEANS: Mapping[str, str] = {
     "growth_calls": "Bound calls over which growth was seen.",
     "public_growth": "What 1,000 public calls add.",
     "public_growth_calls": "Public calls over which growth was seen.",
+    "device": "Process on its device with the program loaded and called, less an empty session.",
 }
 
 

@@ -129,6 +129,13 @@ class MemoryUse(FrozenModel):
     public_growth: float | None = None
     """The same for public calls."""
     public_growth_calls: int | None = None
+    device: int | None = None
+    """Bytes of the process on its device with the program loaded and called, less those of an empty session; None on
+    the processor, and where the driver does not tell."""
+
+
+Limit = Literal["reading", "arithmetic", "launch"]
+"""What a latency floor consists of. `launch`: starting a program that does nothing, and waiting for it."""
 
 
 class LatencyFloor(FrozenModel):
@@ -144,8 +151,8 @@ class LatencyFloor(FrozenModel):
     level: str
     """The smallest cache that holds the weights, or `memory`; empty where the kernel does not tell its caches."""
     seconds: float | None = None
-    limited_by: Literal["reading", "arithmetic"] | None = None
-    """Which of the two takes longer; both may happen at once."""
+    limited_by: Limit | None = None
+    """Which of them takes longest; all may happen at once."""
     ratio: float | None = None
     """Bound latency over `seconds`: the geometric mean of the processes' ratios."""
     interval: tuple[float, float] | None = None
@@ -154,10 +161,32 @@ class LatencyFloor(FrozenModel):
     """Bytes read per second by working set in bytes: the fastest way that the probe knows, beside the sampled calls."""
     rate: float | None = None
     """Operations per second; None for a dtype whose rate cannot be measured. The floor is then that of reading."""
+    launch: float | None = None
+    """Seconds to start a program that does nothing on the device, and to wait for it; None for the processor."""
     looks: int = 0
     """Number of times that the probe measured."""
     unmeasured: str = ""
     """Why there are no seconds, and what to do about it."""
+
+
+class DeviceState(FrozenModel):
+    """What the device's driver told around the sampled blocks: a figure's least and greatest, None where untold."""
+
+    clock: tuple[float, float] | None = None
+    """In Hz, of its multiprocessors."""
+    temperature: tuple[float, float] | None = None
+    """In °C."""
+    power: tuple[float, float] | None = None
+    """In W."""
+    moved_blocks: int = 0
+    """Blocks from whose beginning to whose end the clock changed."""
+    throttled: tuple[str, ...] = ()
+    """Why the clock was held down."""
+    throttled_blocks: int = 0
+    others: tuple[OutsideText, ...] = ()
+    """Processes that are not of the suite, with their PIDs."""
+    shared_blocks: int = 0
+    """Blocks during which there were such processes."""
 
 
 class Environment(FrozenModel):
@@ -193,7 +222,10 @@ class Record(FrozenModel):
     """The device of the kind `params.device` that is here, as its driver describes it. None where there is none, and in
     records of schema 1 and 2, which were all made on the processor that `run.json` names."""
     unmeasured: dict[str, str] = Field(default_factory=dict)
-    """Why the suite cannot measure a figure on this kind of device: `latency_floor`, `cold`, `device_memory`."""
+    """Why the suite cannot measure a figure on this device: `latency_floor`, `cold`, `device_memory`,
+    `device_conditions`, `energy`."""
+    device_state: DeviceState | None = None
+    """The device while the trial was sampled; None where its kind does not tell, and on the processor."""
     support: SupportResult
     baseline: bool = False
     """Whether the backend declares itself the baseline that others are compared with."""
@@ -215,6 +247,8 @@ class Record(FrozenModel):
     floor: LatencyFloor | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further figures, under the names that `measure/metrics.py` declares."""
+    energy_source: str = ""
+    """The counter that the metrics of energy come from, and what it counts."""
     artifact: Artifact | None = None
     findings: tuple[Finding, ...] = ()
     """What the suite saw that contradicts the adapter or the program."""

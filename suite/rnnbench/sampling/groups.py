@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from rnnbench.measure import eviction_bytes, free_memory, requested
+from rnnbench.cases import Trial
+from rnnbench.devices import KINDS
+from rnnbench.measure import free_memory, requested
 from rnnbench.stages import Checked
 from rnnbench.worker import by_worker
 
@@ -62,9 +64,11 @@ def memory_of(trials: Sequence[Checked]) -> int:
         ]
         total += max(imported for imported, _ in figures)
         total += sum(run_peak - imported for imported, run_peak in figures)
-        total += eviction_bytes() if any(_evicts(checked) for checked in sharing) else 0
+        total += max(map(eviction_memory, (checked.trial for checked in sharing)))
     return total
 
 
-def _evicts(checked: Checked) -> bool:
-    return any(path.evicts for path in requested(checked.trial.measure.settings))
+def eviction_memory(trial: Trial) -> int:
+    """Bytes of the host's memory that emptying the device's caches takes, where the trial's case asks for it."""
+    evicts = any(path.evicts for path in requested(trial.measure.settings))
+    return KINDS[trial.device].eviction_memory() if evicts else 0

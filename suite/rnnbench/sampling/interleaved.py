@@ -18,6 +18,7 @@ from rnnbench.plan import close_adapters
 from rnnbench.results import Anchor
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.dispatch_floor import DispatchFloor
+from rnnbench.sampling.energy import EnergyMeter
 from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
 from rnnbench.sampling.path_sampling import PathSampling
 from rnnbench.sampling.roof import RoofLog, RoofWorker
@@ -81,6 +82,7 @@ class InterleavedSampling:
         self._samplings = [_sampling_of(checked) for checked in trials]
         self._roof_logs = [RoofLog() for _ in trials]
         self._floor = DispatchFloor([checked.examined for checked in trials])
+        self._energy = EnergyMeter(trials[0].trial.device)
         close_adapters()
 
     def sample(self) -> list[Sampled]:
@@ -131,7 +133,9 @@ class InterleavedSampling:
                     for path in shuffled.sample(running := turn.running(), len(running)):
                         _take_turn(turn, path)
             for turn in _turns(workers, samplings, shuffled):
-                sample_scenarios(turn.worker, turn.sampling, partial(self._context.on_stage, turn.sampling.trial))
+                say = partial(self._context.on_stage, turn.sampling.trial)
+                sample_scenarios(turn.worker, turn.sampling, say)
+                self._energy.sample(turn.worker, turn.sampling, say)
             for worker in workers:
                 for sampling in worker.trials:
                     for path in _unfinished(sampling):

@@ -1,4 +1,4 @@
-"""The machine's roof: a process that measures bandwidth and arithmetic in the same rounds as the trials are sampled."""
+"""The device's roof: a process that measures bandwidth and arithmetic in the same rounds as the trials are sampled."""
 
 from __future__ import annotations
 
@@ -26,16 +26,28 @@ class StartRoof(Command[Done]):
     working_sets: tuple[int, ...]
     """Sizes in bytes whose reading is timed."""
     dtype: str
+    device: str
     threads: int
     affinity: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class RoofReading:
-    """Bytes read a second by working set in bytes, and operations a second."""
+    """A `Roof` on the line."""
 
     bandwidth: tuple[tuple[int, float], ...]
     rate: float | None
+    launch: float = 0.0
+    on_chip: int = 0
+    caches: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, roof: Roof) -> RoofReading:
+        return cls(tuple(roof.bandwidth.items()), roof.rate, roof.launch, roof.on_chip, tuple(roof.caches.items()))
+
+    @property
+    def roof(self) -> Roof:
+        return Roof(dict(self.bandwidth), self.rate, self.launch, self.on_chip, dict(self.caches))
 
 
 @dataclass(frozen=True)
@@ -80,8 +92,9 @@ class RoofWorker:
             return
         sizes = {reading.working_set for checked in trials for reading in cost_of(checked).readings}
         dtype = DTYPES[trial.dtype].sampled_with
-        start = StartRoof(tuple(sorted(sizes)), dtype, trial.threads, tuple(cores_for(trial.threads)))
-        self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, Host(context.folders.logs / log, {}))
+        start = StartRoof(tuple(sorted(sizes)), dtype, trial.device, trial.threads, tuple(cores_for(trial.threads)))
+        host = Host(context.folders.logs / log, KINDS[trial.device].variables)
+        self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, host)
 
     def ready(self) -> None:
         """Wait until the probe is compiled, or is known to lack something."""
@@ -102,7 +115,7 @@ class RoofWorker:
             except WorkerError as error:
                 self._note_missing(error)
                 return
-        self._readings.append(Roof(dict(reading.bandwidth), reading.rate))
+        self._readings.append(reading.roof)
 
     def close(self) -> None:
         if self._process is not None:

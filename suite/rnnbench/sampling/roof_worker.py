@@ -1,12 +1,11 @@
-"""The worker that measures the machine's roof: it does so when it is asked, and sleeps otherwise."""
+"""The worker that measures the device's roof: it does so when it is asked, and sleeps otherwise."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 
-from rnnbench.measure import RoofProbe
-from rnnbench.optional import MissingExtraError
+from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.worker import (
     ChannelClosedError,
@@ -27,15 +26,19 @@ def main() -> None:
     start = receive_command(channel, {StartRoof: None})
     assert isinstance(start, StartRoof), "the first command says what to measure"
     os.sched_setaffinity(0, start.affinity)
+    make = KINDS[start.device].measure_roof
+    assert make is not None, "it is not started where the kind of device has no roof"
     try:
-        probe = RoofProbe(start.working_sets, start.dtype, start.threads)
-    except MissingExtraError as error:
+        probe = make(start.working_sets, start.dtype, start.threads)
+    except UnmeasuredError as error:
         channel.send(encode_reply(Failed("unavailable", str(error))))
         return
 
-    def read(command: ReadRoof) -> RoofReading:
-        roof = probe.measure()
-        return RoofReading(tuple(roof.bandwidth.items()), roof.rate)
+    def read(command: ReadRoof) -> RoofReading | Failed:
+        try:
+            return RoofReading.of(probe.measure())
+        except UnmeasuredError as error:
+            return Failed("unavailable", str(error))
 
     channel.send(encode_reply(Done()))
     with suppress(ChannelClosedError):

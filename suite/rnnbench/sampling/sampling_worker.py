@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container
+from dataclasses import replace
 
-from rnnbench.measure import Block, BlockPlan, Served, WarmUp, eviction_bytes, requested
+from rnnbench.devices import KINDS, UnmeasuredError
+from rnnbench.measure import Block, BlockPlan, DeviceConditions, DeviceSpell, Served, WarmUp
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
+from rnnbench.sampling.groups import eviction_memory
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import ImportFigures
@@ -45,8 +48,7 @@ class SamplingWorker:
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
         self._watch: CommandWatch | None = None
-        evicts = any(path.evicts for one in trials for path in requested(one.trial.measure.settings))
-        self._buffer = eviction_bytes() if evicts else 0
+        self._buffer = max(eviction_memory(one.trial) for one in trials)
         """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
         self._added: defaultdict[str, int] = defaultdict(int)
         """Bytes that each trial's commands have made resident in the process, by the trial's id."""
@@ -79,9 +81,10 @@ class SamplingWorker:
             for sampling in list(self.trials):
                 self._ask(sampling, Restore(sampling.trial), "build")
             for sampling in list(self.trials):
-                result = self._ask(sampling, Prepare(sampling.trial), "check")
-                if result is not None:
-                    sampling.note_timed(result)
+                ready = self._ask(sampling, Prepare(sampling.trial), "check")
+                if ready is not None:
+                    sampling.note_timed(ready.timed)
+                    sampling.note_unmeasured(ready.unmeasured)
             prepared = self._process is not None
 
     def import_framework(self) -> bool:
@@ -161,7 +164,9 @@ class SamplingWorker:
         self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
     ) -> SentBlock | None:
         """One block. A block whose times cannot be is a failure of its trial, and no figure."""
+        before = _conditions(sampling)
         block = self._ask_or_restart(sampling, command, "sample")
+        after = _conditions(sampling)
         if block is None:
             return None
         assert self._watch is not None, "the process has answered"
@@ -169,7 +174,7 @@ class SamplingWorker:
         if problem:
             self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
             return None
-        return block
+        return replace(block, device=DeviceSpell(before, after) if before and after else None)
 
     def _serve(self, sampling: TrialSampling, command: Command[SentServed]) -> Served | None:
         """Work that is due. Times that cannot be are a failure of its trial, and no figure."""
@@ -230,3 +235,14 @@ class SamplingWorker:
             raise
         finally:
             self._added[name] = max(0, self._added[name] + process.resident(look=looks) - before)
+
+
+def _conditions(sampling: TrialSampling) -> DeviceConditions | None:
+    """What the trial's device does now; None where it does not tell."""
+    if (read := KINDS[sampling.trial.device].conditions) is None:
+        return None
+    try:
+        return read()
+    except UnmeasuredError as error:
+        sampling.note_unmeasured({"device_conditions": str(error)})
+        return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure import SERVER, STREAMS, Block, GrowthStep, Served
+from rnnbench.measure import ENERGY, SERVER, STREAMS, Block, EnergyUse, GrowthStep, Served
 from rnnbench.results import CheckResult, Finding, not_believed
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
@@ -40,6 +40,12 @@ class TrialSampling:
         """What each process holds, in the scenario `streams`."""
         self.served: list[Served] = []
         """What became of the requests to each process, in the scenario `server`."""
+        self.energy: list[EnergyUse] = []
+        """Of a long block in each process, where the case asks for it."""
+        self.energy_source = ""
+        """What counted it."""
+        self.unmeasured: dict[str, str] = {}
+        """Why figures could not be measured on this machine, by figure."""
         self._timed: CheckResult | None = None
         self._state: SampledState | None = None
         self._findings: list[Finding] = []
@@ -65,6 +71,10 @@ class TrialSampling:
         return SERVER.value(self.trial.measure.settings)
 
     @property
+    def asks_for_energy(self) -> bool:
+        return bool(self.trial.measure.settings.get(ENERGY.key))
+
+    @property
     def has_failed(self) -> bool:
         return self.failure is not None
 
@@ -79,6 +89,12 @@ class TrialSampling:
     def note_findings(self, findings: Iterable[Finding]) -> None:
         """What was found while its worker carried out a command for it."""
         self._findings += findings
+
+    def note_unmeasured(self, reasons: Mapping[str, str]) -> None:
+        """Keep why figures could not be measured. A latency path that is one of them is not sampled."""
+        self.unmeasured.update(reasons)
+        for name in reasons:
+            self.paths.pop(name, None)
 
     def note_timed(self, result: CheckResult) -> None:
         """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial."""
@@ -110,6 +126,9 @@ class TrialSampling:
             server=ServerSamples(SERVER.value(self.trial.measure.settings), tuple(self.served))
             if self.served
             else None,
+            energy=tuple(self.energy),
+            energy_source=self.energy_source,
+            unmeasured={**checked.unmeasured, **self.unmeasured},
             roof=roof,
             findings=(*checked.findings, *self._findings),
             failure=self.failure,

@@ -115,7 +115,17 @@ class Compare(Command[ComparedBlocks]):
 
 
 @dataclass(frozen=True)
-class Prepare(Command[CheckResult]):
+class Prepared:
+    """A program that is ready to be sampled."""
+
+    timed: CheckResult
+    """The check of its first calls."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Why figures that its case asks for cannot be measured in this process."""
+
+
+@dataclass(frozen=True)
+class Prepare(Command[Prepared]):
     """Load and bind a program that is going to be sampled, and check its timed path."""
 
     trial: Trial

@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rnnbench.cases import Trial
+from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import (
     PATHS,
     Block,
     BlockSurroundings,
-    Evictor,
     GrowthLog,
     ThreadTimes,
     arrival_times,
     deferred_work,
     read_metrics,
     replaced_clocks,
+    requested,
     sample_block,
     surrounded,
 )
@@ -41,7 +42,7 @@ class TrialSampler:
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
-        self._evictor: Evictor | None = None
+        self._evictor: Callable[[], object] | None = None
         self._replaced: dict[str, str] = {}
         """The clocks that a trial replaced in its commands, or in a block of its calls."""
         self._findings: list[Finding] = []
@@ -65,22 +66,31 @@ class TrialSampler:
             commands.Verify: (WatchedWork.VERIFY, self.verify),
         }
 
-    def prepare(self, command: commands.Prepare) -> CheckResult:
+    def prepare(self, command: commands.Prepare) -> commands.Prepared:
         trial, reference = command.trial, self._held.reference(command.trial)
         with self._held.programs.watched(trial, PREPARING):
             prepared = PreparedProgram(self._held.program(trial), reference, self._evict)
             self._prepared[trial.id] = prepared
             verified = prepared.verify_first_calls()
             prepared.sync()
-            return verified
+        # Filling its buffer takes longer than a block.
+        return commands.Prepared(verified, self._make_evictor(trial))
+
+    def _make_evictor(self, trial: Trial) -> dict[str, str]:
+        """Make what empties the device's caches, where the case asks for cold calls. Returns why it cannot be had."""
+        paths = [path.name for path in requested(trial.measure.settings) if path.evicts]
+        make = KINDS[trial.device].make_evictor
+        if paths and make and self._evictor is None:
+            try:
+                self._evictor = make()
+            except UnmeasuredError as error:
+                return dict.fromkeys(paths, str(error))
+        return {}
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
         trial, path = command.trial, PATHS[command.path]
         prepared = self._prepared[trial.id]
         call = prepared.timed_call(path)
-        if path.evicts and self._evictor is None:
-            # Filling its buffer takes longer than a block.
-            self._evictor = Evictor()
         self._growth.begin()
 
         def sample() -> Block:

@@ -83,7 +83,7 @@ class TrialWorker:
 
         def carried_out(command: Any) -> object:
             reply = self._watched(work, handler)(command)
-            timed = reply.timed if isinstance(reply, commands.Verified) else reply
+            timed = reply.timed if isinstance(reply, commands.Prepared | commands.Verified) else reply
             if self._kept_checks and isinstance(timed, CheckResult) and timed.verdict == "fail":
                 with suppress(AdapterError, OSError):  # Where its program cannot be described, nothing is kept.
                     self._kept_checks.forget(self._key_of_checks(self._kept_checks, command.trial))

@@ -1,0 +1,97 @@
+"""CUDA's driver, through NVIDIA's own bindings (package cuda-bindings, extra `cuda`): memory and launches on one GPU.
+
+Source: CUDA Driver API, docs.nvidia.com/cuda/cuda-driver-api.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from rnnbench.devices.device import UnmeasuredError
+
+Value = ctypes.c_uint64 | ctypes.c_uint32 | ctypes.c_float
+"""An argument of a kernel."""
+
+
+class CudaDriver:
+    """The first GPU, in its primary context, which frameworks share. Raises UnmeasuredError where there is none.
+
+    The process may not fork any more once it is made.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._api: Any = import_module("cuda.bindings.driver")
+        except ModuleNotFoundError as error:
+            raise UnmeasuredError("cuda-bindings is not installed; pip install 'rnnbench[cuda]'.") from error
+        try:
+            self._do("cuInit", 0)
+        except RuntimeError as error:  # The bindings' own, where there is no driver.
+            raise UnmeasuredError(f"CUDA's driver does not start: {error}") from error
+        self._device = self._do("cuDeviceGet", 0)
+        self._context = self._do("cuDevicePrimaryCtxRetain", self._device)
+
+    def attribute(self, name: str) -> int:
+        """A property of the GPU, by the last words of its name (CUdevice_attribute)."""
+        attribute = getattr(self._api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._do("cuDeviceGetAttribute", attribute, self._device))
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of so many bytes of zeros."""
+        with self._current():
+            address = int(self._do("cuMemAlloc", nbytes))
+            self._do("cuMemsetD8", address, 0, nbytes)
+            return address
+
+    def fill(self, address: int, nbytes: int) -> None:
+        """Write to all of these bytes, and return once it is done."""
+        with self._current():
+            self._do("cuMemsetD8", address, 0, nbytes)
+            self._do("cuCtxSynchronize")
+
+    def kernels(self, ptx: str, names: Sequence[str]) -> list[Any]:
+        """The kernels of a module, which the driver compiles for the GPU."""
+        with self._current():
+            module = self._do("cuModuleLoadData", ptx.encode() + b"\0")
+            return [self._do("cuModuleGetFunction", module, name.encode()) for name in names]
+
+    def launcher(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[Value]) -> Callable[[], None]:
+        """What starts the kernel and waits until it is done. It takes the arguments as they are at each call.
+
+        The context stays the current one of this thread.
+        """
+        kept = tuple(arguments)
+        addresses = (ctypes.c_void_p * max(1, len(kept)))(*map(ctypes.addressof, kept))
+        self._do("cuCtxSetCurrent", self._context)
+        launch, synchronise, stream = self._api.cuLaunchKernel, self._api.cuStreamSynchronize, self._api.CUstream(0)
+
+        def run(_alive: tuple[Value, ...] = kept) -> None:
+            (started,) = launch(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(addresses), 0)
+            (done,) = synchronise(stream)
+            if started or done:
+                raise UnmeasuredError(f"A program that measures the GPU failed: {started or done}.")
+
+        return run
+
+    def close(self) -> None:
+        """Give the context back, with all of its memory, unless a framework has it too."""
+        self._do("cuDevicePrimaryCtxRelease", self._device)
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """The context is the thread's current one, and afterwards the one that was."""
+        self._do("cuCtxPushCurrent", self._context)
+        try:
+            yield
+        finally:
+            self._do("cuCtxPopCurrent")
+
+    def _do(self, name: str, *arguments: Any) -> Any:
+        error, *results = getattr(self._api, name)(*arguments)
+        if error:
+            raise UnmeasuredError(f"CUDA's {name} failed: {getattr(error, 'name', error)}.")
+        return results[0] if results else None
