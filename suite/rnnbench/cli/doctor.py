@@ -19,6 +19,8 @@ from rnnbench.cli.options import BACKEND, Selection, console
 def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
     """Check whether this machine is fit for benchmarking now. Exit with 1 if there is a warning.
 
+    Lists the machine's devices, with what disturbs each.
+
     With --fidelity, compare bound calls with each runtime's own timing tool. Exit with 1 if a difference is too large.
     """
     if fidelity:
@@ -28,9 +30,11 @@ def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
         sys.exit(0 if print_fidelity(measure_fidelity(targets), console()) else 1)
     if backends:
         raise click.UsageError("--backend needs --fidelity: it selects the backends to compare with their own tools")
+    from rnnbench.devices import examine_devices
     from rnnbench.measure import examine_machine
+    from rnnbench.plan import device_of_backends
     from rnnbench.reports import print_fitness
 
-    fitness = examine_machine()
-    print_fitness(fitness, console())
-    sys.exit(1 if fitness.warnings else 0)
+    fitness, devices = examine_machine(), examine_devices(device_of_backends)
+    print_fitness(fitness, devices, console())
+    sys.exit(1 if fitness.warnings or any([*device.warnings] for device in devices) else 0)

@@ -14,6 +14,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.devices.device import Device, DeviceKind, Figure, RoofMeasurer, UnmeasuredError
+    from rnnbench.devices.examined import ExaminedDevice, examine_devices
     from rnnbench.devices.kinds import KINDS
     from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
 
@@ -24,6 +25,10 @@ _NAMES = {
         "Figure",
         "RoofMeasurer",
         "UnmeasuredError",
+    ),
+    "examined": (
+        "ExaminedDevice",
+        "examine_devices",
     ),
     "kinds": ("KINDS",),
     "nvml": (
@@ -37,10 +42,12 @@ __all__ = [
     "VARIABLES",
     "Device",
     "DeviceKind",
+    "ExaminedDevice",
     "Figure",
     "NoGpuError",
     "RoofMeasurer",
     "UnmeasuredError",
+    "examine_devices",
     "first_gpu",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

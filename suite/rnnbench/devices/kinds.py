@@ -8,7 +8,10 @@ from pkgutil import iter_modules
 
 from rnnbench.devices.device import DeviceKind
 
-_NO_KINDS = ("cuda_driver", "cuda_kernels", "cuda_measuring", "cuda_session", "device", "kinds", "nvml", "rapl")
+_NO_KINDS = {
+    *("cuda_driver", "cuda_kernels", "cuda_measuring", "cuda_session", "nvml", "rapl"),
+    *("device", "examined", "kinds"),
+}
 
 
 def _declared() -> dict[str, DeviceKind]:

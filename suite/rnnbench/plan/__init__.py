@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import (
         check_case_names,
+        device_of_backends,
         expected_failures,
         installed_backends,
         require_devices,
@@ -77,6 +78,7 @@ _NAMES = {
         "check_case_names",
         "expected_failures",
         "installed_backends",
+        "device_of_backends",
         "require_devices",
         "targets_of",
     ),
@@ -97,6 +99,7 @@ __all__ = [
     "compress_run",
     "covering_of",
     "covering_trials",
+    "device_of_backends",
     "end_run",
     "examine",
     "examine_all",

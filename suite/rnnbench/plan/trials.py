@@ -8,6 +8,7 @@ from pathlib import Path
 from rnnbench.backends import BackendError, names
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
 from rnnbench.conformance import CHECK_NAMES
+from rnnbench.devices import Device
 from rnnbench.plan.adapters import begin, probe_or_stand_in
 from rnnbench.plan.named_targets import baselines, targets
 
@@ -42,6 +43,17 @@ def require_devices(trials: Iterable[Trial]) -> None:
         if lack := probe_or_stand_in(backend).device_lack(device):
             reason = f"{backend} is not available on {device}: {lack.reason}; install it with: {lack.install}"
             raise BackendError(reason)
+
+
+def device_of_backends(kind: str) -> Device | str:
+    """The device of this kind that a backend found on this machine, or why none did."""
+    lacks = []
+    for name in installed_backends():
+        found = probe_or_stand_in(name).devices.get(kind)
+        if isinstance(found, Device):
+            return found
+        lacks += [f"{name}: {found.reason}"] if found else []
+    return "; ".join(lacks) or "no installed backend has programs for it"
 
 
 def installed_backends() -> list[str]:

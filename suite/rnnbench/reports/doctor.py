@@ -1,22 +1,24 @@
-"""`rnnbench doctor`: the machine's fitness as sentences, and fidelity as a table with verdicts."""
+"""`rnnbench doctor`: the machine's fitness and its devices, as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from rnnbench.measure import Fitness
+from rnnbench.devices import ExaminedDevice
+from rnnbench.measure import DeviceConditions, Fitness
 from rnnbench.reports.escape import show
 from rnnbench.reports.units import nbytes, seconds
 
 
-def print_fitness(fitness: Fitness, console: Console) -> None:
-    for line in _facts(fitness):
+def print_fitness(fitness: Fitness, devices: Sequence[ExaminedDevice], console: Console) -> None:
+    for line in (*_facts(fitness), *map(_device, devices)):
         show(console, line)
-    for warning in fitness.warnings:
+    warnings = [*fitness.warnings, *(warning for device in devices for warning in device.warnings)]
+    for warning in warnings:
         show(console, ("warning:", "yellow"), f" {warning}")
-    if not fitness.warnings:
+    if not warnings:
         show(console, "This machine is fit for benchmarking.")
 
 
@@ -33,3 +35,24 @@ def _facts(fitness: Fitness) -> Iterator[str]:
     yield f"clock        {seconds(facts['clock_resolution_s'])} apart at best, {seconds(facts['clock_cost_s'])} to read"
     temperature = facts.get("temperature")
     yield f"temperature  {f'{temperature:.0f} °C' if temperature is not None else 'no sensor can be read'}"
+
+
+def _device(examined: ExaminedDevice) -> str:
+    """One line: which it is, what it does now, and whether its energy can be read."""
+    device, name = examined.device, f"{examined.kind:<12}"
+    if device is None:
+        return f"{name} none: {examined.missing}"
+    parts = [", ".join(filter(None, (device.name, device.driver, device.capability)))]
+    parts += ["a software device: the processor plays it"] if device.software else []
+    parts += list(_now(examined.conditions)) if examined.conditions else []
+    parts.append(f"energy by {examined.energy}" if examined.energy else f"no energy: {examined.no_energy}")
+    return f"{name} {'; '.join(parts)}"
+
+
+def _now(conditions: DeviceConditions) -> Iterator[str]:
+    if conditions.clock is not None:
+        yield f"clock {conditions.clock / 1e6:,.0f} MHz"
+    if conditions.temperature is not None:
+        yield f"{conditions.temperature:.0f} °C"
+    if conditions.power is not None:
+        yield f"{conditions.power:.0f} W"

@@ -1,0 +1,68 @@
+"""The devices of this machine: which are here, and what disturbs each now. Behind `rnnbench doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rnnbench.devices.device import Device, DeviceKind, UnmeasuredError
+from rnnbench.devices.kinds import KINDS
+from rnnbench.measure import DeviceConditions
+
+HOT = 85.0
+"""°C from which GPUs are held down, by most makers' figures."""
+
+
+@dataclass(frozen=True)
+class ExaminedDevice:
+    """One kind of device on this machine."""
+
+    kind: str
+    device: Device | None
+    missing: str = ""
+    """Why there is none."""
+    conditions: DeviceConditions | None = None
+    """None where its kind does not tell."""
+    energy: str = ""
+    """What counts its energy; empty where nothing does."""
+    no_energy: str = ""
+    """Why nothing does."""
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """A sentence for each thing that disturbs it."""
+        now = self.conditions
+        if now is None:
+            return
+        if now.others:
+            yield f"On the {self.kind} device run other processes: {', '.join(now.others)}. Wait until they have ended."
+        if now.hidden:
+            yield (
+                f"On the {self.kind} device run {now.hidden} processes that cannot be seen from here, such as those of "
+                "another container."
+            )
+        if now.throttled:
+            yield f"The clock of the {self.kind} device is held down: {', '.join(now.throttled)}."
+        if (now.temperature or 0.0) > HOT:
+            yield f"The {self.kind} device is at {now.temperature:.0f} °C and may be slowing down: let it cool down."
+
+
+def examine_devices(ask_backends: Callable[[str], Device | str]) -> list[ExaminedDevice]:
+    """Every kind of device. `ask_backends` gives the one of a kind that only backends find, or why there is none."""
+    return [_examined(kind, ask_backends) for kind in KINDS.values()]
+
+
+def _examined(kind: DeviceKind, ask_backends: Callable[[str], Device | str]) -> ExaminedDevice:
+    try:
+        found = kind.describe() if kind.describe else ask_backends(kind.name)
+        if isinstance(found, str):
+            return ExaminedDevice(kind.name, None, found)
+        conditions = kind.conditions() if kind.conditions else None
+    except UnmeasuredError as error:
+        return ExaminedDevice(kind.name, None, str(error))
+    try:
+        energy = kind.open_energy().source if kind.open_energy else ""
+        no_energy = "" if energy else kind.unmeasured.get("energy", "")
+    except UnmeasuredError as error:
+        energy, no_energy = "", str(error)
+    return ExaminedDevice(kind.name, found, "", conditions, energy, no_energy)
