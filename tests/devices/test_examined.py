@@ -74,7 +74,8 @@ def test_a_device_that_is_not_here_says_what_is_missing(devices) -> None:
 def test_what_disturbs_a_device_is_a_warning(devices, changes: dict[str, object], said: str) -> None:
     found = devices(replace(QUIET, **changes))
     assert [said in warning for warning in found["cuda"].warnings] == [True]
-    assert f"warning: {[*found['cuda'].warnings][0]}" in shown(found)
+    (warning,) = found["cuda"].warnings
+    assert f"warning: {warning}" in shown(found)
 
 
 def test_a_quiet_device_has_no_warning(devices) -> None:

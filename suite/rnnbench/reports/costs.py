@@ -92,7 +92,8 @@ def _prepared(entry: Entry) -> float:
 
 def memory_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
-    figures = ("run_peak", "steady", "build_peak", "imported")
+    on_device = any(entry.record.memory.device is not None for entry in entries)
+    figures = ("run_peak", "steady", "build_peak", "imported", *(["device"] if on_device else []))
     measured = (
         entry
         for entry in entries
@@ -111,6 +112,7 @@ def memory_table(entries: Sequence[Entry]) -> Table:
             "steady",
             "build peak",
             "after import",
+            *(["on device"] if on_device else []),
             "weights",
             "growth/1,000 bound",
             "growth/1,000 public",
@@ -120,15 +122,17 @@ def memory_table(entries: Sequence[Entry]) -> Table:
         note="Resident bytes of the trial's own process, framework included. The build peak includes the compiler's "
         "processes. Each figure is the largest over the chunks; the chunk is in brackets. Weights: their bytes, and "
         "their share of what loading and calling added after the import (steady). Growth: what 1,000 calls add, seen "
-        f"over the calls in brackets; the largest over the chunks with {ENOUGH_CALLS:,} calls or more. All figures are "
-        "of the host's memory.",
+        f"over the calls in brackets; the largest over the chunks with {ENOUGH_CALLS:,} calls or more. "
+        + ("On device: of the process, less an empty session; the others are" if on_device else "All figures are")
+        + " of the host's memory.",
     )
 
 
 def metrics_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: for each program and strategy the metrics that its records have, the largest over the chunks."""
-    present = [metric for name, metric in METRICS.items() if any(name in entry.record.metrics for entry in entries)]
-    measured = (entry for entry in entries if not entry.shares and entry.record.metrics)
+    of_process = {name: metric for name, metric in METRICS.items() if metric.when}
+    present = [metric for name, metric in of_process.items() if any(name in entry.record.metrics for entry in entries)]
+    measured = (entry for entry in entries if not entry.shares and entry.record.metrics.keys() & of_process.keys())
     rows = [(*key, *(_metric(group, metric) for metric in present)) for key, group in by_program(measured).items()]
     return Table(
         "Metrics",

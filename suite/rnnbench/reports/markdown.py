@@ -10,6 +10,9 @@ from rnnbench.reports.anchors import anchors_table
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
+from rnnbench.reports.device_state import device_state_table
+from rnnbench.reports.devices import device_tables
+from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.int8 import int8_tables
@@ -34,6 +37,7 @@ COSTS = (
     payoff_table,
     library_payoff_table,
     memory_table,
+    energy_table,
     metrics_table,
 )
 HOW_TO_READ = (
@@ -88,6 +92,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield from _titled(content, "###")
     yield from _titled(offline_table(view.entries), "###")
     yield from _titled(failed_check_table(view), "###")
+    yield from _devices(view)
     yield Markdown("## Pictures")
     if not pictures:
         yield without_pictures or "Nothing was measured that could be drawn."
@@ -177,6 +182,18 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
     yield from _titled(strategy_pair_table(entries), "####")
 
 
+def _devices(view: View) -> Iterator[str]:
+    """Only where a model ran on two kinds of devices."""
+    made = list(device_tables(view))
+    if made:
+        yield Markdown("## Devices")
+        yield "The same model, batch and number format on several devices."
+    for title, contents in made:
+        yield Markdown("### {}").format(title)
+        for content in contents:
+            yield from _titled(content, "####")
+
+
 def _costs(view: View) -> Iterator[str]:
     yield Markdown("## Compile time, size, memory and metrics")
     for workload, entries in view.workloads.items():
@@ -208,6 +225,7 @@ def _sampling(view: View) -> Iterator[str]:
             yield Markdown("### {}").format(workload)
             yield from _titled(content, "####")
             yield from _titled(groups_table(view.workloads[workload]), "####")
+            yield from _titled(device_state_table(view.workloads[workload]), "####")
 
 
 def _findings(view: View) -> Iterator[str]:

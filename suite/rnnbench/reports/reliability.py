@@ -7,6 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
+from rnnbench.reports.device_state import device_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, count, percent
 from rnnbench.results import LAYOUT, Entry, Latency, View
 
@@ -54,7 +55,8 @@ def _days(times: Sequence[str]) -> str:
 
 def measurement_warnings(view: View) -> tuple[str, ...]:
     """What a reader must know before relying on a run's latencies."""
-    return tuple(warning for warning in (disturbance_warning(view), slow_bound_warning(view)) if warning)
+    of_host = (disturbance_warning(view), slow_bound_warning(view))
+    return (*(warning for warning in of_host if warning), *device_warnings(view))
 
 
 def slow_bound_warning(view: View) -> str | None:
@@ -91,9 +93,18 @@ def disturbance_warning(view: View) -> str | None:
     if share is None or share < MANY_DISTURBED:
         return None
     return (
-        f"another process, or the machine's host, used the core during {share:.0%} of the sampled blocks (marked in "
+        f"{_disturbers(view)} during {share:.0%} of the sampled blocks (marked in "
         f"the files of samples). Run again on an idle machine, or do not rely on small differences"
     )
+
+
+def _disturbers(view: View) -> str:
+    of_host = "another process, or the machine's host, used the core"
+    return f"{of_host}, or its device was disturbed" if _has_device_state(view) else of_host
+
+
+def _has_device_state(view: View) -> bool:
+    return any(entry.record.device_state for entry in view.entries)
 
 
 def half_width(latency: Latency) -> float | None:
@@ -142,7 +153,8 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
     if share is None:
         yield "It could not be read whether another process used the core"
     else:
-        yield f"Another process used the core during {share:.0%} of the blocks"
+        what = "The core or the device was disturbed" if _has_device_state(view) else "Another process used the core"
+        yield f"{what} during {share:.0%} of the blocks"
     if drifts := [drift for entries in view.workloads.values() if (drift := _baseline_drift(entries)) is not None]:
         yield f"the baseline drifted by up to {max(map(abs, drifts)):.1%} while it was sampled"
     conditions = [run.info.conditions for run in view.runs]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 from rnnbench.reports import findings, units
+from rnnbench.reports.devices import crossing_tables
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.latencies import software_device_table
@@ -48,6 +50,9 @@ def print_summary(run: Run, console: Console) -> None:
             if scenario.rows:
                 console.print(_grid(scenario))
                 show(console, scenario.note, style="dim")
+    for title, contents in crossing_tables(shown):
+        for content in filter(lambda table: table.rows, contents):
+            console.print(_grid(replace(content, title=f"{title}: {content.title.lower()}")))
     if (offline := offline_table(shown.entries)).rows:
         console.print(_grid(offline))
         show(console, offline.note, style="dim")

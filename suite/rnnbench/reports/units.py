@@ -10,17 +10,25 @@ WIDEST_RATIO = 100.0
 WIDEST_PERCENT = 10.0
 """The same of a change, and of half an interval."""
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_JOULES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def seconds(value: float | None) -> str:
     """`12.3 µs`, `1.24 ms`, `180 s`."""
+    return _scaled(value, _SECONDS)
+
+
+def joules(value: float | None) -> str:
+    """`12.3 µJ`, `1.24 mJ`, `180 J`."""
+    return _scaled(value, _JOULES)
+
+
+def _scaled(value: float | None, scale: tuple[tuple[float, str], ...]) -> str:
     if value is None:
         return MISSING
-    for size, unit in _SECONDS:
-        if value >= size * 0.9995:
-            return f"{digits(value / size)} {unit}"
-    return f"{digits(value / 1e-9)} ns"
+    size, unit = next((step for step in scale if value >= step[0] * 0.9995), scale[-1])
+    return f"{digits(value / size)} {unit}"
 
 
 def nbytes(value: float | None) -> str:

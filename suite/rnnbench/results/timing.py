@@ -33,7 +33,8 @@ class Sampling(FrozenModel):
     blocks: int = 0
     """Blocks of samples, over all processes."""
     disturbed_blocks: int | None = None
-    """Blocks during which another process, or the machine's host, used the core; None where this cannot be read."""
+    """Blocks during which another process, or the machine's host, used the core, or the device was disturbed
+    (`Record.device_state`); None where this cannot be read."""
     drift: float | None = None
     """Relative change from the first block to the last, by the slope of Theil and Sen."""
 

@@ -53,10 +53,11 @@ class Family:
         model = dict(self.model)
         return next((model[key] for key in NAMES if key in model), "model")
 
-    def described(self, model: Mapping[str, str]) -> str:
+    def described(self, model: Mapping[str, str], on_device: bool = True) -> str:
         computed = self.computed.upper() if "cell" in model else self.computed
         parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES + NOT_SHOWN)]
-        parts += [f"batch {self.batch}", self.dtype, f"{self.device} with {_count(self.threads, 'thread')}"]
+        parts += [f"batch {self.batch}", self.dtype]
+        parts += [f"{self.device} with {_count(self.threads, 'thread')}"] if on_device else []
         return f"{self.case}: {', '.join(parts)}, stream of {_count(self.steps, 'step')}"
 
     @property

@@ -1,0 +1,68 @@
+"""What the devices of trials did while they were sampled: clock, throttling, temperature, power, other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rnnbench.reports import units
+from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.results import DeviceState, Entry, View
+
+
+def device_state_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload, for the trials whose device tells of itself."""
+    rows = [
+        (program(entry), strategy(entry), entry.chunk_label, *_state(state, _blocks(entry)))
+        for entry in entries
+        if not entry.shares and (state := entry.record.device_state) is not None
+    ]
+    return Table(
+        "Device while it was sampled",
+        ("program", "strategy", "chunk", "clock", "temperature", "power", "clock moved", "held down", "shared"),
+        tuple(rows),
+        text=2,
+        note="Clock, temperature and power: the least and the greatest before and after blocks. The last three columns "
+        "count blocks: those whose clock changed by more than 2 %, those whose clock the driver held down, and those "
+        "during which another process was on the device.",
+    )
+
+
+def device_warnings(view: View) -> list[str]:
+    """What disturbed a device while it was sampled, a sentence each."""
+    told = [
+        (entry.record.params.device, state)
+        for entry in view.entries
+        if entry.ranked and not entry.shares and (state := entry.record.device_state) is not None
+    ]
+    warnings = []
+    for device in dict.fromkeys(device for device, _ in told):
+        states = [state for name, state in told if name == device]
+        throttled = dict.fromkeys(reason for state in states for reason in state.throttled)
+        others = dict.fromkeys(other for state in states for other in state.others)
+        if throttled:
+            warnings.append(f"the clock of the {device} device was held down while trials ran: {', '.join(throttled)}")
+        if moved := sum(state.moved_blocks for state in states):
+            warnings.append(f"the clock of the {device} device changed during {units.count(moved, 'block')}")
+        if others:
+            warnings.append(f"other processes were on the {device} device: {', '.join(others)}")
+    return warnings
+
+
+def _blocks(entry: Entry) -> int:
+    return sum(latency.sampling.blocks for latency in entry.record.timing.latency.values())
+
+
+def _state(state: DeviceState, blocks: int) -> tuple[str, ...]:
+    return (
+        _range(state.clock, lambda hertz: f"{hertz / 1e6:,.0f}", "MHz"),
+        _range(state.temperature, lambda degrees: f"{degrees:.0f}", "°C"),
+        _range(state.power, lambda watts: f"{watts:.0f}", "W"),
+        *(f"{marked} of {blocks}" for marked in (state.moved_blocks, state.throttled_blocks, state.shared_blocks)),
+    )
+
+
+def _range(ends: tuple[float, float] | None, shown: Callable[[float], str], unit: str) -> str:
+    if ends is None:
+        return units.MISSING
+    low, high = map(shown, ends)
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"

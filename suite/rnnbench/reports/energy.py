@@ -1,0 +1,38 @@
+"""The table of energy: joules of a time step, by program and chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rnnbench.reports import units
+from rnnbench.reports.tables import Table, by_program
+from rnnbench.results import Entry
+
+PER_STEP, POWER = "energy_per_step", "energy_power"
+
+
+def energy_table(entries: Sequence[Entry]) -> Table:
+    """Of one workload, for the trials whose case asks for it and whose device has a counter."""
+    measured = [entry for entry in entries if entry.ranked and not entry.shares and PER_STEP in entry.record.metrics]
+    chunks = sorted({entry.chunk for entry in measured})
+    rows = [
+        (*key, *(_cell(next((entry for entry in group if entry.chunk == chunk), None)) for chunk in chunks))
+        for key, group in by_program(measured).items()
+    ]
+    sources = ", ".join(dict.fromkeys(entry.record.energy_source for entry in measured))
+    return Table(
+        "Energy per step",
+        ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks)),
+        tuple(rows),
+        text=2,
+        note=f"Of the whole device ({sources}) while bound calls ran for a second or more, what it uses at rest "
+        "included; in brackets its power. A step advances all streams of the batch.",
+    )
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None:
+        return units.MISSING
+    metrics = entry.record.metrics
+    power = f" ({units.digits(metrics[POWER])} W)" if POWER in metrics else ""
+    return f"{units.joules(metrics[PER_STEP])}{power}"

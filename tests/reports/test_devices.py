@@ -1,0 +1,182 @@
+"""Several devices in one report. The records are synthetic: no GPU made them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import fake_records as fake
+import pytest
+from rich.console import Console
+
+from rnnbench.devices import Device
+from rnnbench.reports.costs import memory_table, metrics_table
+from rnnbench.reports.device_state import device_state_table, device_warnings
+from rnnbench.reports.devices import crossing_tables, device_tables
+from rnnbench.reports.energy import energy_table
+from rnnbench.reports.markdown import page
+from rnnbench.reports.terminal import print_summary
+from rnnbench.results import DeviceState, Record
+from rnnbench.results.damage import without_impossible
+from rnnbench.results.store import Run
+from rnnbench.results.views import Entry, View, view_runs
+
+SYNTHETIC_GPU = Device("synthetic GPU", "synthetic driver", "sm_00")
+
+
+def on(device: str, chunk: int, micros: float, batch: int = 1, backend: str = "fakemlir", **changes) -> Record:
+    """A synthetic record: a call of `chunk` steps took so many µs on that kind of device."""
+    made = fake.record(
+        backend, "ops" if backend == "fakelib" else "linalg", chunk=chunk, bound=micros * 1e-6, spread=0.001, **changes
+    )
+    params = made.params.model_copy(update={"device": device, "batch": batch})
+    bound = made.timing.latency["bound"]
+    latency = {"bound": bound.model_copy(update={"interval": (bound.median * 0.99, bound.median * 1.01)})}
+    return made.model_copy(
+        update={
+            "trial": f"{made.trial}-{device}-b{batch}",
+            "params": params,
+            "device": None if device == "cpu" else SYNTHETIC_GPU,
+            "timing": made.timing.model_copy(update={"latency": latency}),
+        }
+    )
+
+
+def view(*records: Record) -> View:
+    return view_runs([run(*records)])
+
+
+def run(*records: Record) -> Run:
+    return Run(Path("synthetic"), fake.info(), records, ())
+
+
+CROSSING = [
+    *(on("cpu", chunk, 10.0 * chunk) for chunk in (1, 4, 16, 64)),
+    *(on("cuda", chunk, micros) for chunk, micros in ((1, 30.0), (4, 40.0), (16, 80.0), (64, 200.0))),
+]
+"""On the processor each step takes 10 µs; on the GPU there is a cost of the call."""
+ALONG_BATCH = [
+    *(on("cpu", 1, 10.0 * batch, batch) for batch in (1, 2, 8, 32)),
+    *(on("cuda", 1, 30.0 + batch / 8, batch) for batch in (1, 2, 8, 32)),
+]
+
+
+def by_title(shown: View) -> dict[str, dict[str, tuple[tuple[str, ...], ...]]]:
+    return {title: {table.title: table.rows for table in tables} for title, tables in device_tables(shown)}
+
+
+def test_one_table_has_a_row_by_program_and_device() -> None:
+    ((title, tables),) = by_title(view(*CROSSING)).items()
+    assert title == "fake_case: LSTM, input 64, hidden 128, batch 1, float32, stream of 128 steps"
+    cpu, cuda = tables["Bound latency per step, by device"]
+    assert cpu[:3] == ("fakemlir:linalg", "looped-stitched", "cpu")
+    assert cuda[2] == "cuda"
+    assert len(cpu) == 3 + 4
+
+
+def test_the_chunk_is_named_at_which_one_overtakes_the_other() -> None:
+    (tables,) = by_title(view(*CROSSING)).values()
+    fastest, program = tables["Faster device by chunk"]
+    assert fastest == ("fastest of each", "cpu and cuda", "cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64")
+    assert program[0] == "fakemlir:linalg looped-stitched"
+
+
+def test_the_batch_is_named_at_which_one_overtakes_the_other() -> None:
+    first, *others = by_title(view(*ALONG_BATCH)).values()
+    fastest, _ = first["Faster device by batch, 1 step per call"]
+    assert fastest[2] == "cpu at batch 1 to 2; cuda at batch 8 to 32"
+    assert len(others) == 3
+    assert all("Faster device by batch, 1 step per call" not in tables for tables in others)
+
+
+def test_the_fastest_program_of_each_device_counts_and_no_kernel() -> None:
+    slow = on("cpu", 1, 50.0, backend="fakelib")
+    kernel = on("cpu", 1, 1.0, time="unrolled")
+    kernel = kernel.model_copy(update={"artifact": kernel.artifact.model_copy(update={"origin": "kernel"})})
+    (tables,) = by_title(view(slow, kernel, on("cpu", 1, 10.0), on("cuda", 1, 20.0))).values()
+    assert tables["Faster device by chunk"][0] == ("fastest of each", "cpu and cuda", "cpu at chunk 1")
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [on("cpu", 1, 10.0), on("cpu", 4, 40.0)],
+        [on("cpu", 1, 10.0), on("cuda", 1, 5.0, hidden=512)],
+        [on("cpu", 1, 10.0), on("cuda", 1, 5.0, outcome="nonconforming")],
+        [on("cpu", 1, 10.0), on("vulkan", 1, 5.0).model_copy(update={"device": fake.SOFTWARE_DEVICE})],
+    ],
+    ids=["one device", "other models", "wrong numbers", "a software device"],
+)
+def test_without_two_devices_nothing_is_shown(records: list[Record]) -> None:
+    shown = view(*records)
+    assert list(device_tables(shown)) == list(crossing_tables(shown)) == []
+    assert "## Devices" not in page(shown, ())
+    assert "Faster device" not in printed(*records)
+
+
+def printed(*records: Record) -> str:
+    stream = io.StringIO()
+    print_summary(run(*records), Console(file=stream, width=160))
+    return stream.getvalue()
+
+
+def test_report_and_terminal_show_it() -> None:
+    text = page(view(*CROSSING), ())
+    assert "## Devices" in text
+    assert "cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64" in text
+    assert "cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64" in " ".join(printed(*CROSSING).split())
+
+
+def measured(**changes) -> Record:
+    state = {"clock": (1.755e9, 1.98e9), "temperature": (34.0, 60.0), "power": (71.0, 350.0), **changes}
+    metrics = {"open_files": 9.0, "energy_per_step": 1.5e-3, "energy_power": 320.0}
+    record = on("cuda", 16, 80.0)
+    return record.model_copy(
+        update={
+            "device_state": DeviceState(**state),
+            "metrics": metrics,
+            "energy_source": "a synthetic counter",
+            "memory": record.memory.model_copy(update={"device": 300 << 20}),
+        }
+    )
+
+
+def entries(*records: Record) -> list[Entry]:
+    return [Entry(record, record) for record in records]
+
+
+def test_the_energy_of_a_step_has_a_table_of_its_own() -> None:
+    table = energy_table(entries(measured(), on("cpu", 16, 80.0)))
+    assert table.rows == (("fakemlir:linalg", "looped-stitched", "1.50 mJ (320 W)"),)
+    assert "a synthetic counter" in table.note
+    assert metrics_table(entries(measured())).columns == ("program", "strategy", "open files")
+    assert energy_table(entries(on("cpu", 1, 10.0))).rows == ()
+
+
+def test_memory_on_the_device_is_a_column_where_it_was_measured() -> None:
+    with_device, without = memory_table(entries(measured())), memory_table(entries(on("cpu", 1, 10.0)))
+    assert dict(zip(with_device.columns, with_device.rows[0], strict=True))["on device"] == "300 MiB"
+    assert "on device" not in without.columns
+
+
+def test_what_the_device_did_stands_beside_the_trial() -> None:
+    table = device_state_table(entries(measured(moved_blocks=2), on("cpu", 1, 10.0)))
+    ((*_, clock, temperature, power, moved, held_down, shared),) = table.rows
+    assert (clock, temperature, power) == ("1,755 to 1,980 MHz", "34 to 60 °C", "71 to 350 W")
+    assert (moved, held_down, shared) == ("2 of 0", "0 of 0", "0 of 0")
+
+
+def test_a_disturbed_device_is_a_warning() -> None:
+    disturbed = measured(moved_blocks=2, throttled=("power cap",), throttled_blocks=1, others=("game (PID 7)",))
+    assert device_warnings(view(disturbed)) == [
+        "the clock of the cuda device was held down while trials ran: power cap",
+        "the clock of the cuda device changed during 2 blocks",
+        "other processes were on the cuda device: game (PID 7)",
+    ]
+    assert device_warnings(view(measured())) == []
+
+
+def test_a_state_that_cannot_be_is_left_out() -> None:
+    clean, names = without_impossible(measured(clock=(float("nan"), 1e9), power=(1e20, 2e20)))
+    assert clean.device_state.clock is None
+    assert "device_state.clock" in names
