@@ -9,11 +9,12 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
-from rnnbench.devices import Device
+from rnnbench.devices import KINDS, Device
 from rnnbench.reports.costs import memory_table, metrics_table
-from rnnbench.reports.device_state import device_state_table, device_warnings
+from rnnbench.reports.device_state import device_state_table, device_warnings, unmeasured_warnings
 from rnnbench.reports.devices import crossing_tables, device_tables
 from rnnbench.reports.energy import energy_table
+from rnnbench.reports.findings import missing_table
 from rnnbench.reports.markdown import page
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results import DeviceState, Record
@@ -174,6 +175,19 @@ def test_a_disturbed_device_is_a_warning() -> None:
         "other processes were on the cuda device: game (PID 7)",
     ]
     assert device_warnings(view(measured())) == []
+
+
+def test_what_was_not_measured_on_this_machine_is_a_warning_with_its_reason() -> None:
+    refused = on("cpu", 1, 10.0).model_copy(update={"unmeasured": {"energy": "Only root may read it."}})
+    shown = view(refused)
+    assert unmeasured_warnings(shown) == ["energy was not measured: Only root may read it."]
+    assert ("energy", "Only root may read it.", "1") in missing_table(shown).rows
+    assert "energy was not measured: Only root may read it." in page(shown, ())
+
+
+def test_what_no_such_device_can_is_no_warning() -> None:
+    software = on("vulkan", 1, 5.0).model_copy(update={"unmeasured": dict(KINDS["vulkan"].unmeasured)})
+    assert unmeasured_warnings(view(software)) == []
 
 
 def test_a_state_that_cannot_be_is_left_out() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rnnbench.devices import KINDS, DeviceKind
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.results import DeviceState, Entry, View
+
+NO_KIND = DeviceKind("", "A kind of device that this version does not know.")
 
 
 def device_state_table(entries: Sequence[Entry]) -> Table:
@@ -25,6 +28,17 @@ def device_state_table(entries: Sequence[Entry]) -> Table:
         "count blocks: those whose clock changed by more than 2 %, those whose clock the driver held down, and those "
         "during which another process was on the device.",
     )
+
+
+def unmeasured_warnings(view: View) -> list[str]:
+    """What could be measured on such a device and was not measured here, a sentence each."""
+    reasons = dict.fromkeys(
+        (figure, reason)
+        for entry in view.entries
+        for figure, reason in entry.record.unmeasured.items()
+        if figure not in KINDS.get(entry.record.params.device, NO_KIND).unmeasured
+    )
+    return [f"{figure.replace('_', ' ')} was not measured: {reason}" for figure, reason in reasons]
 
 
 def device_warnings(view: View) -> list[str]:

@@ -150,6 +150,9 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "× of floor, its interval", "the probe measured beside less than two processes"
     if (dispatch := timing.dispatch_floor) is not None and dispatch.seconds is None:
         yield "dispatch floor", dispatch.unmeasured
+    for figure, reason in entry.record.unmeasured.items():
+        if figure != "latency_floor":
+            yield figure.replace("_", " "), reason
 
 
 def outcome_counts(view: View) -> list[tuple[str, int]]:

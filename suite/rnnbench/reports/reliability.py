@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
-from rnnbench.reports.device_state import device_warnings
+from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, count, percent
 from rnnbench.results import LAYOUT, Entry, Latency, View
 
@@ -56,7 +56,7 @@ def _days(times: Sequence[str]) -> str:
 def measurement_warnings(view: View) -> tuple[str, ...]:
     """What a reader must know before relying on a run's latencies."""
     of_host = (disturbance_warning(view), slow_bound_warning(view))
-    return (*(warning for warning in of_host if warning), *device_warnings(view))
+    return (*(warning for warning in of_host if warning), *device_warnings(view), *unmeasured_warnings(view))
 
 
 def slow_bound_warning(view: View) -> str | None:
