@@ -152,6 +152,7 @@ def test_the_energy_of_a_step_has_a_table_of_its_own() -> None:
     assert "a synthetic counter" in table.note
     assert metrics_table(entries(measured())).columns == ("program", "strategy", "open files")
     assert energy_table(entries(on("cpu", 1, 10.0))).rows == ()
+    assert "1.50 mJ (320 W)" in printed(measured())
 
 
 def test_memory_on_the_device_is_a_column_where_it_was_measured() -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from rnnbench.reports import findings, units
 from rnnbench.reports.devices import crossing_tables
+from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.latencies import software_device_table
@@ -46,10 +47,10 @@ def print_summary(run: Run, console: Console) -> None:
         if (further_paths := narrow_path_table(entries)).rows:
             console.print(_grid(further_paths))
             show(console, plain_path_answer(entries))
-        for scenario in (streams_table(entries), server_table(entries)):
-            if scenario.rows:
-                console.print(_grid(scenario))
-                show(console, scenario.note, style="dim")
+        for further in (streams_table(entries), server_table(entries), energy_table(entries)):
+            if further.rows:
+                console.print(_grid(further))
+                show(console, further.note, style="dim")
     for title, contents in crossing_tables(shown):
         for content in filter(lambda table: table.rows, contents):
             console.print(_grid(replace(content, title=f"{title}: {content.title.lower()}")))
