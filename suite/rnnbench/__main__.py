@@ -13,8 +13,9 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """The command's imports take longer than many a command. They come after the signals' handlers."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores it.
+            signal.signal(number, _end)
     from rnnbench.cli import main as run_command
 
     run_command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import signal
@@ -12,6 +13,8 @@ from functools import partial
 import pytest
 from killed_runs import kill_and_resume, left_of, records, start
 from waiting import PATIENCE_S, wait_until
+
+from rnnbench.cli.ending import end_well
 
 KILLS = 3
 """The proof in tests/benchmarks has 200."""
@@ -46,10 +49,10 @@ setattr(room, name, stop)
 
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("the report", signal.SIGTERM), ("the summary", signal.SIGINT), ("the beginning", signal.SIGINT)],
+    [("the report", signal.SIGTERM), ("the summary", signal.SIGINT), ("the beginning", signal.SIGHUP)],
 )
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
-    default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    default = partial(signal.signal, number, signal.SIG_DFL)
     process = start(folder, *RUN, code=PLAIN + STOPPED_IN[where] + STOP, preexec_fn=default)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(number)
@@ -59,6 +62,23 @@ def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number
     assert len(errors.strip().splitlines()) == 1, errors
     assert ("has 2 finished trials" in errors) == (where != "the beginning")
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
+
+
+@pytest.mark.parametrize(("handler", "status"), [(signal.SIG_IGN, 7), (signal.SIG_DFL, 130)], ids=["nohup", "plain"])
+def test_the_end_of_a_terminal_ends_a_command_unless_it_is_ignored(handler, status, capsys):
+    def command(ending):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return 7
+
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            end_well(command)
+        assert signal.getsignal(signal.SIGHUP) == handler
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ended.value.code == status
+    assert capsys.readouterr().err == ("" if status == 7 else "Interrupted.\n")
 
 
 AT_IMPORT = """

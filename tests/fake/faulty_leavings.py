@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
+import decimal
 import gc
 import locale
 import os
 import random
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
@@ -24,6 +27,7 @@ import numpy as np
 from honest_adapter import HonestBound, HonestSession
 from waiting import wait_until
 
+from rnnbench.conformance import tolerance
 from rnnbench.measure import descendants
 
 PLACES = ("open", "bind", "step", "call", "get_state", "close")
@@ -61,6 +65,19 @@ def _replace_a_clock() -> None:
     time.monotonic = lambda: monotonic()
 
 
+def _replace_a_function(owner: Any, name: str) -> None:
+    function = getattr(owner, name)
+    setattr(owner, name, lambda *given, **named: function(*given, **named))
+
+
+class _Finder:
+    """Finds no module."""
+
+    @staticmethod
+    def find_spec(*asked: object) -> None:
+        return None
+
+
 def _use_one_core_less() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
@@ -96,6 +113,26 @@ LEAVINGS = (
     Leaving("adds a path", lambda: sys.path.append("/left"), "sys.path changed: /left"),
     Leaving("hooks exceptions", lambda: setattr(sys, "excepthook", print), "Python's hooks changed: sys.excepthook"),
     Leaving("traces threads", lambda: setattr(threading, "excepthook", print), "hooks changed: threading.excepthook"),
+    Leaving("profiles threads", lambda: threading.setprofile(lambda *_: None), "hooks changed: threading.setprofile"),
+    Leaving("finds modules", lambda: sys.meta_path.insert(0, _Finder), "Python's import hooks changed"),
+    Leaving("hears of collections", lambda: gc.callbacks.append(lambda *_: None), "callbacks of the garbage collector"),
+    Leaving(
+        "rounds decimals", lambda: setattr(decimal.getcontext(), "prec", 3), "the context of decimal numbers changed"
+    ),
+    Leaving(
+        "hurries sockets", lambda: socket.setdefaulttimeout(0.001), "the timeout of sockets changed: 0.001 instead"
+    ),
+    Leaving(
+        "replaces a function of NumPy",
+        lambda: _replace_a_function(np, "abs"),
+        "functions of Python, NumPy or the suite changed: numpy.abs",
+    ),
+    Leaving("replaces one of Python", lambda: _replace_a_function(builtins, "sorted"), "changed: builtins.sorted"),
+    Leaving(
+        "replaces one of the suite",
+        lambda: _replace_a_function(tolerance.Errors, "add"),
+        "changed: rnnbench.conformance.tolerance.Errors.add",
+    ),
     Leaving("takes the output away", lambda: setattr(sys, "stderr", None), "Python's output changed: sys.stderr"),
     Leaving("lowers a limit", _lower_a_limit, "limits of resources changed: RLIMIT_NOFILE"),
     Leaving("masks files", lambda: os.umask(0o77), "the umask changed: 077 instead of"),

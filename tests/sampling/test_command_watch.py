@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
-from rnnbench.measure import Block
+from rnnbench.measure import Block, cpu_seconds_beyond
 from rnnbench.sampling.command_watch import CommandTimes, CommandWatch, WatchedBlock, moved_outside
 
 GOOD = Block(0.0, 1, np.full(10, 1e-4), 2, elapsed=0.003)
 
 
 def contradiction(block, asked=2):
-    watch = CommandWatch(os.getpid())
-    watch.begin()
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    watch.begin("trial")
     time.sleep(0.005)
     block = replace(block, start=block.start + time.time())
     watch.end()
@@ -82,3 +85,32 @@ def test_a_machine_that_delays_a_block_or_all_of_them_a_little_accuses_nobody():
     assert moved_outside([block(waited=2.0, cpu=0.5), *[block(waited=0.2)] * 3], 1) == []
     assert moved_outside([block(elapsed=0.004, waited=0.2, cpu=0.02)] * 4, 1) == []
     assert moved_outside([], 1) == []
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_a_child_that_works_on_other_cores_is_found_at_its_own_trial_however_busy_the_machine():
+    """It may get less than the trial's own core has to give, and then no sum of CPU time shows it."""
+    watch = CommandWatch(os.getpid(), {min(os.sched_getaffinity(0))})
+    watch.begin("other")
+    watch.end()
+    watch.begin("trial")
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        watch.end()
+        wait_until(lambda: watch.findings("trial", 1), "the child's work was not seen")
+        assert watch.findings("other", 1) == []
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_child_that_works_on_the_cores_of_its_trial_is_no_finding():
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    watch.begin("trial")
+    work = "import time\nwhile time.process_time() < 0.1: pass\ninput()"
+    child = subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE)
+    watch.end()
+    wait_until(lambda: cpu_seconds_beyond(set(), [child.pid]) > 0.1, "the child worked")
+    findings = watch.findings("trial", 1)
+    child.communicate(b"\n")
+    assert findings == []

@@ -253,3 +253,25 @@ def test_what_an_import_adds_stays():
     watch.around(WatchedWork.PREPARE, "trial", add)
     assert (sys.getrecursionlimit(), sys.path[-1], os.environ["ADDED_BY_AN_IMPORT"]) == (limit + 100, "added", "1")
     assert found(watch) == []
+
+
+@pytest.mark.parametrize("work", [WatchedWork.SAMPLE, WatchedWork.VERIFY])
+def test_what_is_sampled_or_verified_with_a_replaced_function_does_not_count(work):
+    watch, absolute = ProcessWatch(), np.abs
+    reply = watch.around(work, "trial", lambda: setattr(np, "abs", lambda array: array * 0))
+    assert isinstance(reply, Failed)
+    assert "(numpy.abs)" in reply.reason
+    assert np.abs is absolute
+
+
+def test_a_check_that_passed_with_a_replaced_function_has_failed():
+    def results():
+        for name, function in (("values", lambda array: array * 0), ("reset", np.abs)):
+            np.abs = function
+            yield name, CheckResult(verdict="pass")
+
+    absolute = np.abs
+    (_, values), (_, reset) = ProcessWatch().explained("trial", results())
+    assert (values.verdict, reset.verdict) == ("fail", "pass")
+    assert "numpy.abs" in values.detail
+    assert np.abs is absolute

@@ -18,8 +18,8 @@ from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
 from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C; and what CI and `timeout` end a job with."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C; what CI and `timeout` end a job with; and the end of a terminal. SIGHUP stays ignored where it is (`nohup`)."""
 
 
 class Ending:
@@ -124,16 +124,23 @@ def _signals_interrupt() -> Iterator[None]:
     """The first signal raises KeyboardInterrupt. Another one ends the process at once, and so its workers."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in SIGNALS:
+        for each in before:
             signal.signal(each, _end_at_once)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in _signals()}
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _signals() -> list[signal.Signals]:
+    """Those of SIGNALS that end the command."""
+    return [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
@@ -145,7 +152,7 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 def _end_quietly() -> None:
     """A signal while the interpreter itself ends leaves no traceback either."""
     with suppress(ValueError):
-        for number in SIGNALS:
+        for number in _signals():
             signal.signal(number, _end_at_once)
 
 

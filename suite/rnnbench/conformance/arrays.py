@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends import Arrays, Session
+from rnnbench.backends import Arrays
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, first_outputs, output_pairs
+from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-LayOut = Callable[[np.ndarray], np.ndarray]
+LayOut = Callable[[Arrays], Arrays]
 WATCHED_CALLS, WATCHED_LEAST, WATCHED_S = 200, 9, 0.015
 """Pairs of calls, public and bound, that another thread looks at, and the time of the check."""
 SWITCH_S = 1e-5
@@ -109,27 +109,65 @@ def _offset(x: np.ndarray) -> np.ndarray:
     return shifted
 
 
+def _read_only(x: np.ndarray) -> np.ndarray:
+    copy = x.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
+    return lambda arrays: {name: lay_out(array) for name, array in arrays.items()}
+
+
+def _side_by_side(arrays: Arrays) -> Arrays:
+    """All of them in one buffer, which none begins."""
+    buffer = np.concatenate(
+        [np.zeros(1, array.dtype) for array in arrays.values()][:1] + [a.ravel() for a in arrays.values()]
+    )
+    ends = 1 + np.cumsum([array.size for array in arrays.values()])
+    parts = zip(arrays.items(), ends, strict=True)
+    return {name: buffer[end - array.size : end].reshape(array.shape) for (name, array), end in parts}
+
+
 LAYOUTS: dict[str, LayOut] = {
-    "reversed in memory": _reversed,
-    "every second item of another array": _strided,
-    "in Fortran's order": _transposed,
-    "off any vector's boundary": _offset,
+    "reversed in memory": _each(_reversed),
+    "every second item of another array": _each(_strided),
+    "in Fortran's order": _each(_transposed),
+    "off any vector's boundary": _each(_offset),
+    "read-only": _each(_read_only),
+    "side by side in one buffer": _side_by_side,
 }
 
 
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    contiguous, laid_out_pairs = _from_start(open_session(), reference, np.copy), []
+    copied = _each(np.copy)
+    contiguous, laid_out_pairs = _from_start(open_session, reference, reference.start, copied), []
     for what, lay_out in LAYOUTS.items():
-        got = _from_start(open_session(), reference, lay_out)
+        got = _from_start(open_session, reference, reference.start, lay_out)
         laid_out_pairs += output_pairs(f"from an x and a state that are {what}, y of call", got, contiguous)
+    if shared := _one_array_for_all(reference.start):
+        got, expected = (_from_start(open_session, reference, shared, lay_out) for lay_out in (dict, copied))
+        laid_out_pairs += output_pairs("from a state whose arrays are one and the same, y of call", got, expected)
     return same_bits(laid_out_pairs)
 
 
-def _from_start(session: Session, reference: ReferenceTrajectories, lay_out: LayOut) -> list[np.ndarray]:
-    """y of the first calls, from the state `start` where there is one, with all arrays laid out so."""
+def _from_start(
+    open_session: OpenSession, reference: ReferenceTrajectories, start: Arrays, lay_out: LayOut
+) -> list[np.ndarray]:
+    """y of the first calls, public and then bound ones, from a state where there is one, with all arrays laid out."""
+    session, bound_session = open_session(), open_session()
+    ring = [{**chunk, **lay_out({"x": chunk["x"]})} for chunk in reference.ring]
+    bound = bound_session.bind(ring)
     if reference.is_stream:
-        session.set_state({name: lay_out(array) for name, array in reference.start.items()})
-    return [session.step({**chunk, "x": lay_out(chunk["x"])})["y"] for chunk in reference.ring[:FEW_CALLS]]
+        session.set_state(lay_out(start))
+        bound_session.set_state(lay_out(start))
+    return [*(session.step(chunk)["y"] for chunk in ring[:FEW_CALLS]), *first_bound_outputs(bound)]
+
+
+def _one_array_for_all(start: Arrays) -> Arrays:
+    """A state whose arrays of one shape are the same object; empty where no two have one shape."""
+    by_shape = {array.shape: array for array in start.values()}
+    return {name: by_shape[array.shape] for name, array in start.items()} if len(by_shape) < len(start) else {}
 
 
 def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

@@ -1,4 +1,4 @@
-"""The check of what inputs and states may hold: zeros, negative zeros, equal rows, equal steps, one array of several.
+"""The check of what inputs and states may hold: zeros, negative zeros, equal rows, equal steps, equal calls.
 
 Random numbers have none of these. So they do not show a program that takes zeros for padding, or that computes equal
 parts once where their states differ.
@@ -11,13 +11,15 @@ import numpy as np
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import compare_with_run, fed_chunks
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 STEPS = 7
 """Steps that `_filled` fills."""
 SEPARATE_CALLS = 4
 """With state `none`, calls over which these are spread. Each needs a run of the reference."""
+EQUAL_CALLS, LONGEST_EQUAL = 4, 32
+"""Calls with the same chunk, and the longest chunk: after as many equal steps a network hardly changes."""
 
 
 def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -38,7 +40,25 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
             session.set_state(state)
         where = f"of call {call} of inputs with zeros, equal rows and equal steps"
         compare_with_run(errors, where, fed_chunks(session, part, reference), reference.run(part, state))
+    if reference.is_stream and reference.lengths is None and chunk <= LONGEST_EQUAL:
+        _compare_equal_calls(errors, open_session, reference)
     return errors.verdict()
+
+
+def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Calls with one chunk over and over, on the public path and on a ring of this chunk alone."""
+    chunk = reference.trial.strategy.chunk
+    steps = 1 << (EQUAL_CALLS * chunk - 1).bit_length()  # So that trials with other chunks need the same run.
+    run = reference.run(np.repeat(reference.x[:1], steps, axis=0))
+    x = run.x[: EQUAL_CALLS * chunk]
+    bound, outputs = open_session().bind([{**reference.ring[0], "x": x[:chunk]}]), list[np.ndarray]()
+    for _ in range(EQUAL_CALLS):
+        bound()
+        bound.sync()
+        outputs.append(bound.output()["y"])
+    begins = ReferenceRun(x, run.y[: len(x)], run.rounding[: len(x)])
+    compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
+    compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
 
 
 def _filled(x: np.ndarray) -> np.ndarray:

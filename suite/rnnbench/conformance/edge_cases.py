@@ -16,7 +16,16 @@ import numpy as np
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import ALL, FEW_CALLS, Rows, compare_steps, fed_chunks, first_outputs, output_pairs
+from rnnbench.conformance.feeding import (
+    ALL,
+    FEW_CALLS,
+    Rows,
+    compare_steps,
+    fed_chunks,
+    first_bound_outputs,
+    first_outputs,
+    output_pairs,
+)
 from rnnbench.conformance.tolerance import Errors, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -151,7 +160,20 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         for began, *others, expected in zip(together, went_on, ended, alone, strict=True)
         for pair in output_pairs("of two streams in two threads, y of call", sum(others, began), expected)
     ]
+    pairs += _bound_elsewhere(open_session, reference)
     return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
+
+
+def _bound_elsewhere(
+    open_session: OpenSession, reference: ReferenceTrajectories
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Bound calls that go on in another thread than the one that bound the ring and began."""
+    here, there = (open_session().bind(reference.ring) for _ in range(2))
+    expected = [*first_bound_outputs(here), *first_bound_outputs(here)]
+    began = first_bound_outputs(there)
+    with ThreadPoolExecutor(1) as pool:
+        went_on = pool.submit(first_bound_outputs, there).result()
+    return output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
 
 
 def _repeated(
@@ -200,7 +222,8 @@ def _outputs(session: Session, feed: Sequence[Arrays], barrier: Barrier | None =
 
 
 def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    session = open_session()
+    session, fresh = open_session(), open_session()
+    bound, fresh_bound = session.bind(reference.ring), fresh.bind(reference.ring)
     first_outputs(session, reference)
     before, first = session.get_state(), reference.ring[0]
     for what, call in _refused(session, reference):
@@ -211,10 +234,17 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         return CheckResult(verdict="fail", detail=f"{what} was accepted")
     after = session.get_state()
     unchanged = [(f"after refused calls, state {name}", after[name], before[name]) for name in before]
-    fresh = open_session()
     if reference.is_stream:
         fresh.set_state(before)
-    return same_bits([*unchanged, ("after refused calls, y", session.step(first)["y"], fresh.step(first)["y"])])
+    y, expected = session.step(first)["y"], fresh.step(first)["y"]
+    bound_y, expected_bound = first_bound_outputs(bound), first_bound_outputs(fresh_bound)
+    return same_bits(
+        [
+            *unchanged,
+            ("after refused calls, y", y, expected),
+            *output_pairs("after refused calls, y of bound call", bound_y, expected_bound),
+        ]
+    )
 
 
 def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -13,7 +13,7 @@ from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
-from rnnbench.conformance.tolerance import Errors, same_bits
+from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
@@ -36,6 +36,8 @@ first pass over the RING chunks, so that any plan feeds the reference's ring in 
 ring is bound just before its first call of a pass, and anew in the next one; else all are bound before the start."""
 LONG_RING_PLAN = "AAABAAAAAAAAAAAA"
 """A plan whose rings have the chunks of all of its calls: one of more than RING chunks, not in the order of RING."""
+MANY = 34
+"""Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -94,7 +96,31 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     for plan, late in RING_PLANS.items():
         _follow_plan(open_session(), plan, late, RING, errors, reference)
     _follow_plan(open_session(), LONG_RING_PLAN, False, len(LONG_RING_PLAN), errors, reference)
-    return errors.verdict()
+    verdict = errors.verdict()
+    return verdict if verdict.verdict == "fail" else worst(verdict, _many(open_session, reference))
+
+
+def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """One ring of MANY chunks, and MANY rings of one chunk each: both give what RING rings of one chunk give."""
+    order = [(number + number // RING) % RING for number in range(MANY)]
+    sessions = [open_session() for _ in range(3)]
+    for session in sessions:
+        if reference.is_stream:
+            session.set_state(reference.start)
+    few = [sessions[0].bind([chunk]) for chunk in reference.ring]
+    ring = sessions[1].bind([reference.ring[index] for index in order])
+    rings = [sessions[2].bind([reference.ring[index]]) for index in order]
+    for number, index in enumerate(order):
+        for bound in (few[index], ring, rings[number]):
+            bound()
+            bound.sync()
+    expected = few[order[-1]].output()["y"]
+    return same_bits(
+        [
+            (f"of a ring of {MANY} chunks, the last y", ring.output()["y"], expected),
+            (f"of {MANY} rings in one session, the last y", rings[-1].output()["y"], expected),
+        ]
+    )
 
 
 def _follow_plan(

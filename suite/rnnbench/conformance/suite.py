@@ -13,6 +13,7 @@ from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
 from rnnbench.conformance.lost_state import LOST_STATE
 from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
+from rnnbench.conformance.mixed_calls import MIXED_CALLS
 from rnnbench.conformance.rewinding import REWINDING
 from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
@@ -25,6 +26,7 @@ CHECKS = (
     *LOST_STATE,
     *REWINDING,
     *STREAMS,
+    *MIXED_CALLS,
     *ARRAYS,
     *EDGE_CASES,
     *CONTENTS,

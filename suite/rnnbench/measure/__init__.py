@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
     from rnnbench.measure.metrics import ENERGY, METRICS, Metric, energy_metrics, read_metrics
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
-    from rnnbench.measure.process_cpu import family_cpu_seconds
+    from rnnbench.measure.process_cpu import cpu_seconds_beyond, family_cpu_seconds, family_tasks
     from rnnbench.measure.roof import Roof, RoofProbe, speed_of
     from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
     from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve
@@ -137,7 +137,7 @@ _NAMES = {
         "TimedCall",
         "requested",
     ),
-    "process_cpu": ("family_cpu_seconds",),
+    "process_cpu": ("cpu_seconds_beyond", "family_cpu_seconds", "family_tasks"),
     "roof": (
         "Roof",
         "RoofProbe",
@@ -219,6 +219,7 @@ __all__ = [
     "bound_beforehand",
     "cache_sizes",
     "children_of_this_process",
+    "cpu_seconds_beyond",
     "deferred_work",
     "describe_machine",
     "describe_seconds",
@@ -228,6 +229,7 @@ __all__ = [
     "examine_machine",
     "exceeds_wait",
     "family_cpu_seconds",
+    "family_tasks",
     "frame_times",
     "free_memory",
     "growth_of",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -17,6 +17,23 @@ _CHILDREN_TIMES = slice(13, 15)
 def family_cpu_seconds(pid: int) -> float:
     """CPU seconds of a process, of its children that ended, and of its descendants that live."""
     return _ended_children(pid) + sum(map(_cpu_seconds, (pid, *_descendants(pid))))
+
+
+def family_tasks(pid: int) -> set[int]:
+    """The threads of a process and of its descendants that live, by their ids."""
+    return {int(task.name) for process in (pid, *_descendants(pid)) for task in _tasks(process)}
+
+
+def cpu_seconds_beyond(cores: Set[int], tasks: Iterable[int]) -> float:
+    """CPU seconds, since their start, of those of these threads that may run on a core that is not one of these."""
+    seconds = 0.0
+    for task in tasks:
+        try:
+            if not os.sched_getaffinity(task) <= cores:
+                seconds += int(Path(f"/proc/{task}/schedstat").read_text().split()[0]) * 1e-9
+        except OSError:  # It has ended, or the kernel does not count what threads do.
+            continue
+    return seconds
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -37,11 +54,7 @@ def _ended_children(pid: int) -> float:
 
 def _descendants(pid: int) -> Iterator[int]:
     """None are found where the kernel does not list children (`CONFIG_PROC_CHILDREN`)."""
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return
-    for task in tasks:
+    for task in _tasks(pid):
         try:
             children = (task / "children").read_text()
         except OSError:
@@ -49,3 +62,10 @@ def _descendants(pid: int) -> Iterator[int]:
         for child in map(int, children.split()):
             yield child
             yield from _descendants(child)
+
+
+def _tasks(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []

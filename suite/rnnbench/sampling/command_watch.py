@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from rnnbench.measure import (
     Block,
     Served,
+    cpu_seconds_beyond,
     exceeds_wait,
     family_cpu_seconds,
+    family_tasks,
     impossible_block,
     impossible_served,
     in_most_blocks,
@@ -73,15 +75,21 @@ class WatchedBlock:
 class CommandWatch:
     """Around the commands of one worker process."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, cores: Set[int]) -> None:
+        """`cores` are those that the worker is held to."""
         self._pid = pid
+        self._cores = cores
+        self._started_by = dict.fromkeys(family_tasks(pid), "")
+        """The trial in whose commands a thread of the worker or of its descendants was first seen; empty where none."""
+        self._trial = ""
         self._cpu = family_cpu_seconds(pid)
         self._cpu_before = self._started = self._began = 0.0
         self._times: CommandTimes | None = None
         self._blocks: defaultdict[str, list[WatchedBlock]] = defaultdict(list)
 
-    def begin(self) -> None:
-        """A command is going to be sent."""
+    def begin(self, trial: str) -> None:
+        """A command for a trial is going to be sent."""
+        self._trial = trial
         cpu = family_cpu_seconds(self._pid)
         self._cpu_before, self._cpu, self._times = cpu - self._cpu, cpu, None
         self._began, self._started = time.time(), time.monotonic()
@@ -92,6 +100,8 @@ class CommandWatch:
         cpu = family_cpu_seconds(self._pid)
         self._times = CommandTimes(self._began, time.time(), waited, cpu - self._cpu, self._cpu_before)
         self._cpu = cpu
+        for task in family_tasks(self._pid):
+            self._started_by.setdefault(task, self._trial)
 
     def contradiction(self, trial: str, block: Block, calls_per_sample: int) -> str:
         """Why the times of a block, the last command's reply, cannot be; empty where they can. It is remembered."""
@@ -116,7 +126,10 @@ class CommandWatch:
 
     def findings(self, trial: str, threads: int) -> list[Finding]:
         """What the blocks of a trial show, since the last call of this method."""
-        details = moved_outside(self._blocks.pop(trial, []), threads)
+        blocks = self._blocks.pop(trial, [])
+        own = [task for task, started_by in self._started_by.items() if started_by == trial]
+        beyond = beyond_cores(blocks, cpu_seconds_beyond(self._cores, own))
+        details = [*moved_outside(blocks, threads), *beyond]
         return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in details]
 
 
@@ -145,3 +158,17 @@ def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
             f"which took {elapsed:.3g} s"
         )
     return found
+
+
+def beyond_cores(blocks: Sequence[WatchedBlock], cpu: float) -> list[str]:
+    """What it shows that threads and processes, which may run on further cores, used CPU time. None where it is little.
+
+    On a busy machine nothing else shows it: the program gets no more than one core of it.
+    """
+    elapsed = sum(b.elapsed for b in blocks)
+    if cpu <= BETWEEN_SHARE * elapsed + SLACK_S:
+        return []
+    return [
+        f"threads or processes that the program started used {cpu:.3g} s of CPU time and may run on further cores than "
+        f"the trial is held to; its blocks took {elapsed:.3g} s"
+    ]

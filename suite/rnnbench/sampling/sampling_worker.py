@@ -35,6 +35,7 @@ from rnnbench.worker import (
     Verify,
     WorkerError,
     WorkerProcess,
+    cores_for,
     start_trial_worker,
 )
 
@@ -101,7 +102,7 @@ class SamplingWorker:
             self.trials = []
             return False
         self._process.pause()
-        self._watch = CommandWatch(self._process.pid)
+        self._watch = CommandWatch(self._process.pid, set(cores_for(self.trials[0].trial.threads)))
         return True
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
@@ -199,7 +200,7 @@ class SamplingWorker:
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         try:
-            self._watch.begin()
+            self._watch.begin(sampling.trial.id)
             self._process.resume()
             with self._context.wall_time.spent_on(purpose):
                 reply = self._ask_within_limits(self._process, sampling, command)

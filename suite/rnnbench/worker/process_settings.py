@@ -7,6 +7,7 @@ and threads, is in `process_state`.
 from __future__ import annotations
 
 import ctypes
+import decimal
 import gc
 import locale
 import os
@@ -15,6 +16,7 @@ import random
 import re
 import resource
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.measure import put_clocks_back, replaced_clocks
+from rnnbench.worker.replaced_functions import FUNCTIONS
 
 Values = Mapping[str, Any]
 """The value of each setting, by name."""
@@ -253,6 +256,8 @@ _HOOKS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "threading.excepthook": (lambda: threading.excepthook, lambda hook: setattr(threading, "excepthook", hook)),
     "sys.settrace": (sys.gettrace, sys.settrace),
     "sys.setprofile": (sys.getprofile, sys.setprofile),
+    "threading.settrace": (threading.gettrace, lambda hook: threading.settrace(hook)),
+    "threading.setprofile": (threading.getprofile, lambda hook: threading.setprofile(hook)),
 }
 
 
@@ -342,10 +347,37 @@ def _nothing_more(before: object, after: object) -> str:
     return ""
 
 
-FLOATING_POINT = "the floating-point environment"
+def _describe_functions(before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    return _listed(name for name in after if name not in before) or "put back"
+
+
+def _read_import_hooks() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return tuple(sys.meta_path), tuple(sys.path_hooks)
+
+
+def _restore_import_hooks(hooks: tuple[tuple[Any, ...], tuple[Any, ...]]) -> None:
+    sys.meta_path[:], sys.path_hooks[:] = hooks
+
+
+def _read_decimal() -> tuple[int, str]:
+    context = decimal.getcontext()
+    return context.prec, context.rounding
+
+
+def _restore_decimal(values: tuple[int, str]) -> None:
+    context = decimal.getcontext()
+    context.prec, context.rounding = values
+
+
+def _restore_callbacks(callbacks: tuple[Any, ...]) -> None:
+    gc.callbacks[:] = callbacks
+
+
+FLOATING_POINT, REPLACED_FUNCTIONS = "the floating-point environment", "functions of Python, NumPy or the suite"
 ENVIRONMENT, HANDLERS = "environment variables", "signal handlers"
 WARNINGS, PATH, HOOKS = "the filters of warnings", "sys.path", "Python's hooks"
 PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
+IMPORT_HOOKS, CALLBACKS = "Python's import hooks", "the callbacks of the garbage collector"
 RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
 SETTINGS = (
     Setting(FLOATING_POINT, _read_floating_point, _restore_floating_point, _describe_floating_point),
@@ -355,6 +387,7 @@ SETTINGS = (
         _restore_collector,
         lambda before, after: ("" if after[0] else "switched off, ") + f"thresholds {after[1]}",
     ),
+    Setting(CALLBACKS, lambda: tuple(gc.callbacks), _restore_callbacks, lambda a, b: f"{len(b)} instead of {len(a)}"),
     Setting("the working folder", _read_folder, os.chdir, _from_to),
     Setting(ENVIRONMENT, _read_environment, _restore_environment, _describe_environment),
     Setting(HANDLERS, _read_handlers, _restore_handlers, _describe_handlers),
@@ -377,6 +410,10 @@ SETTINGS = (
     Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
     Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
     Setting(PATH, _read_path, _restore_path, lambda before, after: _listed(sorted({*before} ^ {*after}))),
+    Setting(IMPORT_HOOKS, _read_import_hooks, _restore_import_hooks, _nothing_more),
+    Setting("the context of decimal numbers", _read_decimal, _restore_decimal, _from_to),
+    Setting("the timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout, _from_to),
+    Setting(REPLACED_FUNCTIONS, FUNCTIONS.replaced, lambda _: FUNCTIONS.put_back(), _describe_functions),
     Setting(HOOKS, _read_hooks, _restore_hooks, _describe_named),
     Setting("Python's output", _read_streams, _restore_streams, _describe_named),
     Setting("limits of resources", _read_limits, _restore_limits, _describe_limits),
@@ -384,8 +421,10 @@ SETTINGS = (
     Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
 )
 """Every setting that is compared."""
-_OF_IMPORTS = frozenset({ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION})
+_OF_IMPORTS = frozenset(
+    {ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION, IMPORT_HOOKS, CALLBACKS}
+)
 """What the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX two variables;
 both draw from the random states. torch's Inductor adds a path and recurses deeper."""
-OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM)
-"""What a wrong result may come from. Reading it takes 0.05 ms."""
+OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM, REPLACED_FUNCTIONS)
+"""What a wrong result may come from. Reading it takes 0.2 ms."""

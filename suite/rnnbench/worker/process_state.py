@@ -22,6 +22,7 @@ from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker.process_settings import (
     OF_RESULTS,
+    REPLACED_FUNCTIONS,
     Values,
     changed_beyond_imports,
     changed_settings,
@@ -69,6 +70,9 @@ STARTS = frozenset({WatchedWork.IMPORT, WatchedWork.LOAD, WatchedWork.PREPARE})
 change what imports may change."""
 SHARED_PROCESS = frozenset({WatchedWork.PREPARE, WatchedWork.SAMPLE, WatchedWork.VERIFY})
 """Commands of processes that hold other trials too."""
+
+JUDGED = frozenset({WatchedWork.SAMPLE, WatchedWork.VERIFY})
+"""Commands whose answers are figures or verdicts. Those of the checks are looked at one by one (`explained`)."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ class ProcessWatch:
         if gone:
             return Failed("run-failed", f"{stage} left a process without its modules {', '.join(gone)}", harmed=True)
         unlike = self._compare_settings(stage, trial, before, after)
+        if stage in JUDGED and (replaced := _replaced(before, after)):
+            return Failed("run-failed", f"{stage} replaced {REPLACED_FUNCTIONS} ({replaced}): they measure and compare")
         left = self._compare_held(stage, trial, before, after)
         if stage not in SHARED_PROCESS or not (harm := ", ".join((*unlike, *left))):
             return reply
@@ -138,7 +144,9 @@ class ProcessWatch:
             sentences = [f"left {setting} changed{_of(what)}" for setting, what in changed.items()]
             for setting, sentence in zip(changed, sentences, strict=True):
                 self._tell(f"the check {name!r}", trial, setting, sentence)
-            if sentences and result.verdict == "fail":
+            if REPLACED_FUNCTIONS in changed:
+                result = CheckResult(verdict="fail", detail=f"{'; '.join(sentences)}: the check compares with these")
+            elif sentences and result.verdict == "fail":
                 result = result.model_copy(update={"detail": f"{'; '.join(sentences)}. {result.detail}"})
             yield name, result
 
@@ -176,6 +184,12 @@ class ProcessWatch:
         if (trial, who, name) not in self._told:
             self._told.add((trial, who, name))
             self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))
+
+
+def _replaced(before: ProcessState, after: ProcessState) -> str:
+    """The functions that were replaced in between; empty where none was."""
+    changed = changed_settings(_only(before.settings, [REPLACED_FUNCTIONS]), after.settings)
+    return changed.get(REPLACED_FUNCTIONS, "")
 
 
 def _imported_since(modules: int) -> bool:

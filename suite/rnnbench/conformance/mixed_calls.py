@@ -1,0 +1,138 @@
+"""The check of calls of every kind in one stream: bound and public ones, with a rest, not waited for, looked at twice.
+
+Two sessions follow the same plan, the second one an action behind. So their calls alternate, and each is elsewhere.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+
+import numpy as np
+
+from rnnbench.backends import Session
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+BOUND, UNREAD, TWICE = "a bound call", "a bound call that is not waited for", "a bound call that is read twice"
+PUBLIC, LONG = "a public call", "a public call of two chunks"
+REST_FIRST, REST_LAST = (
+    "public calls with a rest, the longer one first",
+    "public calls with a rest, the longer one last",
+)
+STATE, COLLECTION = "a look at the state", "a collection of garbage"
+CHUNKS = {BOUND: 1, UNREAD: 1, TWICE: 1, PUBLIC: 1, LONG: 2, REST_FIRST: 2, REST_LAST: 2, STATE: 0, COLLECTION: 0}
+"""How many chunks each action takes."""
+PLAN = (
+    *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, STATE),
+    *(UNREAD, REST_FIRST, UNREAD, BOUND, STATE),
+)
+"""Its chunks are those of the reference's first two passes over the ring."""
+BEFORE_RESET = 3
+"""Bound calls before a reset: no whole pass over the ring."""
+
+
+def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors = Errors()
+    with _new_objects_alone():
+        first, second = (_Follower(open_session(), reference, errors) for _ in range(2))
+        for ahead, behind in zip_longest(PLAN, (None, *PLAN)):
+            first.follow(ahead)
+            second.follow(behind)
+    _reset_within_ring(open_session, reference, errors)
+    return errors.verdict()
+
+
+@contextmanager
+def _new_objects_alone() -> Iterator[None]:
+    """The collector looks only at what is made from now on: a framework's objects would take longer than the calls."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+class _Follower:
+    """A session that follows PLAN from `start`, and is compared with the reference's ring."""
+
+    def __init__(self, session: Session, reference: ReferenceTrajectories, errors: Errors) -> None:
+        self._session = session
+        self._reference = reference
+        self._errors = errors
+        self._fed = 0
+        """Chunks so far."""
+        at = np.cumsum([0, *(CHUNKS[action] for action in PLAN)])
+        numbers = [number for number, action in zip(at, PLAN, strict=False) if action in (BOUND, UNREAD, TWICE)]
+        self._bound = session.bind([reference.ring[number % RING] for number in numbers])
+        if reference.is_stream:
+            session.set_state(reference.start)
+
+    def follow(self, action: str | None) -> None:
+        """Do it, and compare what it gives; nothing where None."""
+        if action is None:
+            return
+        inputs = [self._reference.ring[(self._fed + number) % RING] for number in range(CHUNKS[action])]
+        self._fed += len(inputs)
+        if action == STATE:
+            self._compare_state()
+        elif action == COLLECTION:
+            gc.collect()
+        elif action in (BOUND, UNREAD, TWICE):
+            self._call_bound(action)
+        elif action == PUBLIC or not self._reference.is_stream:
+            self._compare(action, np.concatenate([self._session.step(chunk)["y"] for chunk in inputs]))
+        else:
+            chunk = self._reference.trial.strategy.chunk
+            cut = {LONG: 0, REST_FIRST: chunk + 1, REST_LAST: chunk - 1}[action]
+            parts = np.split(np.concatenate([chunk["x"] for chunk in inputs]), [cut])
+            self._compare(action, np.concatenate([self._session.step({"x": x})["y"] for x in parts if len(x)]))
+
+    def _call_bound(self, action: str) -> None:
+        self._bound()
+        if action == UNREAD:
+            return
+        for _ in range(1 if action == BOUND else 2):
+            self._bound.sync()
+            self._compare(action, self._bound.output()["y"])
+
+    def _compare(self, action: str, y: np.ndarray) -> None:
+        """y of the last chunks."""
+        count = max(1, len(y) // self._reference.trial.strategy.chunk)
+        exact = self._reference.ring_trajectory.y
+        expected = np.concatenate([exact[number % len(exact)] for number in range(self._fed - count, self._fed)])
+        self._errors.add(f"y of {action} after {self._fed - count} chunks of every kind", y, expected, self._rounding())
+
+    def _compare_state(self) -> None:
+        for name, array in self._session.get_state().items():
+            exact = self._reference.ring_trajectory.states[name][self._fed - 1]
+            self._errors.add(f"state {name} after {self._fed} chunks of every kind", array, exact, self._rounding())
+
+    def _rounding(self) -> float:
+        calls = self._fed if self._reference.is_stream else 1
+        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
+
+
+def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectories, errors: Errors) -> None:
+    """Reset in the middle of a ring, and set a state there: neither changes which chunk is the next one."""
+    session, fresh = open_session(), open_session()
+    bound, rounding = session.bind(reference.ring), reference.rounding_at(reference.trial.strategy.chunk - 1)
+    for _ in range(BEFORE_RESET):
+        bound()
+    bound.sync()
+    for number, what in ((BEFORE_RESET, "a reset"), (BEFORE_RESET + 1, "a state that was set")):
+        for one in (session, fresh):
+            one.reset()
+            if number > BEFORE_RESET and reference.is_stream:
+                one.set_state(reference.start)
+        bound()
+        bound.sync()
+        expected = fresh.step(reference.ring[number])["y"].astype(np.float64)
+        errors.add(f"y of bound call {number}, after {what}", bound.output()["y"], expected, rounding)
+
+
+MIXED_CALLS = (Check("mixed", "Calls of every kind, looks and resets between them go on with one stream.", _mixed),)

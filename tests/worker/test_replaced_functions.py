@@ -1,0 +1,60 @@
+"""Functions that a program puts its own in place of are named by their full names, and put back."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from rnnbench.conformance import tolerance
+from rnnbench.measure import blocks
+from rnnbench.worker.replaced_functions import Functions
+
+
+@pytest.fixture
+def functions():
+    functions = Functions()
+    assert functions.replaced() == ()
+    yield functions
+    functions.put_back()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "full"),
+    [
+        (np, "abs", "numpy.abs"),
+        (builtins, "sorted", "builtins.sorted"),
+        (blocks, "_time_calls", "rnnbench.measure.blocks._time_calls"),
+        (blocks, "time", "rnnbench.measure.blocks.time"),
+        (tolerance.Errors, "add", "rnnbench.conformance.tolerance.Errors.add"),
+    ],
+)
+def test_another_function_is_named_and_put_back(functions, owner, name, full):
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *given: None)
+    assert functions.replaced() == (full,)
+    functions.put_back()
+    assert functions.replaced() == ()
+    assert getattr(owner, name) is original
+
+
+def test_a_name_that_is_gone_is_put_back_too(functions):
+    absolute = np.absolute
+    del np.absolute
+    assert functions.replaced() == ("numpy.absolute",)
+    functions.put_back()
+    assert np.absolute is absolute
+
+
+def test_a_module_of_the_suite_is_taken_up_when_it_is_first_seen(functions, monkeypatch):
+    module = ModuleType("rnnbench.seen_later")
+    module.judge, module.counter = lambda: 1, 0
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert functions.replaced() == ()
+    module.counter, module.added = 5, lambda: 3
+    assert functions.replaced() == (), "values may change and names may come"
+    module.judge = lambda: 2
+    assert functions.replaced() == ("rnnbench.seen_later.judge",)
