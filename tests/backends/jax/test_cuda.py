@@ -26,6 +26,7 @@ from rnnbench.devices import Device
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.networks.mingru import MinGruStack
 from rnnbench.rnn.networks.rnnoise import RNNoise
+from rnnbench.rnn.networks.rnnt_greedy import Rnnt
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
@@ -40,6 +41,7 @@ NO_BIAS = LSTM.model_copy(update={"bias": False})
 GRU = Model(cell="gru", input=4, hidden=6)
 RNNOISE = RNNoise(input=5, hidden=6)
 MIN_GRU = MinGruStack(input=4, hidden=6)
+RNNT = Rnnt(input=16, hidden=12, prediction=12, max_symbols=4, search="program")
 
 
 def ask(
@@ -51,6 +53,10 @@ def ask(
 
 def label(value: object) -> str:
     return f"{value.model.label}-{value.strategy}" if isinstance(value, Request) else str(value)
+
+
+def graph(request: Request) -> Request:
+    return replace(request, strategy=replace(request.strategy, launch="graph"))
 
 
 @pytest.fixture
@@ -245,6 +251,37 @@ FORMS = [
     (ask(RNNOISE), "looped 5"),
     (ask(MIN_GRU, time="parallel"), "parallel 3"),
 ]
+DUMPED = """
+import pickle, sys
+from jax.experimental import topologies
+from rnnbench.backends.jax import placement, program
+import numpy as np
+
+requests, h100 = pickle.loads(sys.stdin.buffer.read())
+described = {"topology": "1x1x1", "target_config": h100}
+gpu = topologies.get_topology_desc(platform="cuda", topology_name="1x1x1", **described).devices[0]
+placement.device_of = lambda request: gpu
+for request in requests:
+    program.compile_program(request, np.dtype("float32"))
+sys.stdout.buffer.write(pickle.dumps(None))
+"""
+
+
+@pytest.mark.parametrize("request_", [ask(), ask(chunk=1), ask(GRU, time="unrolled:2", state="stateful")], ids=label)
+def test_a_launch_is_what_xla_does_with_the_operations_of_a_call(request_: Request, tmp_path: Path) -> None:
+    """XLA's list of what a call launches, with launch `stream` and with launch `graph`."""
+    pytest.importorskip("jax_cuda13_plugin", reason="XLA's compiler for CUDA is not installed: pip install jax[cuda13]")
+    stream, graph = (replace(request_, strategy=replace(request_.strategy, launch=one)) for one in ("stream", "graph"))
+    launched = {}
+    for name, request in {"stream": stream, "graph": graph}.items():
+        flags = f"--xla_dump_to={tmp_path / name}"
+        in_a_process(DUMPED, ([request], H100.read_text()), {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags})
+        (*_, listing) = sorted((tmp_path / name).glob("*.thunk_sequence*.txt"), key=lambda path: len(path.name))
+        launched[name] = listing.read_text().splitlines()
+    assert not any("kCommandBuffer" in line for line in launched["stream"])
+    outermost = [line for line in launched["graph"] if line and not line.startswith(" ") and "condition:" not in line]
+    assert len(outermost) == 1
+    assert "kCommandBuffer" in outermost[0]
 
 
 def test_loops_copies_and_cudnn_are_found_in_what_xla_makes_for_a_gpu() -> None:
@@ -284,7 +321,7 @@ def test_the_flags_say_how_products_and_launches_are_made(monkeypatch: pytest.Mo
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     flags = placement.flags(ask())
     assert {"NVIDIA_TF32_OVERRIDE=0", "jax_default_matmul_precision=highest"} < set(flags)
-    assert "xla_gpu_enable_command_buffer=default" in flags
+    assert "xla_gpu_enable_command_buffer=" in flags
 
 
 PLUGIN = {"jax-cuda13-plugin": "0.11.2"}
@@ -325,6 +362,8 @@ def test_with_its_plugin_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) ->
         (ask(LSTM.model_copy(update={"activation": "relu"}), time="fused"), "no other activations"),
         (ask(LSTM.model_copy(update={"direction": "reverse"}), time="fused", state="none"), "not backwards alone"),
         (replace(ask(), threads=2), "one thread"),
+        (graph(ask(time="fused")), "does not record cuDNN's LSTM"),
+        (graph(ask(RNNT)), "depends on what its parts give"),
     ],
     ids=label,
 )

@@ -17,7 +17,8 @@ from rnnbench.backends.shared import (
     too_many_threads,
     with_cuda,
 )
-from rnnbench.rnn import FUSED, TOGETHER, Model
+from rnnbench.cases import STREAM
+from rnnbench.rnn import FUSED, TOGETHER, CompoundNetwork, Model
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
@@ -31,6 +32,7 @@ NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
 """XLA's CPU compiler multiplies these in float32, weights included, and rounds the result of each operation."""
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
+GRAPHS = {ROUTE: frozenset({CUDA})}
 READS = {ROUTE: frozenset({"stablehlo"})}
 AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER})}
 
@@ -43,7 +45,14 @@ class JaxBackend:
     def probe(self) -> Probe:
         probe = probe_packages((ROUTE,), PACKAGES, "pip install 'rnnbench[jax]'")
         versions = {**probe.versions, **cuda_versions()}
-        return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
+        return replace(
+            probe,
+            versions=versions,
+            devices=with_cuda(cuda_lack(versions)),
+            authors=AUTHORS,
+            reads=READS,
+            graphs=GRAPHS,
+        )
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
@@ -64,7 +73,7 @@ class JaxBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's device, or load the executable that an earlier build left."""
-        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS)
+        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
         if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()
@@ -81,7 +90,18 @@ def _unsupported(request: Request) -> str:
         return f"A program computes in one dtype here: {', '.join((*NATIVE, *ROUNDED))}."
     if request.strategy.time == FUSED:
         return _not_fused(request)
-    return too_many_threads(request)
+    return _not_recorded(request) or too_many_threads(request)
+
+
+def _not_recorded(request: Request) -> str:
+    """Why XLA would not record a call as one CUDA graph; empty where it does, and where it need not."""
+    if request.strategy.launch == STREAM:
+        return ""
+    if request.file is not None:
+        return "XLA records what it can of a file's program, and it does not say whether that is all of a call."
+    if isinstance(request.model, CompoundNetwork):
+        return "XLA records loops whose number of passes is known, and this one depends on what its parts give."
+    return ""
 
 
 def _not_fused(request: Request) -> str:
@@ -97,6 +117,8 @@ def _not_fused(request: Request) -> str:
         return "jax.experimental.rnn has no projection, no clip, and no other activations than the standard ones."
     if model.direction == "reverse":
         return "jax.experimental.rnn runs forwards, or in both directions, and not backwards alone."
+    if request.strategy.launch != STREAM:
+        return "XLA does not record cuDNN's LSTM, a custom call, into a command buffer: ask for launch: stream."
     return too_many_threads(request)
 
 

@@ -12,12 +12,24 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.jax.environment import ON_CUDA
 from rnnbench.backends.program_identity import processor
 from rnnbench.backends.shared import CUDA
+from rnnbench.cases import Launch
 
 MATMUL_PRECISION = "highest"
 """JAX's word for products of float32 in float32. On CUDA its default allows TF32.
 Source: docs.jax.dev/en/latest/jax.lax.html, `jax.lax.Precision`."""
-COMMAND_BUFFERS = "xla_gpu_enable_command_buffer=default"
-"""XLA may join the operations of a call, or of a loop's pass, into CUDA graphs. Which ones, it decides by itself."""
+Options = Mapping[str, str | int | bool]
+LAUNCHES: Mapping[Launch, Options] = {
+    "stream": {"xla_gpu_enable_command_buffer": ""},
+    "graph": {
+        "xla_gpu_enable_command_buffer": (
+            "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION"
+        ),
+        "xla_gpu_graph_min_graph_size": 1,
+        "xla_gpu_command_buffer_unroll_loops": True,
+    },
+}
+"""XLA's options for CUDA, by launch. Its command buffers are CUDA graphs. By default it records what has five
+operations or more, and of a loop its body alone; `graph` has all of a call in one, and `stream` has none."""
 
 
 def device_of(request: Request) -> jax.Device:
@@ -51,4 +63,10 @@ def flags(request: Request) -> tuple[str, ...]:
     if request.device != CUDA:
         return of_xla
     variables = tuple(f"{name}={os.environ.get(name, '(not set)')}" for name in ON_CUDA)
-    return (*of_xla, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", COMMAND_BUFFERS)
+    options = (f"{name}={value}" for name, value in LAUNCHES[request.strategy.launch].items())
+    return (*of_xla, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", *options)
+
+
+def compiler_options(request: Request) -> dict[str, str | int | bool] | None:
+    """XLA's options for one program, as `Lowered.compile` takes them; None on the processor, which needs none."""
+    return dict(LAUNCHES[request.strategy.launch]) if request.device == CUDA else None

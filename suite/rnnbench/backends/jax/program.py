@@ -31,6 +31,7 @@ from rnnbench.backends.base import (
 from rnnbench.backends.jax import lowered, placement, store
 from rnnbench.backends.jax.network import network, state_size
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, of_one_step
+from rnnbench.cases import STREAM
 from rnnbench.rnn import FUSED
 
 
@@ -59,7 +60,7 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
 def compile_program(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
     """The executable, its bytes, its program as text, and its description."""
     source = lowered_by_jax(request, dtype)
-    compiled = source.compile()
+    compiled = source.compile(placement.compiler_options(request))
     stablehlo, hlo = source.as_text(), compiled.as_text()
     executable = pickle.dumps(serialize_executable.serialize(compiled))
     artifact = Artifact(
@@ -110,6 +111,8 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("cuDNN has the batch first: x and y are transposed inside the call.")
     elif not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
+    if request.strategy.launch != STREAM:
+        notes.append("A call is one CUDA graph. It has a copy of a loop's body for each pass.")
     return (*notes, *_notes_of_state(request))
 
 

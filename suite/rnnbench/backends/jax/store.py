@@ -31,6 +31,7 @@ def key(request: Request, dtype: np.dtype[np.generic]) -> str:
         "time": request.strategy.time,
         "carried": request.strategy.state != "none",
         "chunk": request.strategy.chunk,
+        "launch": request.strategy.launch,
         "batch": request.batch,
         "ragged": request.ragged,
         "dtype": dtype.name,

@@ -8,23 +8,32 @@ from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
+from rnnbench.backends.onnxruntime.packages import cuda_lack, cuda_versions, runtime_package
 from rnnbench.backends.shared import (
+    CUDA,
+    ENVIRONMENT,
+    NO_GPU,
+    PROCESSOR_AND_CUDA,
     cut_matrix,
+    installed_versions,
     load_or_build,
     of_one_step,
     onnx_graphs,
     probe_packages,
     program_folder,
     require_support,
+    too_many_threads,
+    with_cuda,
 )
 from rnnbench.backends.shared.onnx_graphs import LoopOperator
-from rnnbench.rnn import FUSED, INT8_FORMS, OPERATORS, PARALLEL
+from rnnbench.cases import STREAM
+from rnnbench.rnn import FUSED, INT8_FORMS, OPERATORS, PARALLEL, Model
 
-PACKAGES = ("onnxruntime", "onnx")
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 """Each route's operator for a loop over time. The routes differ in nothing else, so `loop` has only loops."""
 STRAIGHT = ("unrolled", PARALLEL)
-"""Times whose graphs have no loop."""
+"""Times whose graphs have no loop, beside `fused`."""
+GRAPHS = {"onnx": frozenset({CUDA})}
 
 MODEL = "optimised.onnx"
 READS = {"onnx": frozenset({"onnx"})}
@@ -46,25 +55,28 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        return replace(
-            probe_packages(tuple(ROUTES), PACKAGES, "pip install 'rnnbench[onnxruntime]'"), authors=AUTHORS, reads=READS
-        )
+        probe = probe_packages(tuple(ROUTES), (runtime_package(), "onnx"), "pip install 'rnnbench[onnxruntime]'")
+        versions = {**probe.versions, **cuda_versions()}
+        devices = with_cuda(cuda_lack())
+        return replace(probe, versions=versions, devices=devices, authors=AUTHORS, reads=READS, graphs=GRAPHS)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):
             return Support("unsupported", reason)
+        variables = ENVIRONMENT if request.device == CUDA else NO_GPU
         if request.strategy.state == "stateful":
-            return Support("emulated", STATE_IN_BUFFERS, covers=COVERS)
-        return Support("native", covers=COVERS | {LENGTHS} if request.strategy.time == "fused" else COVERS)
+            return Support("emulated", STATE_IN_BUFFERS, environment=variables, covers=COVERS)
+        covers = COVERS | {LENGTHS} if request.strategy.time == FUSED else COVERS
+        return Support("native", environment=variables, covers=covers)
 
     def load(self) -> None:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
-        folder = program_folder(request, cache, self.probe().versions)
+        folder = program_folder(request, cache, installed_versions((runtime_package(), "onnx")))
         stored = load_or_build(folder, partial(_optimised, request))
         tail = partial(self._tail, request, cache)
         return OnnxRuntimeProgram(request, stored.artifact, folder / MODEL, stored.cached, tail)
@@ -89,6 +101,8 @@ def _unsupported(request: Request) -> str:
         return f"onnxruntime has the routes {', '.join(ROUTES)}, and not {request.route}."
     if request.route == "loop" and strategy.time in ("fused", *STRAIGHT):
         return "Route loop has only loops by ONNX's Loop operator. Graphs without a loop are on route onnx."
+    if request.device == CUDA:
+        return _not_on_cuda(request) or onnx_graphs.unsupported(request)
     if dtype in INT8_FORMS:
         return _not_int8(request) or onnx_graphs.unsupported(request)
     if dtype == "float16":
@@ -98,6 +112,24 @@ def _unsupported(request: Request) -> str:
     if dtype == "float64" and strategy.time == FUSED:
         return "ONNX Runtime's CPU kernels of these operators compute in float32 only."
     return onnx_graphs.unsupported(request)
+
+
+def _not_on_cuda(request: Request) -> str:
+    """Why CUDA's provider does not run a request; empty where it does.
+
+    Which operators it leaves to the processor: cuda_execution_provider.cc, `RNNNeedFallbackToCPU`.
+    """
+    strategy, model = request.strategy, request.model
+    if request.precision.uniform not in ("float32", "float64", "float16"):
+        return "ONNX Runtime's CUDA kernels compute these graphs in float32, float64 or float16."
+    if strategy.time == FUSED and isinstance(model, Model):
+        if model.clip is not None or model.activation == "relu" or model.other_activations:
+            return "ONNX Runtime leaves an operator with a clip or other activations to the processor: cuDNN has none."
+        if model.cell == "gru" and not model.reset_after:
+            return "ONNX Runtime leaves a GRU without reset_after to the processor: cuDNN has none."
+    if strategy.launch != STREAM and (request.file is not None or strategy.time not in (FUSED, *STRAIGHT)):
+        return "ONNX Runtime records no graph with a loop (Loop, Scan) or a condition (If) as a CUDA graph."
+    return too_many_threads(request)
 
 
 def _not_int8(request: Request) -> str:

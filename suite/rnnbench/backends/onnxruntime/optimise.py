@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 import onnxruntime as ort
 
-from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
-from rnnbench.backends.onnxruntime.options import FLAGS, session_options
+from rnnbench.backends.base import Artifact, OperationStage, Request
+from rnnbench.backends.onnxruntime.options import flags, session, session_options
 from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
     INT8_OPERATORS,
@@ -20,6 +20,7 @@ from rnnbench.backends.shared.onnx_graphs import (
     operations,
     origin,
 )
+from rnnbench.cases import STREAM
 
 UNSIGNED = (
     "The bytes of the weights are unsigned, with a zero point of 128: ONNX Runtime adds two products of signed ones in "
@@ -31,13 +32,10 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     """Build the request's graph, write its optimised form to `path`, and describe both in an Artifact."""
     source = build_graph(request, operator)
     serialised = source.SerializeToString()
-    options = session_options(request.threads)
+    options = session_options(request)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.optimized_model_filepath = str(path)
-    try:
-        ort.InferenceSession(serialised, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise BuildError(f"ONNX Runtime refused the graph: {error}") from error
+    session(serialised, options, request)
     model = onnx.load(path)
     counted = {OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)}
     return Artifact(
@@ -47,7 +45,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         lowered=lowered_or_given(request, lowered(model, request.strategy.time)),
         origin=origin(request),
         math="exact",
-        flags=(*FLAGS, f"intra_op_num_threads={request.threads}"),
+        flags=flags(request),
         notes=(*_notes(request), *int8_notes(request)),
     )
 
@@ -60,6 +58,8 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("The file's own nodes, between nodes that lay its arrays out.")
     elif request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
+    if request.strategy.launch != STREAM:
+        notes.append("Each binding has a CUDA graph of its own, which its first call records.")
     if request.precision.weights == "int8" and overflows():
         notes.append(UNSIGNED)
     return tuple(notes)
