@@ -19,6 +19,7 @@ from waiting import PATIENCE_S
 from rnnbench.backends.base import Lack, Probe
 from rnnbench.backends.iree import IreeBackend, hal_devices
 from rnnbench.backends.iree.compile import DIRECT, flags_of
+from rnnbench.backends.iree.imported import PACKAGES
 from rnnbench.devices import KINDS, Device
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.weights import draw_inputs, draw_state
@@ -76,7 +77,6 @@ def test_a_driver_that_finds_none_says_why_and_what_to_install(monkeypatch: pyte
     ("change", "reason"),
     [
         ({"device": "vulkan", "threads": 2}, "one thread"),
-        ({"device": "vulkan", "route": "onnx"}, "linalg-direct"),
         ({"device": "cpu", "route": "linalg-direct"}, "right on the processor"),
     ],
 )
@@ -127,10 +127,30 @@ def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
     assert reproduce(runtime="--vulkan_cached_bda_replay_instances=0") == 0
 
 
-def test_the_default_route_is_right_where_one_array_is_carried(vulkan: Device, request_of: Any, folder: Path) -> None:
-    """Bound calls in turn with public ones: the state stays on the device, and results come back through staging."""
+@pytest.mark.parametrize(
+    ("route", "model"),
+    [
+        ("linalg", {"cell": "gru"}),
+        ("onnx", {"time": "fused"}),
+        ("stablehlo", {"cell": "gru", "state": "stateful"}),
+        ("torch", {"time": "fused", "state": "stateful"}),
+        ("tensorflow", {"time": "unrolled", "state": "stateful"}),
+    ],
+)
+def test_programs_are_right(
+    monkeypatch: pytest.MonkeyPatch, vulkan: Device, request_of: Any, folder: Path, route: str, model: dict[str, Any]
+) -> None:
+    """Bound calls in turn with public ones: the state stays on the device, and results come back through staging.
+
+    On the default route, one array is carried. TensorFlow and the driver are in one process only if the adapter fails
+    to part them: it then dies of SIGSEGV.
+    """
     assert vulkan.name
-    request = replace(request_of(cell="gru"), device="vulkan")
+    for package in PACKAGES.get(route, ()):
+        pytest.importorskip(package.replace("-", "_"))
+    request = replace(request_of(**model), route=route, device="vulkan")
+    for name, value in IreeBackend().support(request).environment.items():
+        monkeypatch.setenv(name, value)
     with_program = IreeBackend().build(request, folder)
     x, start = draw_inputs(request.model, 16, 1, 2), draw_state(request.model, 1, 3)
     session = with_program.open()

@@ -10,7 +10,7 @@ from pathlib import Path
 from rnnbench.backends.base import ACTIVATIONS, Artifact, Lack, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import compile_module, flags_of
-from rnnbench.backends.iree.hal_devices import HAL_DEVICES, devices
+from rnnbench.backends.iree.hal_devices import HAL_DEVICES, device_notes, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, environment
 from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
@@ -93,8 +93,6 @@ def _unsupported(request: Request) -> str:
         return "Programs are written in float32 here, and in no other precision."
     if request.threads != 1 and request.device != "cpu":
         return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
-    if request.device != "cpu" and request.route not in WRITTEN_HERE:
-        return f"Imported modules are compiled for the processor here; on {request.device} use {AUTHORED} or {DIRECT}."
     if request.route == DIRECT and request.device == "cpu":
         return "Reused command buffers are right on the processor (iree:linalg). This route is for other devices."
     if request.strategy.time == "fused" and request.route in WRITTEN_HERE:
@@ -112,4 +110,5 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("Command buffers are recorded in each call (--iree-hal-indirect-command-buffers=false).")
     elif request.strategy.state != "none":
         notes.append("The state of all layers is one flat array, so command buffers are recorded once and used again.")
-    return (*notes, "Functions name their device; otherwise each pass of a loop copies all of y.")
+    notes.append("Functions name their device; otherwise each pass of a loop copies all of y.")
+    return (*notes, *device_notes(request))

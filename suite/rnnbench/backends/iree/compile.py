@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
-from rnnbench.backends.iree.hal_devices import HOST, hal_device
+from rnnbench.backends.iree.hal_devices import HOST, flags_of_device
 from rnnbench.backends.iree.lowered import lowered
 from rnnbench.backends.program_identity import processor
 from rnnbench.disk import read_cached
@@ -57,7 +57,7 @@ class Compiled:
 def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
     direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
-    return (*hal_device(request).flags, STRIPPED, *([DIRECT] if direct else []))
+    return (*flags_of_device(request), STRIPPED, *([DIRECT] if direct else []))
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "") -> Compiled:
@@ -102,7 +102,7 @@ def run_compiler(folder: Path, flags: tuple[str, ...], observe: tuple[str, ...] 
     """Compile `rnn.mlir` in a folder to `rnn.vmfb`. Returns what the compiler said. Raises BuildError."""
     command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *flags, *observe]
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, preexec_fn=_die_with_caller
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, preexec_fn=die_with_caller
     )
     if done.returncode:
         code = done.returncode
@@ -117,7 +117,7 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_caller() -> None:
+def die_with_caller() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -10,9 +10,11 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
-from rnnbench.backends.base import Lack, Request, processor
+from rnnbench.backends.base import Lack, Request
+from rnnbench.backends.iree.cuda_target import target_flag, target_note
 from rnnbench.backends.iree.program import DEVICE
-from rnnbench.devices import KINDS, Device
+from rnnbench.backends.shared import CUDA, with_cuda
+from rnnbench.devices import KINDS, VARIABLES, Device
 
 HOST = "--iree-llvmcpu-target-cpu=host"
 """Programs are then for the processor of this machine."""
@@ -51,6 +53,7 @@ HAL_DEVICES: Mapping[str, HalDevice] = {
     ),
     # Mesa's software device runs on as many threads as the machine has cores, unless it is told a number.
     "vulkan": HalDevice((f"--iree-hal-target-device={DEVICE}=vulkan",), "vulkan", {"LP_NUM_THREADS": "1"}),
+    CUDA: HalDevice((f"--iree-hal-target-device={DEVICE}=cuda",), "cuda", VARIABLES),
 }
 """By the name of the kind."""
 
@@ -59,10 +62,29 @@ def hal_device(request: Request) -> HalDevice:
     return HAL_DEVICES[request.device]
 
 
+def flags_of_device(request: Request) -> tuple[str, ...]:
+    """The compiler's flags for the device of a request. Raises BuildError where there is no GPU to compile for."""
+    flags = hal_device(request).flags
+    return (*flags, target_flag()) if request.device == CUDA else flags
+
+
+def device_notes(request: Request) -> tuple[str, ...]:
+    """What a record says of the device, where it is not the processor."""
+    if hal_device(request).is_mapped:
+        return ()
+    staged = "Results come back through a staging buffer: the host cannot read a device's memory."
+    return (target_note(), staged) if request.device == CUDA else (staged,)
+
+
 def devices() -> dict[str, Device | Lack]:
-    """The processor, and of each other kind the device that its driver picks, or what is missing for one."""
-    driven = {name: device.driver for name, device in HAL_DEVICES.items() if device.driver}
-    return processor() | {name: _device(name, driver) for name, driver in driven.items()}
+    """The processor, and of each other kind the first device, or what is missing for one.
+
+    NVIDIA's own library describes a GPU. IREE's driver is asked only whether it finds one, too.
+    """
+    found = {**with_cuda(None), "vulkan": _device("vulkan", "vulkan")}
+    if isinstance(found[CUDA], Device) and isinstance(lack := _device(CUDA, "cuda"), Lack):
+        found[CUDA] = lack
+    return found
 
 
 def runtime_tool(name: str) -> Path:
@@ -88,17 +110,18 @@ def _device(kind: str, driver: str) -> Device | Lack:
 def described(listing: str) -> Device | None:
     """The first device in what `iree-run-module --dump_devices=vulkan` printed; None where it lists none.
 
-    The runtime's default device is the first one.
+    The runtime's default device is the first one. Where the driver tells no more of it, its name is in the heading.
     """
     first = re.split(r"^# --device=", listing, flags=re.MULTILINE)[1:2]
-    fields = dict(re.findall(r"^(\w+): *(.+)$", first[0], re.MULTILINE)) if first else {}
-    if "name" not in fields:
+    if not first:
         return None
+    heading = re.search(r"^#   (.+)$", first[0], re.MULTILINE)
+    fields = dict(re.findall(r"^(\w+): *(.+)$", first[0], re.MULTILINE))
     heaps = re.findall(r"^ +\[\d+\] size=(\d+) flags=(0x[0-9a-f]+)", first[0], re.MULTILINE)
     local = [int(size) for size, flags in heaps if int(flags, 16) & DEVICE_LOCAL]
     driver = (fields.get("driver", ""), fields.get("driver_info", ""))
     return Device(
-        name=fields["name"],
+        name=fields.get("name") or (heading.group(1) if heading else "device"),
         driver=" ".join(part for part in driver if part),
         capability=f"Vulkan {fields['api']}" if "api" in fields else "",
         memory=max(local, default=None),

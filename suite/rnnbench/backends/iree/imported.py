@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.iree.imported_apart import import_apart
 from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.tensorflow import ml_program
 from rnnbench.backends.torch import export as torch_export
@@ -53,10 +54,20 @@ def imported(request: Request, cache: Path) -> Imported:
     path = cache / f"imported-{_key(request)}.json"
     if (kept := read_cached(path, _read)) is not None:
         return kept
+    text = import_apart(request, _variables(request)) if is_apart(request) else import_here(request)
+    write_text(path, text)
+    return _read(path)
+
+
+def import_here(request: Request) -> str:
+    """The module of a request, as JSON, made in this process. Raises BuildError."""
     module = importlib.import_module(f"rnnbench.backends.iree.imported_{request.route}")
-    result = cast("Callable[[Request], Imported]", module.import_module)(request)
-    write_text(path, json.dumps(asdict(result)))
-    return result
+    return json.dumps(asdict(cast("Callable[[Request], Imported]", module.import_module)(request)))
+
+
+def is_apart(request: Request) -> bool:
+    """Whether the importer runs in a process of its own, since it cannot share one with the device's driver."""
+    return request.route == "tensorflow" and request.device != "cpu"
 
 
 def _read(path: Path) -> Imported:
@@ -116,8 +127,15 @@ def encloses(request: Request) -> bool:
 
 
 def environment(request: Request) -> dict[str, str]:
-    """The variables that the framework to import from reads when it is imported."""
-    return ml_program.environment(request.threads) if request.route == "tensorflow" else {}
+    """The variables of a worker that the framework to import from reads when it is imported."""
+    return {} if is_apart(request) else _variables(request)
+
+
+def _variables(request: Request) -> dict[str, str]:
+    """No framework gets a GPU: each only writes the module that IREE compiles."""
+    if request.route == "tensorflow":
+        return ml_program.environment(request.threads)
+    return {"JAX_PLATFORMS": "cpu"} if request.route == "stablehlo" and request.device != "cpu" else {}
 
 
 def _key(request: Request) -> str:

@@ -12,7 +12,9 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, Request, Session
 from rnnbench.backends.iree.compile import compile_module, flags_of
-from rnnbench.backends.iree.imported import Imported, Shape, encloses, imported
+from rnnbench.backends.iree.hal_devices import device_notes
+from rnnbench.backends.iree.imported import Imported, Shape, encloses, imported, is_apart
+from rnnbench.backends.iree.imported_apart import NOTE
 from rnnbench.backends.iree.runtime import EnclosedSession, IreeProgram, StitchedBound, StitchedSession
 from rnnbench.backends.shared import of_one_step, onnx_graphs
 
@@ -29,7 +31,7 @@ def build_imported(request: Request, cache: Path) -> Program:
         origin="imported",
         math="exact",
         flags=flags,
-        notes=_notes(request),
+        notes=(*_notes(request), *device_notes(request)),
     )
     tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731
     return ImportedProgram(request, artifact, compiled.path, compiled.cached, tail, program)
@@ -42,8 +44,10 @@ def _notes(request: Request) -> tuple[str, ...]:
         return ("The module is torch-mlir's of the file, traced again with its states as arguments and results.",)
     if request.route != "tensorflow":
         return ("The module is the importer's; only its function is renamed, and copies of the cell are marked.",)
-    note = "The module is TensorFlow's; globals are put before functions, and copies of the cell are marked."
-    return (note, "The state is in globals, one for each variable.") if encloses(request) else (note,)
+    notes = ["The module is TensorFlow's; globals are put before functions, and copies of the cell are marked."]
+    if encloses(request):
+        notes.append("The state is in globals, one for each variable.")
+    return (*notes, NOTE) if is_apart(request) else tuple(notes)
 
 
 def _notes_of_file(request: Request) -> tuple[str, ...]:
