@@ -179,6 +179,11 @@ def test_a_disturbed_device_is_a_warning() -> None:
     assert device_warnings(view(measured())) == []
 
 
+def test_a_warning_names_a_few_of_many_processes() -> None:
+    (warning,) = device_warnings(view(measured(others=tuple(f"game (PID {pid})" for pid in range(5)))))
+    assert warning.endswith("game (PID 0), game (PID 1), game (PID 2) and 2 more")
+
+
 def test_what_was_not_measured_on_this_machine_is_a_warning_with_its_reason() -> None:
     refused = on("cpu", 1, 10.0).model_copy(update={"unmeasured": {"energy": "Only root may read it."}})
     shown = view(refused)
