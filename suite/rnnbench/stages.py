@@ -287,8 +287,6 @@ class Sampled:
     server: ServerSamples | None = None
     energy: Sequence[EnergyUse] = ()
     """Of a long block of bound calls, by process."""
-    energy_source: str = ""
-    """What counted it."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Why figures could not be measured on this machine, by figure."""
     roof: RoofReadings = RoofReadings()

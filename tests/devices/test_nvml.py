@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -71,12 +72,13 @@ def recorded(count: int = 2, broken: str = "", answers: Answers | None = None) -
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     now = Answers()
     monkeypatch.setitem(sys.modules, "pynvml", recorded(answers=now))
     nvml.opened.cache_clear()
-    return now
+    yield now
+    nvml.opened.cache_clear()
 
 
 @pytest.mark.usefixtures("answers")

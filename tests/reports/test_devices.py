@@ -17,7 +17,7 @@ from rnnbench.reports.energy import energy_table
 from rnnbench.reports.findings import missing_table
 from rnnbench.reports.markdown import page
 from rnnbench.reports.terminal import print_summary
-from rnnbench.results import DeviceState, Record
+from rnnbench.results import DeviceState, EnergyReading, Record
 from rnnbench.results.damage import without_impossible
 from rnnbench.results.store import Run
 from rnnbench.results.views import Entry, View, view_runs
@@ -128,7 +128,7 @@ def test_report_and_terminal_show_it() -> None:
     assert "cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64" in " ".join(printed(*CROSSING).split())
 
 
-def measured(**changes) -> Record:
+def measured(disturbed: int = 0, **changes) -> Record:
     state = {"clock": (1.755e9, 1.98e9), "temperature": (34.0, 60.0), "power": (71.0, 350.0), **changes}
     metrics = {"open_files": 9.0, "energy_per_step": 1.5e-3, "energy_power": 320.0}
     record = on("cuda", 16, 80.0)
@@ -136,7 +136,7 @@ def measured(**changes) -> Record:
         update={
             "device_state": DeviceState(**state),
             "metrics": metrics,
-            "energy_source": "a synthetic counter",
+            "energy": EnergyReading(source="a synthetic counter", blocks=3, disturbed_blocks=disturbed),
             "memory": record.memory.model_copy(update={"device": 300 << 20}),
         }
     )
@@ -150,6 +150,7 @@ def test_the_energy_of_a_step_has_a_table_of_its_own() -> None:
     table = energy_table(entries(measured(), on("cpu", 16, 80.0)))
     assert table.rows == (("fakemlir:linalg", "looped-stitched", "1.50 mJ (320 W)"),)
     assert "a synthetic counter" in table.note
+    assert energy_table(entries(measured(disturbed=1))).rows[0][2] == "1.50 mJ (320 W) disturbed"
     assert metrics_table(entries(measured())).columns == ("program", "strategy", "open files")
     assert energy_table(entries(on("cpu", 1, 10.0))).rows == ()
     assert "1.50 mJ (320 W)" in printed(measured())
@@ -176,6 +177,11 @@ def test_a_disturbed_device_is_a_warning() -> None:
         "other processes were on the cuda device: game (PID 7)",
     ]
     assert device_warnings(view(measured())) == []
+
+
+def test_a_warning_names_a_few_of_many_processes() -> None:
+    (warning,) = device_warnings(view(measured(others=tuple(f"game (PID {pid})" for pid in range(5)))))
+    assert warning.endswith("game (PID 0), game (PID 1), game (PID 2) and 2 more")
 
 
 def test_what_was_not_measured_on_this_machine_is_a_warning_with_its_reason() -> None:

@@ -106,12 +106,14 @@ def test_what_cannot_be_measured_has_its_reason(measured, refused):
     assert "cold" not in refused.timing.latency
     assert not any(name.startswith("energy") for name in refused.metrics)
     assert refused.device_state is None
+    assert refused.energy is None
     assert refused.memory.device is None
 
 
 def test_the_energy_of_a_step_comes_from_a_block_of_its_own(measured):
     _, record = measured
-    assert record.energy_source == "a fake counter"
+    assert (record.energy.source, record.energy.blocks) == ("a fake counter", 2)
+    assert record.energy.disturbed_blocks == 2, "the fake device's clock moves in each block"
     assert 0 < record.metrics["energy_per_step"] < 2.0
     assert record.metrics["energy_power"] > 0
 

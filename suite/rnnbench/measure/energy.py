@@ -35,6 +35,10 @@ class EnergyUse:
     seconds: float
     """Between the two readings."""
     calls: int
+    source: str = ""
+    """What counted it."""
+    disturbed: bool = False
+    """Whether the block was disturbed. The device then also worked, or waited, for others."""
 
     def per_step(self, chunk: int) -> float:
         """Joules per time step of calls of `chunk` steps. All streams of a batch advance in it together."""

@@ -14,7 +14,7 @@ from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import expected_failure_results
 from rnnbench.devices import KINDS
 from rnnbench.disk import error_of_disk
-from rnnbench.measure import PATHS, energy_metrics, growth_of
+from rnnbench.measure import PATHS, EnergyUse, energy_metrics, growth_of
 from rnnbench.pipeline.device_state import device_state
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import below_floor, latency_floor
@@ -23,6 +23,7 @@ from rnnbench.plan import RunPlan
 from rnnbench.results import (
     FAILURES,
     DispatchFloor,
+    EnergyReading,
     Environment,
     Finding,
     Latency,
@@ -127,7 +128,7 @@ def record_of(
         anchor=measured.anchor,
         memory=_memory(sampled),
         metrics=_metrics(sampled, measured),
-        energy_source=measured.energy_source,
+        energy=_energy(measured.energy),
         floor=floor,
         artifact=checked.artifact,
         findings=tuple(dict.fromkeys([*sampled.findings, *measured.findings, *_accusations(trial, floor)])),
@@ -213,6 +214,13 @@ def _metrics(sampled: Sampled, measured: Sampled) -> dict[str, float]:
     loaded, state = sampled.checked.loaded, sampled.state
     of_energy = energy_metrics(measured.energy, sampled.trial.strategy.chunk)
     return {**(loaded.metrics if loaded else {}), **(state.metrics if state else {}), **of_energy}
+
+
+def _energy(uses: Sequence[EnergyUse]) -> EnergyReading | None:
+    if not uses:
+        return None
+    disturbed = sum(use.disturbed for use in uses)
+    return EnergyReading(source=uses[0].source, blocks=len(uses), disturbed_blocks=disturbed)
 
 
 def _environment(sampled: Sampled, measured: Sampled) -> Environment:

@@ -9,6 +9,8 @@ from rnnbench.reports import units
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.results import DeviceState, Entry, View
 
+NAMED = 3
+"""Processes that a warning names."""
 NO_KIND = DeviceKind("", "A kind of device that this version does not know.")
 
 
@@ -58,7 +60,8 @@ def device_warnings(view: View) -> list[str]:
         if moved := sum(state.moved_blocks for state in states):
             warnings.append(f"the clock of the {device} device changed during {units.count(moved, 'block')}")
         if others:
-            warnings.append(f"other processes were on the {device} device: {', '.join(others)}")
+            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+            warnings.append(f"other processes were on the {device} device: {', '.join([*others][:NAMED])}{more}")
     return warnings
 
 

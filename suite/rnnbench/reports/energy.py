@@ -9,6 +9,7 @@ from rnnbench.reports.tables import Table, by_program
 from rnnbench.results import Entry
 
 PER_STEP, POWER = "energy_per_step", "energy_power"
+DISTURBED = "disturbed"
 
 
 def energy_table(entries: Sequence[Entry]) -> Table:
@@ -19,20 +20,22 @@ def energy_table(entries: Sequence[Entry]) -> Table:
         (*key, *(_cell(next((entry for entry in group if entry.chunk == chunk), None)) for chunk in chunks))
         for key, group in by_program(measured).items()
     ]
-    sources = ", ".join(dict.fromkeys(entry.record.energy_source for entry in measured))
+    sources = ", ".join(dict.fromkeys(entry.record.energy.source for entry in measured if entry.record.energy))
     return Table(
         "Energy per step",
         ("program", "strategy", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=2,
         note=f"Of the whole device ({sources}) while bound calls ran for a second or more, what it uses at rest "
-        "included; in brackets its power. A step advances all streams of the batch.",
+        f"included; in brackets its power. A step advances all streams of the batch. {DISTURBED.capitalize()}: other "
+        "processes used the core or the device meanwhile, and the energy is theirs too.",
     )
 
 
 def _cell(entry: Entry | None) -> str:
     if entry is None:
         return units.MISSING
-    metrics = entry.record.metrics
+    metrics, reading = entry.record.metrics, entry.record.energy
     power = f" ({units.digits(metrics[POWER])} W)" if POWER in metrics else ""
-    return f"{units.joules(metrics[PER_STEP])}{power}"
+    disturbed = f" {DISTURBED}" if reading and reading.disturbed_blocks else ""
+    return f"{units.joules(metrics[PER_STEP])}{power}{disturbed}"

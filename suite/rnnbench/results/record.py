@@ -189,6 +189,16 @@ class DeviceState(FrozenModel):
     """Blocks during which there were such processes."""
 
 
+class EnergyReading(FrozenModel):
+    """The blocks of calls whose energy was read, one a process."""
+
+    source: OutsideText
+    """The counter, and what it counts."""
+    blocks: int
+    disturbed_blocks: int
+    """Blocks during which other processes used the core or the device: the energy is theirs too."""
+
+
 class Environment(FrozenModel):
     """What was requested of the worker's process, and what was seen while it was sampled."""
 
@@ -247,8 +257,8 @@ class Record(FrozenModel):
     floor: LatencyFloor | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further figures, under the names that `measure/metrics.py` declares."""
-    energy_source: str = ""
-    """The counter that the metrics of energy come from, and what it counts."""
+    energy: EnergyReading | None = None
+    """Where the metrics of energy come from; None where the case asks for none, and where there is no counter."""
     artifact: Artifact | None = None
     findings: tuple[Finding, ...] = ()
     """What the suite saw that contradicts the adapter or the program."""

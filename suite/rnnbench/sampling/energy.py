@@ -47,8 +47,7 @@ class EnergyMeter:
         block = worker.sample(sampling, blocks, _plan(blocks, counter.block_s))
         joules, seconds = counter.read() - before, time.monotonic() - started
         if block is not None:
-            sampling.energy.append(EnergyUse(joules, seconds, block.calls))
-            sampling.energy_source = counter.source
+            sampling.energy.append(EnergyUse(joules, seconds, block.calls, counter.source, block.disturbed))
 
 
 def _plan(blocks: PathBlocks, seconds: float) -> BlockPlan:

@@ -42,8 +42,6 @@ class TrialSampling:
         """What became of the requests to each process, in the scenario `server`."""
         self.energy: list[EnergyUse] = []
         """Of a long block in each process, where the case asks for it."""
-        self.energy_source = ""
-        """What counted it."""
         self.unmeasured: dict[str, str] = {}
         """Why figures could not be measured on this machine, by figure."""
         self._timed: CheckResult | None = None
@@ -127,7 +125,6 @@ class TrialSampling:
             if self.served
             else None,
             energy=tuple(self.energy),
-            energy_source=self.energy_source,
             unmeasured={**checked.unmeasured, **self.unmeasured},
             roof=roof,
             findings=(*checked.findings, *self._findings),
