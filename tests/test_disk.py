@@ -11,7 +11,17 @@ import sys
 
 import pytest
 
-from rnnbench.disk import error_of_disk, is_disk_error, locked, read_cached, write_bytes, write_text, write_whole
+from rnnbench.disk import (
+    error_of_disk,
+    is_disk_error,
+    locked,
+    open_own,
+    read_cached,
+    read_plain,
+    write_bytes,
+    write_text,
+    write_whole,
+)
 
 
 def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(tmp_path):
@@ -100,3 +110,35 @@ def test_a_lock_is_held_by_one_at_a_time_and_free_afterwards(tmp_path):
         pass
     with locked(file, wait=False):
         assert file.exists()
+
+
+def no_plain_file(kind, path):
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device without an end":
+        path.symlink_to("/dev/zero")
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device without an end", "a folder", "a link to itself"])
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(kind, tmp_path):
+    path = no_plain_file(kind, tmp_path / "records.jsonl")
+    with pytest.raises(OSError, match=path.name):
+        read_plain(path)
+    with pytest.raises(OSError, match=path.name):
+        open_own(path, os.O_RDWR)
+
+
+def test_a_link_is_read_and_never_written_in_place(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("of somebody")
+    link.symlink_to(file)
+    assert read_plain(link) == b"of somebody"
+    with pytest.raises(OSError, match="link is a link to another file"):
+        open_own(link, os.O_RDWR)
+    os.close(open_own(file, os.O_RDWR))
+    assert file.read_text() == "of somebody"

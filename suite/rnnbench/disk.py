@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import tempfile
 import threading
 import zipfile
@@ -43,6 +44,51 @@ def error_of_disk(folder: Path) -> OSError | None:
     except OSError as error:
         return error if is_disk_error(error) else None
     return None
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """The file, for reading. Raises OSError for what is no plain file: a pipe has no end, and so have some devices."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        require_plain(descriptor, path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_plain(path: Path) -> bytes:
+    """The content of a plain file. Raises OSError as `open_plain` does."""
+    with open_plain(path) as file:
+        return file.read()
+
+
+def open_own(path: Path, flags: int) -> int:
+    """The descriptor of a file that this suite writes in place. Makes it, and raises OSError for a link or a pipe.
+
+    A run that was made elsewhere may have a link to any file of its user.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, f"{path.name} is a link to another file", str(path)) from error
+        raise
+    try:
+        require_plain(descriptor, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def require_plain(descriptor: int, path: Path) -> None:
+    """Raises OSError where the descriptor is not that of a plain file."""
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ENOTSUP, f"{path.name} is a pipe or a device, and no plain file", str(path))
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: bool = False) -> None:

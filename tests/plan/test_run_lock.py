@@ -10,7 +10,7 @@ import pytest
 from harness_trials import make_trial
 
 from rnnbench.plan import begin_run, resume_run
-from rnnbench.plan.run_lock import hold_run
+from rnnbench.plan.run_lock import LOCK, RunLock, hold_run
 from rnnbench.results import Store, StoreError
 
 HOLDS = """
@@ -63,3 +63,14 @@ def test_a_worker_does_not_keep_the_lock_of_its_run(tmp_path):
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_lock_that_is_a_link_empties_no_other_file(tmp_path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("of somebody")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / LOCK).symlink_to(outside)
+    with pytest.raises(StoreError, match="is a link to another file"):
+        RunLock(folder)
+    assert outside.read_text() == "of somebody"

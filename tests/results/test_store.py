@@ -260,3 +260,23 @@ def test_a_record_is_on_the_disk_when_append_returns(run: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
     append_record(run, fake.record(chunk=99))
     assert synced == [(run / RECORDS).stat().st_size]
+
+
+def test_records_that_are_a_link_are_read_and_not_appended_to(run: Path) -> None:
+    """A run that was made elsewhere may have a link to any file of its user: its torn tail is cut off otherwise."""
+    outside = run.parent / "outside.txt"
+    outside.write_text("a line without an end")
+    (run / RECORDS).unlink()
+    (run / RECORDS).symlink_to(outside)
+    assert read_run(run).records == ()
+    with pytest.raises(StoreError, match="is a link to another file"):
+        append_record(run, next(iter(fake.whole_run())))
+    assert outside.read_text() == "a line without an end"
+
+
+@pytest.mark.parametrize("name", [RECORDS, "run.json"])
+def test_a_pipe_in_the_place_of_a_file_is_a_sentence(run: Path, name: str) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    with pytest.raises(StoreError):
+        read_run(run)

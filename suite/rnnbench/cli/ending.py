@@ -19,7 +19,7 @@ from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, what CI and `timeout` end a job with, and the end of a terminal. `nohup` ignores SIGHUP, and so does this."""
+"""Ctrl-C; what CI and `timeout` end a job with; and the end of a terminal, unless it is ignored (`nohup`)."""
 
 
 class Ending:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from rnnbench.disk import read_plain
 from rnnbench.history.entry import run_id
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint
 
@@ -84,7 +85,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
     """The comparison whose side b is this run. Raises StoreError where it has none, or a damaged one."""
     file = run.path / VERDICTS
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(read_plain(file))
         a, b = (str(content[side]["environment"]) for side in ("a", "b"))
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
         started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)

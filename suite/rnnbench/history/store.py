@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from rnnbench.disk import locked, read_cached, write_bytes, write_text
+from rnnbench.disk import locked, read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
@@ -98,7 +98,7 @@ class History:
         """Oldest first, and a warning for each file that is damaged."""
         entries, damaged = [], []
         for file in sorted((self.root / "checks").glob("*.json")):
-            entry = read_cached(file, lambda path: CheckEntry.model_validate_json(path.read_bytes()))
+            entry = read_cached(file, lambda path: CheckEntry.model_validate_json(read_plain(path)))
             if entry is None or entry.name != file.stem:
                 damaged.append(f"{file}: damaged, and skipped; delete it, or add its check again")
             else:
@@ -115,7 +115,7 @@ class History:
         """Oldest first, and a warning for each file that is damaged."""
         entries, damaged = [], []
         for file in sorted((self.root / "comparisons").glob("*.json")):
-            entry = read_cached(file, lambda path: ComparisonEntry.model_validate_json(path.read_bytes()))
+            entry = read_cached(file, lambda path: ComparisonEntry.model_validate_json(read_plain(path)))
             if entry is None or entry.run_id != file.stem:
                 damaged.append(f"{file}: damaged, and skipped; delete it, or add its comparison again")
             else:
@@ -195,10 +195,10 @@ class History:
 
     def _is_intact(self, entry: RunEntry) -> bool:
         file = self._rows_file(entry.run_id)
-        return read_cached(file, lambda path: hashlib.sha256(path.read_bytes()).hexdigest()) == entry.rows_sha256
+        return read_cached(file, lambda path: hashlib.sha256(read_plain(path)).hexdigest()) == entry.rows_sha256
 
     def _read_entry(self, file: Path) -> RunEntry | None:
-        entry = read_cached(file, lambda path: RunEntry.model_validate_json(path.read_bytes()))
+        entry = read_cached(file, lambda path: RunEntry.model_validate_json(read_plain(path)))
         return entry if entry is not None and entry.run_id == file.stem else None
 
     def _held(self) -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
-from rnnbench.disk import write_bytes
+from rnnbench.disk import read_plain, write_bytes
 from rnnbench.results import StoreError
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
 
 def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
-        content = _upgraded(json.loads(path.read_bytes()))
+        content = _upgraded(json.loads(read_plain(path)))
         value = adapter.validate_python(content)
     except (OSError, ValueError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error

@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from rnnbench.disk import open_own
 from rnnbench.results import StoreError, compress_records
 
 LOCK = "run.lock"
@@ -22,7 +23,7 @@ class RunLock:
         self._descriptor = -1
         path = folder / LOCK
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._descriptor = open_own(path, os.O_RDWR)
             _lock(self._descriptor, folder)
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rnnbench.disk import write_bytes, write_whole
+from rnnbench.disk import open_plain, read_plain, write_bytes, write_whole
 from rnnbench.optional import require
 from rnnbench.results.reading import StoreError
 
@@ -68,7 +68,7 @@ def compress_records(folder: Path) -> tuple[int, int] | None:
     try:
         if not plain.exists():
             return None
-        content = plain.read_bytes()
+        content = read_plain(plain)
         compressor = _zstandard().ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
         write_bytes(compressed, compressor.compress(content), durable=True)
         with compressed.open("rb") as file:
@@ -89,7 +89,7 @@ def restore_records(folder: Path) -> None:
         return
 
     def write(to: BinaryIO) -> None:
-        with compressed.open("rb") as file:
+        with open_plain(compressed) as file:
             content = Decompressed(file)
             shutil.copyfileobj(io.BufferedReader(content), to)
             if content.damage:

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from rnnbench.disk import write_text
+from rnnbench.disk import open_own, write_text
 from rnnbench.results.compressed import RECORDS, restore_records
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
@@ -26,9 +26,12 @@ def append_record(path: Path, record: Record) -> None:
     line = record.model_dump_json().encode() + b"\n"
     restore_records(path)
     try:
-        with (path / RECORDS).open("a+b", buffering=0) as file:
-            _mend_tail(file.fileno())
-            _append(file.fileno(), line)
+        descriptor = open_own(path / RECORDS, os.O_RDWR | os.O_APPEND)
+        try:
+            _mend_tail(descriptor)
+            _append(descriptor, line)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise unwritable(path, error) from error
 

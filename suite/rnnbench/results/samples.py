@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.disk import write_whole
+from rnnbench.disk import open_plain, write_whole
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
@@ -46,7 +46,8 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
     file = samples_file(run, trial[-8:], path)
     try:
-        rows: npt.NDArray[np.float64] = np.load(file)
+        with open_plain(file) as stream:
+            rows: npt.NDArray[np.float64] = np.load(stream)
         if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS) or rows.dtype.kind != "f":
             raise ValueError(f"it has the shape {rows.shape} of {rows.dtype}, not rows of {', '.join(SAMPLE_COLUMNS)}")
     except FileNotFoundError as error:

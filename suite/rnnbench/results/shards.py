@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rnnbench.disk import write_bytes
+from rnnbench.disk import read_plain, write_bytes
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import visible
@@ -81,7 +81,7 @@ def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
     """The plan that `run.json` names. Raises StoreError where the file is damaged, or has another plan."""
     file = folder / PLAN
     try:
-        plan = WholePlan.model_validate_json(file.read_bytes())
+        plan = WholePlan.model_validate_json(read_plain(file))
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}; restore it") from error
     except ValidationError as error:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from rnnbench.disk import open_plain, read_plain
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.journal import INFO, LONGEST_LINE, is_json, unwritable
 from rnnbench.results.merged import read_merged
@@ -140,7 +141,7 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
         return Run(path, info, (), (*warnings, missing))
     reader = Reader(str(file))
     try:
-        with file.open("rb") as stream, _without_collection():
+        with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
                 records, torn = _read_compressed(stream, reader, keep)
             else:
@@ -220,7 +221,7 @@ def _torn(file: str, line: int, length: int) -> str:
 
 def _read_bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_plain(file)
     except OSError as error:
         raise _unreadable(file, error) from error
 
