@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Origin, Probe, Program, Request, Support
-from rnnbench.backends.shared import of_one_step, probe_packages, require_support
+from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Lack, Origin, Probe, Program, Request, Support
+from rnnbench.backends.shared import (
+    CUDA,
+    PROCESSOR_AND_CUDA,
+    installed_versions,
+    of_one_step,
+    probe_packages,
+    require_support,
+    with_cuda,
+)
 from rnnbench.backends.tensorflow import saved
 from rnnbench.backends.tensorflow.runtime import TensorflowProgram
 from rnnbench.backends.tensorflow.support import (
@@ -17,13 +26,18 @@ from rnnbench.backends.tensorflow.support import (
     IN_VARIABLES,
     READS,
     ROUTES,
-    environment,
     is_compiled,
     is_keras,
     unsupported,
+    variables,
 )
+from rnnbench.rnn import FUSED
 
 PACKAGES = ("tensorflow", "keras")
+LIBRARIES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12")
+"""NVIDIA's libraries that `tensorflow[and-cuda]` brings, of which programs call the first two."""
+INSTALL_CUDA = "pip install 'tensorflow[and-cuda]'"
+FLOAT32 = "tensor_float_32_execution=False"
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
@@ -32,21 +46,22 @@ class TensorflowBackend:
 
     def probe(self) -> Probe:
         probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
-        return replace(probe, authors=AUTHORS, reads=READS)
+        versions = {**probe.versions, **installed_versions(LIBRARIES)}
+        return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
         if reason:
             return Support("unsupported", reason)
         if request.file is not None and request.file.format == "savedmodel" and request.strategy.state != "none":
-            return Support("emulated", IN_VARIABLES, environment=environment(request.threads), covers=COVERS)
-        return Support("native", environment=environment(request.threads), covers=COVERS)
+            return Support("emulated", IN_VARIABLES, environment=variables(request), covers=COVERS)
+        return Support("native", environment=variables(request), covers=COVERS)
 
     def load(self) -> None:
         importlib.import_module("tensorflow")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS)
         jit = is_compiled(request.route)
         loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
         artifact = Artifact(
@@ -58,6 +73,14 @@ class TensorflowBackend:
         )
         tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
         return TensorflowProgram(request, artifact, loaded.files, loaded.cached, tail, loaded.model, loaded.function)
+
+
+def cuda_lack(versions: Mapping[str, str]) -> Lack | None:
+    """What the installed packages lack for CUDA; None where they have its libraries."""
+    missing = [name for name in LIBRARIES if name not in versions]
+    if not missing:
+        return None
+    return Lack(f"{missing[0]} is not installed, a library of CUDA that TensorFlow needs", INSTALL_CUDA)
 
 
 def _origin(request: Request) -> Origin:
@@ -81,7 +104,9 @@ def _module(request: Request, jit: bool) -> Any:
 
 
 def _flags(request: Request) -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in environment(request.threads).items() if name != "KERAS_BACKEND")
+    of_cuda = (FLOAT32,) if request.device == CUDA else ()
+    set_by_suite = variables(request).items()
+    return (*(f"{name}={value}" for name, value in set_by_suite if name != "KERAS_BACKEND"), *of_cuda)
 
 
 def _call_note(function: Any) -> str:
@@ -90,6 +115,13 @@ def _call_note(function: Any) -> str:
     if has_private_call(function):
         return "bound calls use TFE_Py_Execute, which is private to TensorFlow; public calls use the concrete function"
     return "bound calls use the concrete function, as public calls do: this TensorFlow has no TFE_Py_Execute as in 2.21"
+
+
+def _form_note(request: Request) -> str:
+    if request.device == CUDA and request.strategy.time == FUSED:
+        return "the weights are joined into cuDNN's one array inside the call"
+    where = "on the CPU every form of a layer" if request.device != CUDA else "a layer without cuDNN"
+    return f"{where} is a While over its cell, or copies of the cell"
 
 
 def _notes(request: Request, function: Any) -> tuple[str, ...]:
@@ -103,7 +135,7 @@ def _notes(request: Request, function: Any) -> tuple[str, ...]:
         notes.append("the layers of the user's file, called as they are between operations that lay arrays out")
     elif is_keras(request.route):
         notes.append("Keras has the batch first: x and y are transposed inside the call")
-        notes.append("on the CPU every form of a layer is a While over its cell, or copies of the cell")
+        notes.append(_form_note(request))
     elif not request.model.is_exact:
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     return tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -55,6 +56,24 @@ def _private(function: Any) -> Call:
         return outputs
 
     return call
+
+
+def waiting(function: Any, device: str) -> Callable[[], None]:
+    """What returns once a device has done the work that was given to it.
+
+    It is the operation of `tf.test.experimental.sync_devices`, on the one device.
+    """
+    import tensorflow as tf
+
+    if not has_private_call(function):
+        wait: Callable[[], None] = tf.test.experimental.sync_devices
+        return wait
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.eager import context
+
+    handle, run = context.context()._handle, getattr(pywrap_tfe, ENTRY_POINT)
+    (name,) = [each.name for each in tf.config.list_logical_devices() if each.name.endswith(f"device:{device}")]
+    return partial(run, handle, name, "SyncDevice", [], (), 0)
 
 
 def _public(function: Any) -> Call:

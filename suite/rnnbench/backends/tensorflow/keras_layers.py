@@ -14,9 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow.lowered import TAG
 from rnnbench.backends.tensorflow.traced_function import lengths_specs, state_specs, traced, x_spec
-from rnnbench.rnn import Layer, Model
+from rnnbench.rnn import FUSED, Layer, Model
 
 
 def library(request: Request, jit: bool) -> Any:
@@ -113,7 +114,7 @@ def _layer_in_one_direction(request: Request, index: int, direction: str) -> Any
         "name": f"layer_{index}_{direction}",
     }
     if model.cell != "rnn":
-        options["use_cudnn"] = "auto" if strategy.time == "fused" else False
+        options["use_cudnn"] = _use_cudnn(request)
         options["recurrent_activation"] = "sigmoid" if model.recurrent_activation == "sigmoid" else HARD_SIGMOID
     if model.cell == "lstm":
         layer = keras.layers.LSTM(**options)
@@ -123,6 +124,13 @@ def _layer_in_one_direction(request: Request, index: int, direction: str) -> Any
         layer = keras.layers.SimpleRNN(**options)
     layer.cell.name = "cell"
     return layer
+
+
+def _use_cudnn(request: Request) -> bool | str:
+    """On CUDA a fused layer is cuDNN's, or no layer. On the processor Keras decides, which has a loop there."""
+    if request.strategy.time != FUSED:
+        return False
+    return True if request.device == CUDA else "auto"
 
 
 def _hard_sigmoid(x: Any) -> Any:

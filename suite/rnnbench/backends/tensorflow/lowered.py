@@ -18,6 +18,8 @@ KERAS = "Tanh|Relu"
 """Operations that show that a copy of a cell is there. Products with x do not: they are hoisted and merged."""
 AUTHORED = f"{KERAS}|Sigmoid|MatMul|add"
 """The same of a layer's body, which has no product with x alone."""
+CUDNN = "CudnnRNN"
+"""How the names of cuDNN's operators in TensorFlow begin."""
 _NO_WORK = {"Const", "Identity"}
 """Nodes that may have an operation's name without being that operation."""
 
@@ -44,7 +46,8 @@ def lowered(graph: Any, marks: str, time: str) -> str:
     loops = [set().union(*(work.get(name, set()) for name in names)) for names in frames.values()]
     inside = set().union(*frames.values())
     straight = set().union(*(copies for name, copies in work.items() if name not in inside))
-    return describe_lowered([len(copies) for copies in loops if copies], len(straight), time=time)
+    fused = any(node.op.startswith(CUDNN) for node in graph.node)
+    return describe_lowered([len(copies) for copies in loops if copies], len(straight), fused=fused, time=time)
 
 
 def _frames(graph: Any) -> dict[str, set[str]]:

@@ -1,22 +1,39 @@
-"""Settings that TensorFlow reads once, when a process runs its first operation: sizes of thread pools, XLA's flags."""
+"""Settings that TensorFlow reads once, when a process runs its first operation: devices, thread pools, XLA's flags."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from rnnbench.backends.base import BuildError
+from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow import xla
 
 
-def prepare_process(threads: int) -> None:
-    """Set the sizes of TensorFlow's thread pools and XLA's folder.
+def prepare_process(threads: int, device: str = "cpu") -> None:
+    """Set the device, the sizes of TensorFlow's thread pools, and XLA's folder.
 
-    Raises BuildError where the pools already run with another size.
+    Raises BuildError where the pools already run with another size, and where there is no GPU that was asked for.
     """
     import tensorflow as tf
 
     xla.process_folder()
     try:
+        _set_device(tf, device)
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
     except RuntimeError as error:
         message = f"threads={threads} must be set before TensorFlow runs anything in a process: {error}"
         raise BuildError(message) from error
+
+
+def _set_device(tf: Any, device: str) -> None:
+    """TensorFlow runs what it can on the first GPU that is visible, and all else on the processor."""
+    if device != CUDA:
+        tf.config.set_visible_devices([], "GPU")
+        return
+    if not tf.config.list_physical_devices("GPU"):
+        raise BuildError(
+            "TensorFlow finds no GPU and would compute on the processor: a library of CUDA or cuDNN is missing, or is "
+            "of another version"
+        )
+    tf.config.experimental.enable_tensor_float_32_execution(False)

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
-from rnnbench.backends.tensorflow.executor import executor
+from rnnbench.backends.shared import CUDA, ChunkedProgram, ChunkedSession
+from rnnbench.backends.tensorflow.executor import executor, waiting
+
+GPU = "GPU:0"
+"""TensorFlow's name of the first GPU, on which it runs what has no other device."""
 
 
 class TensorflowProgram(ChunkedProgram):
@@ -35,6 +38,7 @@ class TensorflowProgram(ChunkedProgram):
         self.files = files
         self.model = model
         self.function = function
+        self.device = GPU if request.device == CUDA else ""
 
     def open(self) -> Session:
         kind = {"none": TensorflowSession, "stitched": StitchedSession, "stateful": StatefulSession}
@@ -49,6 +53,7 @@ class TensorflowSession(ChunkedSession):
 
         super().__init__(program)
         self.tf = tf
+        self.device = program.device
         self.function = copy.copy(program.function)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
@@ -60,7 +65,8 @@ class TensorflowSession(ChunkedSession):
         return y
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        return TensorflowBound(self.function, [(self.tf.constant(x), self.tf.constant(lengths)) for x, lengths in ring])
+        placed = [(self.tf.constant(x), self.tf.constant(lengths)) for x, lengths in ring]
+        return TensorflowBound(self.function, placed, self.device)
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {}
@@ -69,7 +75,7 @@ class TensorflowSession(ChunkedSession):
         """Every call starts from zeros: there is no state."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring])
+        return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring], self.device)
 
 
 class StatefulSession(TensorflowSession):
@@ -114,13 +120,18 @@ class StitchedSession(TensorflowSession):
         return StitchedBound(self, self.function, [(self.tf.constant(x),) for x in ring])
 
 
-class TensorflowBound(SynchronousBound):
+def _work_is_done() -> None:
+    """Nothing is left to wait for."""
+
+
+class TensorflowBound:
     """Arguments are made beforehand: x of each chunk, and the lengths of its rows where the request is ragged.
 
-    On a CPU, a call returns when the work is done.
+    On the processor, a call returns when the work is done. On `device`, where one is named, `sync` waits for it.
     """
 
-    def __init__(self, function: Any, ring: list[tuple[Any, ...]]) -> None:
+    def __init__(self, function: Any, ring: list[tuple[Any, ...]], device: str) -> None:
+        self.sync: Callable[[], None] = waiting(function, device) if device else _work_is_done
         self._call = executor(function)
         self._captured = list(function.captured_inputs)
         self._ring = cycle([self._prepared(*inputs) for inputs in ring])
@@ -140,7 +151,7 @@ class StitchedBound(TensorflowBound):
     """The session's state is passed between x and the captured weights."""
 
     def __init__(self, session: StitchedSession, function: Any, ring: list[tuple[Any, ...]]) -> None:
-        super().__init__(function, ring)
+        super().__init__(function, ring, session.device)
         self._session = session
 
     def _prepared(self, *inputs: Any) -> list[Any]:

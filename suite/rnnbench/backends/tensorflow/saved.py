@@ -10,13 +10,14 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import OperationStage, ProgramFiles, Request
+from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
@@ -39,7 +40,7 @@ class Loaded:
 
 def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: bool) -> Loaded:
     """The module that `make` traces, saved and loaded; or that of an earlier build under `cache`."""
-    prepare_process(request.threads)
+    prepare_process(request.threads, request.device)
     folder = cache / f"tensorflow-{_key(request)}"
     kept = read_cached(folder / FACTS, _read_facts)
     if kept is not None:
@@ -71,8 +72,19 @@ def _files(folder: Path) -> ProgramFiles:
 
 def _key(request: Request) -> str:
     model, weights = request.model.params, request.weights.digest(request.model)
-    fields = [version("tensorflow"), request.route, model, weights, request.strategy, request.precision]
+    made_for = [version("tensorflow"), request.device, *_capability(request)]
+    fields = [*made_for, request.route, model, weights, request.strategy, request.precision]
     return hashlib.sha256(repr([*fields, request.batch, request.ragged]).encode()).hexdigest()[:32]
+
+
+def _capability(request: Request) -> list[str]:
+    """The GPU that code is compiled for; empty on the processor."""
+    import tensorflow as tf
+
+    if request.device != CUDA:
+        return []
+    details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
+    return [str(details.get("device_name")), str(details.get("compute_capability"))]
 
 
 def _save(module: Any, folder: Path) -> None:
@@ -134,8 +146,20 @@ def _executed_graph(function: Any) -> Any:
         collected = context.export_run_metadata().function_graphs
     finally:
         context.disable_graph_collection()
-    partitions = [partition for graphs in collected for partition in graphs.partition_graphs]
-    return partitions[0] if partitions else None
+    return joined([partition for graphs in collected for partition in graphs.partition_graphs])
+
+
+def joined(partitions: Sequence[Any]) -> Any:
+    """One GraphDef of the partitions of an executed graph, one for each device; None where there is none.
+
+    Beside a GPU's, there may be one of the processor.
+    """
+    if not partitions:
+        return None
+    first, *others = partitions
+    for partition in others:
+        first.node.extend(partition.node)
+    return first
 
 
 def _zeros(function: Any) -> list[Any]:

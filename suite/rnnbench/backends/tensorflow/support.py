@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import Request
-from rnnbench.rnn import TOGETHER
+from rnnbench.backends.shared import CUDA, ENVIRONMENT, NO_GPU, too_many_threads
+from rnnbench.rnn import FUSED, TOGETHER
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
 READS = {
@@ -12,6 +13,9 @@ READS = {
 }
 IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
 AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER}))
+
+
+_COMMON = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def is_keras(route: str) -> bool:
@@ -33,10 +37,23 @@ def environment(threads: int) -> dict[str, str]:
     return {
         **pools,
         "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'false' if threads == 1 else 'true'}",
-        "KERAS_BACKEND": "tensorflow",
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **_COMMON,
+        **NO_GPU,
     }
+
+
+def variables(request: Request) -> dict[str, str]:
+    """What the environment of a request's worker must have.
+
+    On CUDA, TensorFlow takes all of the GPU's memory when it starts unless it is told to let it grow, and XLA would
+    join operations into CUDA graphs: the launch is `stream`.
+    Source: tensorflow.org/guide/gpu, "Limiting GPU memory growth".
+    """
+    if request.device != CUDA:
+        return environment(request.threads)
+    pools = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+    of_gpu = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "XLA_FLAGS": "--xla_gpu_enable_command_buffer="}
+    return {**pools, **_COMMON, **of_gpu, **ENVIRONMENT}
 
 
 def unsupported(request: Request) -> str:
@@ -44,12 +61,17 @@ def unsupported(request: Request) -> str:
     if request.precision.uniform not in ("float32", "float64"):
         return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
     if request.file is not None:
-        return ""
+        return too_many_threads(request)
+    return too_many_threads(request) or _not_written(request)
+
+
+def _not_written(request: Request) -> str:
+    """Why a route has no program of the request's network and strategy; empty where it has one."""
     return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
 
 
 def _unsupported_by_cells(request: Request) -> str:
-    if request.strategy.time == "fused":
+    if request.strategy.time == FUSED:
         return "TensorFlow has no RNN operator for the CPU. The fused form of Keras is on the route keras."
     return ""
 
@@ -66,4 +88,16 @@ def _unsupported_by_keras(request: Request) -> str:
         return "A layer of Keras is either looped or completely unrolled (unroll=True)."
     if time == "fused" and model.cell == "rnn":
         return "keras.layers.SimpleRNN has no fused form (use_cudnn)."
+    return _not_cudnn(request) if time == FUSED and request.device == CUDA else ""
+
+
+def _not_cudnn(request: Request) -> str:
+    """Why Keras does not use cuDNN for a layer; empty where it does. Source: keras/src/backend/tensorflow/rnn.py"""
+    model = request.stack
+    if is_compiled(request.route):
+        return "XLA has no kernel for cuDNN's operator (CudnnRNNV3). It is on the route keras."
+    if not model.bias or model.activation != "tanh" or model.recurrent_activation != "sigmoid":
+        return "Keras uses cuDNN for layers with biases and the standard activations alone."
+    if model.cell == "gru" and not model.reset_after:
+        return "Keras uses cuDNN for a GRU with reset_after alone."
     return ""

@@ -1,0 +1,217 @@
+"""TensorFlow on CUDA, as far as it shows without a GPU: a program's device, Keras' choice of cuDNN, what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from waiting import PATIENCE_S
+
+from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.tensorflow import TensorflowBackend, backend
+from rnnbench.rnn.reference import run_reference
+from rnnbench.rnn.weights import draw_inputs
+
+pytest.importorskip("tensorflow")
+
+BACKEND = TensorflowBackend()
+
+SECOND_DEVICE = """
+import pickle, sys
+from pathlib import Path
+import tensorflow as tf
+
+requests, folder, x = pickle.loads(sys.stdin.buffer.read())
+processor = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.backends.tensorflow.executor import has_private_call
+from rnnbench.backends.tensorflow.process import prepare_process
+
+def streamed(request):
+    program = TensorflowBackend().build(request, Path(folder))
+    program.device = "CPU:1"
+    session = program.open()
+    bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+    y = session.step({"x": x})["y"]
+    session.reset()
+    bound(), bound()
+    bound.sync()
+    assert has_private_call(program.function)
+    assert "SyncDevice" in str(bound.sync)
+    arrays = [*bound._outputs, *getattr(session, "state", ()), *getattr(session, "variables", ())]
+    return {array.device.rpartition("device:")[2] for array in arrays}, y, bound.output()["y"]
+
+prepare_process(1)
+with tf.device("CPU:1"):
+    answers = [streamed(request) for request in requests]
+sys.stdout.buffer.write(pickle.dumps(answers))
+"""
+
+
+def in_a_process(script: str, given: object, variables: dict[str, str]) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=pickle.dumps(given),
+        capture_output=True,
+        env={**os.environ, **variables},
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return pickle.loads(done.stdout)
+
+
+def test_the_arrays_of_a_stream_are_on_the_device_of_its_process(ask, tmp_path: Path) -> None:
+    """The processor as two devices: the second one is what TensorFlow uses, as it uses a GPU where there is one."""
+    requests = [ask("graph", state=state) for state in ("stitched", "stateful")]
+    x = draw_inputs(requests[0].model, 8, 1, seed=1)
+    variables = dict(BACKEND.support(requests[0]).environment)
+    expected = run_reference(requests[0].model, requests[0].weights, x).y
+    for places, y, last in in_a_process(SECOND_DEVICE, (requests, str(tmp_path), x), variables):
+        assert places == {"CPU:1"}
+        np.testing.assert_allclose(y, expected, atol=2e-6)
+        np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+
+
+def on_cuda(request: Request) -> Request:
+    return replace(request, device="cuda")
+
+
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_a_fused_layer_of_keras_is_one_operator_of_cudnn(ask, monkeypatch, cell: str, state: str) -> None:
+    """Keras is told that there is a GPU, and traces for it. The graph is not run."""
+    from rnnbench.backends.tensorflow import lowered
+    from rnnbench.backends.tensorflow.keras_layers import library
+    from rnnbench.backends.tensorflow.process import prepare_process
+
+    prepare_process(1)
+    chooser = importlib.import_module("keras.src.backend.tensorflow.rnn")
+    monkeypatch.setattr(chooser, "_is_gpu_available", lambda: True)
+    request = on_cuda(ask("keras", time="fused", state=state, cell=cell, layers=2))
+    (function,) = library(request, jit=False).step._list_all_concrete_functions()
+    graph = function.graph.as_graph_def()
+    operators = [node.op for node in graph.node]
+    assert operators.count("CudnnRNNV3") == 2
+    assert not {"While", "StatelessWhile"} & set(operators)
+    assert lowered.lowered(graph, lowered.KERAS, "fused") == "fused"
+
+
+def test_a_fused_layer_on_cuda_is_cudnns_or_none(ask) -> None:
+    """Here is no GPU: on the processor Keras would make a loop of it."""
+    from rnnbench.backends.tensorflow.keras_layers import library
+
+    with pytest.raises(ValueError, match="use_cudnn=True"):
+        library(on_cuda(ask("keras", time="fused")), jit=False)
+
+
+def test_the_partitions_of_a_graph_are_read_as_one(build) -> None:
+    """As where loops count their passes on the processor, and all else is on a GPU."""
+    from rnnbench.backends.tensorflow import lowered, saved
+
+    whole = saved.executed_graph(build("graph").files)
+    halves = [type(whole)(), type(whole)()]
+    for number, node in enumerate(whole.node):
+        halves[number % 2].node.append(node)
+    joined = saved.joined(halves)
+    assert lowered.operations(joined) == lowered.operations(whole)
+    assert lowered.lowered(joined, lowered.AUTHORED, "looped") == "looped 1"
+
+
+def test_a_build_that_would_compute_on_the_processor_fails(ask, tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        pytest.skip("there is a GPU here")
+    with pytest.raises(BuildError, match="would compute on the processor"):
+        BACKEND.build(on_cuda(ask("graph")), tmp_path)
+
+
+def test_a_worker_on_cuda_lets_memory_grow_and_computes_float32(ask) -> None:
+    variables = BACKEND.support(on_cuda(ask("graph"))).environment
+    assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert variables["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert variables["XLA_FLAGS"] == "--xla_gpu_enable_command_buffer="
+    assert "CUDA_VISIBLE_DEVICES" not in variables
+    flags = backend._flags(on_cuda(ask("graph")))
+    assert {"tensor_float_32_execution=False", "NVIDIA_TF32_OVERRIDE=0"} < set(flags)
+
+
+def test_a_worker_on_the_processor_sees_no_gpu(ask) -> None:
+    assert BACKEND.support(ask("graph")).environment["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+LIBRARIES = dict.fromkeys(backend.LIBRARIES, "12")
+
+
+def test_what_is_missing_for_cuda_is_named() -> None:
+    lack = backend.cuda_lack({name: version for name, version in LIBRARIES.items() if "cudnn" not in name})
+    assert isinstance(lack, Lack)
+    assert lack.reason.startswith("nvidia-cudnn-cu12 is not installed")
+    assert lack.install == "pip install 'tensorflow[and-cuda]'"
+    assert backend.cuda_lack(LIBRARIES) is None
+
+
+@pytest.mark.parametrize(
+    ("route", "changes", "reason"),
+    [
+        ("keras-xla", {"time": "fused"}, "XLA has no kernel for cuDNN's operator"),
+        ("keras", {"time": "fused", "bias": False}, "biases and the standard activations"),
+        ("keras", {"time": "fused", "activation": "relu"}, "biases and the standard activations"),
+        ("keras", {"time": "fused", "cell": "gru", "reset_after": False}, "with reset_after alone"),
+        ("graph", {"time": "fused"}, "on the route keras"),
+    ],
+)
+def test_what_is_refused_on_cuda_says_why(ask, route: str, changes: dict[str, Any], reason: str) -> None:
+    support = BACKEND.support(on_cuda(ask(route, **changes)))
+    assert (support.level, reason in support.reason) == ("unsupported", True)
+
+
+def test_threads_are_the_processors(ask) -> None:
+    support = BACKEND.support(replace(on_cuda(ask("keras")), threads=2))
+    assert (support.level, "one thread" in support.reason) == ("unsupported", True)
+
+
+ON_A_GPU = """
+import pickle, sys
+from pathlib import Path
+from rnnbench.backends.tensorflow import TensorflowBackend
+
+request, folder, x = pickle.loads(sys.stdin.buffer.read())
+program = TensorflowBackend().build(request, Path(folder))
+session = program.open()
+bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+y = session.step({"x": x})["y"]
+session.reset()
+bound(), bound()
+bound.sync()
+sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output()["y"])))
+"""
+
+
+@pytest.mark.parametrize(
+    ("route", "time", "lowered"),
+    [("graph", "looped", "looped 1"), ("xla", "unrolled", "unrolled 4"), ("keras", "fused", "fused")],
+)
+def test_a_gpu_gives_what_the_reference_says(ask, tmp_path: Path, route: str, time: str, lowered: str) -> None:
+    lack = BACKEND.probe().device_lack("cuda")
+    if lack is not None:
+        pytest.skip(f"there is no GPU that TensorFlow can use: {lack.reason}")
+    request = on_cuda(ask(route, time=time))
+    x = draw_inputs(request.model, 8, 1, seed=1)
+    variables = dict(BACKEND.support(request).environment)
+    form, y, last = in_a_process(ON_A_GPU, (request, str(tmp_path), x), variables)
+    expected = run_reference(request.model, request.weights, x).y
+    assert form == lowered
+    np.testing.assert_allclose(y, expected, atol=2e-6)
+    np.testing.assert_allclose(last, expected[4:], atol=2e-6)
