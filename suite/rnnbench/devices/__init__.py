@@ -14,7 +14,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.devices.device import Device, DeviceKind, Figure
     from rnnbench.devices.kinds import KINDS
-    from rnnbench.devices.nvml import NoGpuError, first_gpu
+    from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
 
 _NAMES = {
     "device": (
@@ -24,12 +24,14 @@ _NAMES = {
     ),
     "kinds": ("KINDS",),
     "nvml": (
+        "VARIABLES",
         "NoGpuError",
         "first_gpu",
     ),
 }
 __all__ = [
     "KINDS",
+    "VARIABLES",
     "Device",
     "DeviceKind",
     "Figure",

@@ -16,7 +16,7 @@
 
 from rnnbench.backends.shared.build_cache import Stored, load_or_build, program_folder
 from rnnbench.backends.shared.compound import CompoundProgram, JoiningBackend, joined_explanation, requests_of_parts
-from rnnbench.backends.shared.cuda import CUDA, with_cuda
+from rnnbench.backends.shared.cuda import CUDA, CUDA_VARIABLES, with_cuda
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
@@ -32,6 +32,7 @@ from rnnbench.backends.shared.sessions import (
 
 __all__ = [
     "CUDA",
+    "CUDA_VARIABLES",
     "AlternatingSession",
     "ArrayOps",
     "ChunkedProgram",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rnnbench.backends.base import Lack, processor
-from rnnbench.devices import KINDS, Device, NoGpuError, first_gpu
+from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu
 
 CUDA = "cuda"
+CUDA_VARIABLES = VARIABLES
+"""What the environment of a worker that uses CUDA must have (`Support.environment`)."""
 
 
 def with_cuda(lack: Lack | None) -> Mapping[str, Device | Lack]:
