@@ -18,6 +18,12 @@ SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
 """A child, and another one with a child of its own."""
 
 
+def _started(shell: psutil.Process) -> list[str]:
+    """Names of what has started and waits: what a shell has just forked is still a shell, and takes memory."""
+    waiting = [child for child in shell.children(recursive=True) if child.status() == psutil.STATUS_SLEEPING]
+    return sorted(child.name() for child in waiting)
+
+
 @pytest.fixture
 def shell() -> Iterator[psutil.Process]:
     """Started by a thread that has ended."""
@@ -26,7 +32,7 @@ def shell() -> Iterator[psutil.Process]:
     thread.start()
     thread.join()
     shell = psutil.Process(started[0].pid)
-    wait_until(lambda: len(shell.children(recursive=True)) == 3, "the shell has not started all")
+    wait_until(lambda: _started(shell) == ["sh", "sleep", "sleep"], "the shell has not started all")
     yield shell
     os.killpg(shell.pid, 9)
     started[0].wait()
