@@ -10,10 +10,11 @@ from harness_trials import make_trial
 
 from rnnbench.backends.base import Artifact
 from rnnbench.cases import Measure
+from rnnbench.devices import Device
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.caches import eviction_bytes
 from rnnbench.plan import examine
-from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.stages import Built, Checked, Failure, ImportFigures, LoadFigures, PathSamples, Sampled
 
@@ -71,6 +72,24 @@ def test_trials_that_memory_does_not_hold_are_split_with_the_anchor_in_every_gro
 def test_a_trial_too_large_for_memory_is_in_a_group_with_the_anchor_alone():
     groups = split([checked(chunk=chunk) for chunk in (1, 2, 3)], available=1)
     assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
+
+
+def test_trials_that_their_device_does_not_hold_are_split():
+    trials = [on_a_device(checked(chunk=chunk)) for chunk in (1, 2, 3)]
+    groups = split_by_memory(trials, anchor_of(trials), memory_of, 1 << 40, device_holds)
+    assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
+
+
+def test_a_device_whose_driver_tells_nothing_holds_all():
+    assert device_holds([on_a_device(checked(), None) for _ in range(9)])
+    assert device_holds([on_a_device(checked(), 100, of_trial=None) for _ in range(9)])
+
+
+def on_a_device(one, memory=100, of_trial=20):
+    """A trial on a device of so many bytes, of which it was seen to have some."""
+    probe = replace(one.examined.probe, devices={"cpu": Device("a fake device", memory=memory)})
+    examined = replace(one.examined, probe=probe)
+    return replace(one, built=replace(one.built, examined=examined), device_memory=of_trial)
 
 
 def test_the_baseline_s_first_trial_is_the_anchor_or_else_the_first_trial():

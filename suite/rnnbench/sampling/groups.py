@@ -29,22 +29,37 @@ class SamplingGroup(Generic[T]):
 
 
 def split_by_memory(
-    members: Sequence[T], anchor: T, memory: Callable[[Sequence[T]], int], available: int | None = None
+    members: Sequence[T],
+    anchor: T,
+    memory: Callable[[Sequence[T]], int],
+    available: int | None = None,
+    holds: Callable[[Sequence[T]], bool] = lambda group: True,
 ) -> Iterator[SamplingGroup[T]]:
     """Groups whose `memory` fits in MEMORY_SHARE of the `available` bytes, the machine's unless given.
 
-    Each holds the anchor, and at least one more member, however large.
+    Each has the anchor, and at least one more member, however large. `holds` says whether the device has room for one.
     """
     limit = MEMORY_SHARE * (free_memory() if available is None else available)
     group = [anchor]
     for member in members:
         if member is anchor:
             continue
-        if len(group) > 1 and memory([*group, member]) > limit:
+        together = [*group, member]
+        if len(group) > 1 and (memory(together) > limit or not holds(together)):
             yield SamplingGroup(tuple(group), anchor)
             group = [anchor]
         group.append(member)
     yield SamplingGroup(tuple(group), anchor)
+
+
+def device_holds(trials: Sequence[Checked]) -> bool:
+    """Whether what the trials were seen to have on their device fits in MEMORY_SHARE of its memory.
+
+    True where the driver tells neither.
+    """
+    device = trials[0].examined.probe.device(trials[0].trial.device)
+    taken = sum(checked.device_memory or 0 for checked in trials)
+    return device is None or device.memory is None or taken <= MEMORY_SHARE * device.memory
 
 
 def anchor_of(trials: Sequence[Checked]) -> Checked:

@@ -19,7 +19,7 @@ from rnnbench.results import Anchor
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.energy import EnergyMeter
-from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.groups import anchor_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.path_sampling import PathSampling
 from rnnbench.sampling.roof import RoofLog, RoofWorker
 from rnnbench.sampling.sampling_worker import SamplingWorker
@@ -38,7 +38,7 @@ def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> lis
 
     Where memory does not hold all of them at once they are sampled in groups that share an anchor.
     """
-    groups = list(split_by_memory(trials, anchor_of(trials), memory_of))
+    groups = list(split_by_memory(trials, anchor_of(trials), memory_of, holds=device_holds))
     sampled: dict[str, Sampled] = {}
     for number, group in enumerate(groups):
         turns = InterleavedSampling(group.members, context, seed)

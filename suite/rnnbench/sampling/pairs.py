@@ -20,7 +20,7 @@ from rnnbench.cases import Trial
 from rnnbench.measure import PATHS, Block, BlockPlan, WarmUp
 from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio, pair_scatter
 from rnnbench.sampling.context import Context
-from rnnbench.sampling.groups import anchor_of, memory_of, split_by_memory
+from rnnbench.sampling.groups import anchor_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
@@ -132,7 +132,7 @@ def judge_trials(
     """Sample trials of one workload on both sides until each latency has a verdict. Returns them in the order given."""
     anchor_a = anchor_of([a for a, _ in trials])
     anchor = next(pair for pair in trials if pair[0] is anchor_a)
-    groups = list(split_by_memory(trials, anchor, _memory_of_pairs))
+    groups = list(split_by_memory(trials, anchor, _memory_of_pairs, holds=_device_holds_pairs))
     judged: dict[str, JudgedTrial] = {}
     for number, group in enumerate(groups):
         pairs = [_pair_of(a, b, budget) for a, b in group.members]
@@ -284,6 +284,10 @@ def _pairs_at_once(pairs: Sequence[CheckedPair]) -> int:
 
 def _memory_of_pairs(pairs: Sequence[CheckedPair]) -> int:
     return sum(memory_of([pair[side] for pair in pairs]) for side in range(2))
+
+
+def _device_holds_pairs(pairs: Sequence[CheckedPair]) -> bool:
+    return device_holds([one for pair in pairs for one in pair])
 
 
 def _judged(checked: CheckedPair, pair: TrialPair) -> JudgedTrial:
