@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         device_label,
         on_several_devices,
     )
+    from rnnbench.results.device_state import DeviceState, EnergyReading
     from rnnbench.results.fact_changes import FactChange
     from rnnbench.results.fact_words import FACTS, Fact, fact_sentence
     from rnnbench.results.fail_on import FAIL_ON, parse_fail_on
@@ -71,8 +72,6 @@ if TYPE_CHECKING:
         Anchor,
         CheckResult,
         CheckVerdict,
-        DeviceState,
-        EnergyReading,
         Environment,
         ExpectedFailureResult,
         LatencyFloor,
@@ -146,6 +145,10 @@ _NAMES = {
         "device_label",
         "on_several_devices",
     ),
+    "device_state": (
+        "DeviceState",
+        "EnergyReading",
+    ),
     "fact_changes": ("FactChange",),
     "fact_words": ("FACTS", "Fact", "fact_sentence"),
     "fail_on": ("FAIL_ON", "parse_fail_on"),
@@ -174,8 +177,6 @@ _NAMES = {
         "Anchor",
         "CheckResult",
         "CheckVerdict",
-        "DeviceState",
-        "EnergyReading",
         "Environment",
         "ExpectedFailureResult",
         "FAILURES",
