@@ -65,7 +65,7 @@ def test_a_kill_while_a_file_is_written_leaves_the_old_one(tmp_path):
     assert json.loads(file.read_text()) == {"old": True}
 
 
-@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe", None])
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe", b"[" * 100_000, None])
 def test_a_damaged_or_absent_file_that_can_be_made_again_is_none(tmp_path, content):
     file = tmp_path / "facts.json"
     if content is not None:

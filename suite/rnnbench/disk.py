@@ -24,7 +24,7 @@ PATH_ERRORS = frozenset(
 """Errors of a path: what lies there is of another kind, or its permissions forbid it. Another path would do."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
-_DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile)
+_DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)
 """What the readers of NumPy, json and Pydantic raise where a file is empty, torn or holds something else."""
 
 

@@ -8,6 +8,7 @@ import random
 import resource
 import signal
 import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -79,6 +80,29 @@ def test_the_end_of_a_terminal_ends_a_command_unless_it_is_ignored(handler, stat
         signal.signal(signal.SIGHUP, before)
     assert ended.value.code == status
     assert capsys.readouterr().err == ("" if status == 7 else "Interrupted.\n")
+
+
+def test_an_interrupt_that_a_library_makes_its_own_error_of_is_an_interrupt(capsys):
+    """Pydantic's core was seen to: `SchemaError: … KeyboardInterrupt`."""
+
+    def command(ending):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise ValueError("error building a schema: KeyboardInterrupt") from error
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
+    """CPython notes it, and would end `python -m` by SIGINT though somebody caught it."""
+    code = "from rnnbench.cli.ending import end_well\nend_well(lambda ending: exec('raise KeyboardInterrupt'))\n"
+    (tmp_path / "interrupted.py").write_text(code)
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
 AT_IMPORT = """

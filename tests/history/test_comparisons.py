@@ -97,6 +97,7 @@ def test_a_run_that_is_no_side_of_a_comparison_has_a_message(tmp_path):
     run = fake.write_run(tmp_path / "run", [])
     with pytest.raises(StoreError, match="is no side b of a comparison"):
         History(tmp_path / "history").add_comparison(run)
-    (run / "verdicts.json").write_text('{"a": 3}')
-    with pytest.raises(StoreError, match="is damaged; compare again"):
-        History(tmp_path / "history").add_comparison(run)
+    for damaged in ('{"a": 3}', "[" * 100_000):
+        (run / "verdicts.json").write_text(damaged)
+        with pytest.raises(StoreError, match="is damaged; compare again"):
+            History(tmp_path / "history").add_comparison(run)

@@ -82,7 +82,13 @@ def test_seconds_add_up_over_the_sittings_of_a_run(tmp_path):
 
 @pytest.mark.parametrize("name", [TRIALS, EXPECTED_FAILURES])
 @pytest.mark.parametrize(
-    "damage", [lambda path: path.unlink(), lambda path: path.write_text(json.dumps([{"case": 1}]))], ids=["gone", "bad"]
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_text(json.dumps([{"case": 1}])),
+        lambda path: path.write_text("[" * 100_000),
+    ],
+    ids=["gone", "bad", "deep"],
 )
 def test_a_run_whose_plan_cannot_be_read_is_not_resumed_and_the_message_names_the_file(tmp_path, damage, name):
     folder = begin_run([make_trial()], Store(tmp_path)).folder

@@ -49,6 +49,16 @@ def test_a_name_that_is_gone_is_put_back_too(functions):
     assert np.absolute is absolute
 
 
+def test_another_module_of_python_is_named_and_put_back_and_one_that_is_gone_is_imported_anew(functions, monkeypatch):
+    json = sys.modules["json"]
+    monkeypatch.setitem(sys.modules, "json", ModuleType("json"))
+    assert functions.replaced() == ("sys.modules.json",)
+    functions.put_back()
+    assert sys.modules["json"] is json
+    monkeypatch.delitem(sys.modules, "json")
+    assert functions.replaced() == ()
+
+
 def test_a_module_of_the_suite_is_taken_up_when_it_is_first_seen(functions, monkeypatch):
     module = ModuleType("rnnbench.seen_later")
     module.judge, module.counter = lambda: 1, 0

@@ -6,7 +6,7 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
@@ -63,11 +63,12 @@ def end_well(command: Callable[[Ending], object]) -> None:
     """Run a command to its end, whatever that is. Exits the process where the end is not a plain return."""
     make_streams_usable()
     ending = Ending()
-    with _signals_interrupt():
+    with _signals_interrupt() as interrupts:
         try:
-            status = command(ending)
+            status = _uninterrupted(command, ending, interrupts)
         except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
             _say(f"Interrupted.{ending.sentence()}")
+            _forget_interrupt()
             sys.exit(INTERRUPTED)
         except click.ClickException as error:
             error.show(shown := StringIO())
@@ -83,6 +84,16 @@ def end_well(command: Callable[[Ending], object]) -> None:
             _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")
             sys.exit(MISTAKE)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _uninterrupted(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
+    """What the command returns. A library may turn an interrupt into an error of its own, as Pydantic's core does."""
+    try:
+        return command(ending)
+    except Exception as error:
+        if interrupts:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _mistake(error: Exception) -> str | None:
@@ -120,10 +131,15 @@ def _mistake(error: Exception) -> str | None:
 
 
 @contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """The first signal raises KeyboardInterrupt. Another one ends the process at once, and so its workers."""
+def _signals_interrupt() -> Iterator[Sequence[int]]:
+    """The first signal raises KeyboardInterrupt. Another one ends the process at once, and so its workers.
+
+    Gives the signals that came.
+    """
+    interrupts: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
         for each in before:
             signal.signal(each, _end_at_once)
         raise KeyboardInterrupt
@@ -132,10 +148,19 @@ def _signals_interrupt() -> Iterator[None]:
     for number in before:
         signal.signal(number, interrupt)
     try:
-        yield
+        yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _forget_interrupt() -> None:
+    """Let `python -m rnnbench` exit with a status.
+
+    CPython notes an interrupt within `exec` of a text, as dataclasses run it, and ends itself by SIGINT though somebody
+    caught it (`unhandled_keyboard_interrupt`). Another text makes it forget.
+    """
+    exec("")
 
 
 def _signals() -> list[signal.Signals]:

@@ -51,7 +51,7 @@ def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
         content = _upgraded(json.loads(read_plain(path)))
         value = adapter.validate_python(content)
-    except (OSError, ValueError, ValidationError) as error:
+    except (OSError, ValueError, RecursionError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error
     unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))
     if unknown:

@@ -1,4 +1,4 @@
-"""Functions that a program has put its own in place of: those of Python, of NumPy and of the suite.
+"""Functions and modules that a program has put its own in place of: those of Python, of NumPy and of the suite.
 
 The checks compare with them and the samplers time with them, so nothing that they say is known once one is replaced.
 Names are compared with what they were when they were first seen, before any framework was imported.
@@ -10,6 +10,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import is_, itemgetter
 from types import ModuleType
 from typing import Any
@@ -23,23 +24,34 @@ KINDS = (type, ModuleType, property, staticmethod, classmethod)
 
 @dataclass(frozen=True)
 class Names:
-    """Names of one module or class, and what they stand for."""
+    """Names of one module or class, or of `sys.modules`, and what they stand for."""
 
-    owner: ModuleType | type
+    owner: str
+    """Its full name."""
+    namespace: Callable[[], Mapping[str, Any]]
+    put: Callable[[str, Any], object]
     values: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], Any]
     """Reads all of them at once."""
     originals: Any
+    may_go: bool
+    """Whether a name may come to stand for nothing: a module may be removed, so that it is imported anew."""
 
     def replaced(self) -> Iterator[str]:
-        """The names that stand for something else, or for nothing."""
-        now = vars(self.owner)
+        """The names that stand for something else."""
+        now = self.namespace()
         try:
             if all(map(is_, self.read(now), self.originals)):
                 return
         except KeyError:
             pass
-        yield from (name for name, original in self.values.items() if now.get(name) is not original)
+        for name, original in self.values.items():
+            if now.get(name, original if self.may_go else None) is not original:
+                yield name
+
+    def put_back(self) -> None:
+        for name in list(self.replaced()):
+            self.put(name, self.values[name])
 
 
 class Functions:
@@ -50,16 +62,17 @@ class Functions:
         self._names: list[Names] = []
         for module in (builtins, np, np.linalg):
             self._take_up(module)
+        standard = {name: module for name, module in sys.modules.items() if name in sys.stdlib_module_names}
+        self._add("sys.modules", lambda: sys.modules, sys.modules.__setitem__, standard, may_go=True)
 
     def replaced(self) -> tuple[str, ...]:
         """Their full names, in order: `numpy.abs`."""
         self._take_up_new_modules()
-        return tuple(f"{_name_of(names.owner)}.{name}" for names in self._names for name in names.replaced())
+        return tuple(f"{names.owner}.{name}" for names in self._names for name in names.replaced())
 
     def put_back(self) -> None:
         for names in self._names:
-            for name in names.replaced():
-                setattr(names.owner, name, names.values[name])
+            names.put_back()
 
     def _take_up_new_modules(self) -> None:
         for name in [name for name in sys.modules if name.startswith(SUITE) and name not in self._modules]:
@@ -77,10 +90,21 @@ class Functions:
             for name, value in vars(owner).items()
             if not name.startswith("__") and (callable(value) or isinstance(value, KINDS))
         }
+        self._add(_name_of(owner), lambda: vars(owner), partial(setattr, owner), values)
+
+    def _add(
+        self,
+        owner: str,
+        namespace: Callable[[], Mapping[str, Any]],
+        put: Callable[[str, Any], object],
+        values: Mapping[str, Any],
+        *,
+        may_go: bool = False,
+    ) -> None:
         if values:
             # `itemgetter` of a single name gives no tuple.
             read = itemgetter(*values, next(iter(values)))
-            self._names.append(Names(owner, values, read, read(values)))
+            self._names.append(Names(owner, namespace, put, values, read, read(values), may_go))
 
 
 def _name_of(owner: ModuleType | type) -> str:

@@ -26,6 +26,8 @@ LIMIT_S = 10.0
 PAUSE_S = 0.02
 LOOKS = 3
 """Looks in a row that find nothing before it ends: a process that is being replaced (exec) has no mark for a moment."""
+STARTS = 3
+"""Times that a supervisor is started where it is killed before it has begun."""
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = (
     "import os, sys\n"
@@ -53,6 +55,9 @@ class _Supervisor:
                 cwd="/",
                 check=True,
             )
+        except BaseException:
+            os.close(self._writing)
+            raise
         finally:
             os.close(reading)
 
@@ -77,7 +82,15 @@ def supervise() -> None:
         if _supervisor is not None and not _supervisor.is_alive:
             _supervisor.close()
             _supervisor = None
-        _supervisor = _supervisor or _Supervisor()
+        _supervisor = _supervisor or _started()
+
+
+def _started() -> _Supervisor:
+    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started."""
+    for _ in range(STARTS - 1):
+        with suppress(subprocess.CalledProcessError):
+            return _Supervisor()
+    return _Supervisor()
 
 
 def main(suite: str) -> None:
