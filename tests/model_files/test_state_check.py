@@ -163,3 +163,22 @@ def test_a_state_that_stays_zero_for_some_calls_is_not_lost(tmp_path):
         files.arrays(("y", (1, 2)), *((f"next_{name}", (1, 2)) for name in names)),
     )
     assert checked(tmp_path, proto, *(f"state.{name}=next_{name}" for name in names)).ok
+
+
+def test_steps_that_an_exporter_fixed_are_named_where_the_input_leaves_them_open(tmp_path):
+    """Torch's exporter writes the number of steps that it saw into a Reshape: more steps become rows."""
+    proto = files.recurrent("GRU", hidden=3)
+    proto.graph.node[0].output[0] = "before"
+    proto.graph.initializer.append(files.weight("sizes", np.array([4, -1, 3])))
+    proto.graph.node.append(helper.make_node("Reshape", ["before", "sizes"], ["y"]))
+    proto.graph.output[0].CopyFrom(files.arrays(("y", [4, "B", 3]))[0])
+    shown = r"y has the shape \[4, 4, 3\] in a call of 8 steps and \[4, 2, 3\] in one of 4"
+    with pytest.raises(ModelFileError, match=shown):
+        checked(tmp_path, proto)
+
+
+def test_inputs_that_are_no_numbers_are_named(tmp_path):
+    nodes = [helper.make_node("StringNormalizer", ["s"], ["t"])]
+    proto = files.model(nodes, files.arrays(("s", 8, [1])), files.arrays(("t", 8, [1])))
+    with pytest.raises(ModelFileError, match="s is string; inputs and states are numbers"):
+        checked(tmp_path, proto)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.model_files.calling import batch_axis, constant_of, constant_shape
+from rnnbench.model_files.calling import INTEGERS, batch_axis, constant_of, constant_shape
 from rnnbench.model_files.description import ArrayDescription, FileDescription
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH as ROWS
@@ -137,6 +137,8 @@ class _Check:
         for array in self._outputs:
             name = array.name
             along = _time_axis(array, whole[name], done[0][name], done[1][name])
+            if along is not None and along != axis and whole[name].ndim == joined[self._streams[0].name].ndim:
+                raise ModelFileError(_misplaced(name, 2 * STEPS, whole[name], STEPS, done[0][name]))
             if along is None:
                 differences.append(_difference(whole[name], done[1][name]))
             else:
@@ -188,13 +190,18 @@ class _Check:
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:
-                raise ModelFileError(f"size {axis} of {array.name} is open, and is neither time nor batch")
+                raise ModelFileError(
+                    f"size {axis} of {array.name} is open, and is neither time nor batch; say how large it is, as in "
+                    f"sizes: {{{array.name}.{axis}: 16}}"
+                )
             sizes.append(size if isinstance(size, int) else open_sizes[axis])
         return tuple(sizes)
 
 
 def _dtype(array: ArrayDescription) -> np.dtype:
-    """Floats of any width are drawn in float64."""
+    """Floats of any width are drawn in float64. Raises ModelFileError for elements that are no numbers."""
+    if array.dtype not in (*INTEGERS, "bool") and "float" not in array.dtype:
+        raise ModelFileError(f"{array.name} is {array.dtype}; inputs and states are numbers")
     return np.dtype("float64" if "float" in array.dtype else array.dtype)
 
 
@@ -216,3 +223,12 @@ def _time_axis(array: ArrayDescription, whole: np.ndarray, first: np.ndarray, se
         return array.time
     axes = [i for i, size in enumerate(whole.shape) if i < first.ndim and size == first.shape[i] + second.shape[i]]
     return axes[0] if len(axes) == 1 else None
+
+
+def _misplaced(name: str, steps: int, whole: np.ndarray, fewer: int, half: np.ndarray) -> str:
+    """Why an output whose rows grow with the steps is none. Exporters write the number of steps that they saw."""
+    return (
+        f"{name} has the shape {list(whole.shape)} in a call of {steps} steps and {list(half.shape)} in one of {fewer}, "
+        "so its steps are where its rows should be; an exporter may have fixed their number. Export the network again, "
+        "or fix the number of steps with sizes, and say time: null"
+    )
