@@ -235,7 +235,7 @@ def _axes_of_output(
         fixed = array.shape[axes[0]] if same and array.shape else 16
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
-            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) one call is one step"
+            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step"
         )
     batch = axes[1] if same and array.batch is None else batch_axis(array, rows, axes[1], stream)
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)

@@ -172,9 +172,8 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any
 
 def _check_deterministic(proto: Any, inputs: Sequence[Any]) -> None:
     """A Dropout of a file that was exported in training mode draws random numbers."""
-    if proto.op_type == "Dropout" and len(inputs) > _TRAINING and inputs[_TRAINING] is not None:
-        if np.any(inputs[_TRAINING]):
-            raise ModelFileError("Dropout draws random numbers in training mode; export the network for inference")
+    if proto.op_type == "Dropout" and len(inputs) > _TRAINING and np.any(inputs[_TRAINING] or False):
+        raise ModelFileError("Dropout draws random numbers in training mode; export the network for inference")
 
 
 def _check_type(proto: Any, output: Any, arithmetic: Arithmetic) -> None:
