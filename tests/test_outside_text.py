@@ -86,3 +86,11 @@ def test_what_another_program_wrote_on_the_channel_is_safe_too():
     line = json.dumps({"failed": {"outcome": "crashed", "reason": ODD}}).encode()
     assert decode_reply(line, Load).reply.reason == SAFE
     assert decode_reply(encode_reply(Failed("crashed", ODD)), Load).reply.reason == SAFE
+
+
+@pytest.mark.parametrize("limit", [2, 40, 60, 66, 67, 80, 200])
+def test_a_text_is_never_longer_than_its_limit(limit):
+    """Also where the words of the cut need more room than there is."""
+    safe = safe_text("x" * 5000, limit)
+    assert len(safe) <= limit
+    assert "…" in safe

@@ -29,14 +29,18 @@ _BREAKS = re.compile(r"[\t\n\u2028\u2029]\s*")
 def safe_text(text: str, limit: int = TEXT_LIMIT) -> str:
     """The text without what could break a terminal or a file, and cut to `limit` characters.
 
-    An unsafe character becomes U+FFFD, and commands to a terminal go. A cut is in the middle and says how long it is.
+    An unsafe character becomes U+FFFD, and commands to a terminal go. A cut is in the middle and says how long it is,
+    where there is room for that.
     """
     if len(text) <= limit and text.isprintable():
         return text
     if len(text) > limit:
         end = min(_KEPT_AT_THE_END, limit // 4)
         begin = limit - end - _ROOM_FOR_THE_CUT
-        text = f"{text[:begin]} … [{len(text) - begin - end} characters cut] … {text[len(text) - end :]}"
+        if begin > 0:
+            text = f"{text[:begin]} … [{len(text) - begin - end} characters cut] … {text[len(text) - end :]}"
+        else:
+            text = f"{text[: limit - 1 - end]}…{text[len(text) - end :]}"
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", _TERMINAL_COMMANDS.sub("", text.replace("\r\n", "\n")))
 
 

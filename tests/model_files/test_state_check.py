@@ -163,3 +163,48 @@ def test_a_state_that_stays_zero_for_some_calls_is_not_lost(tmp_path):
         files.arrays(("y", (1, 2)), *((f"next_{name}", (1, 2)) for name in names)),
     )
     assert checked(tmp_path, proto, *(f"state.{name}=next_{name}" for name in names)).ok
+
+
+def test_steps_that_an_exporter_fixed_are_named_where_the_input_leaves_them_open(tmp_path):
+    """Torch's exporter writes the number of steps that it saw into a Reshape: more steps become rows."""
+    proto = files.recurrent("GRU", hidden=3)
+    proto.graph.initializer.append(files.weight("sizes", np.array([4, -1, 3])))
+    proto = with_output_of(proto, "y", helper.make_node("Reshape", ["Y", "sizes"], ["y"]))
+    proto.graph.output[0].CopyFrom(files.arrays(("y", [4, "B", 3]))[0])
+    shown = r"y has the shape \[4, 4, 3\] in a call of 8 steps and \[4, 2, 3\] in one of 4"
+    with pytest.raises(ModelFileError, match=shown):
+        checked(tmp_path, proto)
+
+
+def test_inputs_that_are_no_numbers_are_named(tmp_path):
+    nodes = [helper.make_node("StringNormalizer", ["s"], ["t"])]
+    proto = files.model(nodes, files.arrays(("s", 8, [1])), files.arrays(("t", 8, [1])))
+    with pytest.raises(ModelFileError, match="s is string; inputs and states are numbers"):
+        checked(tmp_path, proto)
+
+
+@pytest.mark.parametrize("declared", [[7, 9], [1, 4, 1]])
+def test_a_shape_that_the_file_declares_wrongly_is_named(tmp_path, declared):
+    """Each comparison would be with another array, and a runtime would be accused."""
+    nodes = [helper.make_node("Add", ["x", "h"], ["y"]), helper.make_node("Tanh", ["y"], ["h_out"])]
+    inputs, outputs = files.arrays(("x", [1, 4]), ("h", [1, 4])), files.arrays(("y", declared), ("h_out", [1, 4]))
+    with pytest.raises(ModelFileError, match=r"y has the shape \[1, 4\], and the file declares \["):
+        checked(tmp_path, files.model(nodes, inputs, outputs))
+
+
+def test_a_state_that_matters_on_one_side_of_a_condition_is_not_lost(tmp_path):
+    """One call in four has inputs with which an output depends on it."""
+    nodes = [
+        helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0),
+        helper.make_node("Greater", ["least", "bound"], ["opened"]),
+        helper.make_node("Where", ["opened", "h", "x"], ["y"]),
+        helper.make_node("Add", ["y", "x"], ["h_out"]),
+    ]
+    arrays = files.arrays(("x", [1, 2]), ("h", [1, 2])), files.arrays(("y", [1, 2]), ("h_out", [1, 2]))
+    proto = files.model(nodes, *arrays, [files.weight("bound", np.float32(0))])
+    path = files.saved(proto, tmp_path / "gated.onnx")
+    description = describe(path)
+    section = section_of(description, path.name)
+    assert section.state == {"h": "h_out"}
+    found = [check_state(oracle_of(path), description, section, seed) for seed in range(4)]
+    assert all(check.ok for check in found)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.model_files import Question
 
 
 @click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
@@ -65,7 +69,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     written = os.path.relpath(file.parent.resolve() / file.name, output.parent.resolve())
     section = answered(section_of(description, written), description, answers)
     if questions := open_questions(section, sized(description, section.sizes), keys_of(answers)):
-        asked = "; ".join(f"{one.array}: {one.text} (--set {one.key}…)" for one in questions)
+        asked = "; ".join(f"{one.array}: {one.text} (--set {_answer_to(one)})" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     network = network_of(file, section, description, Given(ranges=section.ranges))
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
@@ -76,3 +80,8 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     for note in notes:
         tell(f"note: {note}", is_error=True)
     return text
+
+
+def _answer_to(question: Question) -> str:
+    """How to begin the answer: the axes are of all inputs, other keys have the name of one."""
+    return f"{question.key}=…" if question.key in ("time", "batch") else f"{question.key}.{question.array}=…"

@@ -232,9 +232,10 @@ def _axes_of_output(
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
     time = array.time if array.time is not None else axes[0] if same and _may_be_time(array, stream, axes[0]) else None
     if axes[0] is not None and time is None:
+        fixed = array.shape[axes[0]] if same and array.shape else 16
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
-            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: 16}}, where it is open) one call is one step"
+            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step"
         )
     batch = axes[1] if same and array.batch is None else batch_axis(array, rows, axes[1], stream)
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
@@ -259,7 +260,8 @@ def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> File
     for axis, dim in enumerate(shape):
         if not isinstance(dim, int) and axis not in named:
             raise ModelFileError(
-                f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch)"
+                f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch), or how large "
+                f"(sizes: {{{array.name}.{axis}: 16}}); a state has the same size in every call"
             )
     dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
     return FileArray(name=array.name, shape=dims, dtype=array.dtype, is_new=True)

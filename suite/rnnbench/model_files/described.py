@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,11 +54,14 @@ def described(
 
     `starts` are the states whose values in the file are not zero.
 
-    Raises ModelFileError for arrays of too many axes.
+    Raises ModelFileError for arrays of too many axes or elements.
     """
     for array in (*inputs, *outputs):
         if len(array.shape or ()) > limits.AXES:
             raise ModelFileError(f"{array.name} has {len(array.shape or ())} axes; up to {limits.AXES} are read")
+        if math.prod(dim for dim in array.shape or () if isinstance(dim, int)) > limits.ELEMENTS:
+            shown = ", ".join("?" if dim is None else str(dim) for dim in array.shape or ())
+            raise ModelFileError(f"{array.name} has the shape [{shown}]; up to {limits.ELEMENTS:,} elements are read")
     flow, found = flow or Flow(), dict(axes or {})
     told = {name for pair in known for name in (pair.before, pair.after)}
     pairing = pair_states(flow, *([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs)))
@@ -91,9 +95,13 @@ def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) ->
 
 
 def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
+    made = [array for array in arrays if array.role == "output"]
     for array in arrays:
         if array.role == "constant" and not array.is_empty:
-            yield Question(array.name, "constants", f"it is one {array.dtype}. Which value has it in every call?")
+            after = [one.name for one in made if (one.shape, one.dtype) == (array.shape, array.dtype)]
+            state = f" Or is it a state, and {' or '.join(after)} its next value (model.state)?" if after else ""
+            text = f"it is one {array.dtype}. Which value has it in every call?{state}"
+            yield Question(array.name, "constants", text)
     yield from questions_of_axes([array for array in arrays if array.role == "input"])
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from rnnbench.model_files.calling import batch_axis, constant_of, constant_shape
+from rnnbench.model_files.calling import INTEGERS, batch_axis, constant_of, constant_shape
 from rnnbench.model_files.description import ArrayDescription, FileDescription
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH as ROWS
@@ -22,6 +23,8 @@ from rnnbench.model_files.section import FileSection
 STEPS = 4
 """Steps of each half, where the file leaves their number open."""
 BATCH = 2
+MORE_CALLS = 8
+"""Of other inputs and states, where a state seems lost. One that matters in half of the calls is missed in 1 of 512."""
 EQUAL = 1e-9
 """Largest difference of the halves and the whole in float64, relative to the largest value or 1."""
 Arrays = Mapping[str, np.ndarray]
@@ -32,9 +35,9 @@ class StateCheck:
     """What calls of a file in float64 showed."""
 
     moved: dict[str, bool]
-    """By state input: whether its next value differs from it, in two calls of a stream or in one from drawn states."""
+    """By state input: whether a call changes it: one of two of a stream, or another one from drawn states."""
     used: dict[str, bool]
-    """By state input: whether the second of these calls, or the third, gives something else if it is set to zero."""
+    """By state input: whether one of these calls but the first gives something else if it is set to zero."""
     halves: float | None
     """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
     not_compared: str = ""
@@ -81,6 +84,14 @@ def check_state(oracle: Oracle, description: FileDescription, section: FileSecti
     return _Check(oracle, description, section, seed).result()
 
 
+class _Call(NamedTuple):
+    """Inputs, the states before the call, and all that it gave."""
+
+    x: Arrays
+    held: Arrays
+    made: Arrays
+
+
 class _Check:
     def __init__(self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int) -> None:
         self._oracle, self._section = oracle, section
@@ -94,6 +105,7 @@ class _Check:
         ]
         one_row = any(self._batch_axis_of(array) is None for array in self._states)
         self._rows = 1 if one_row else BATCH
+        self._made = description.of_role("output", "state_out")
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
         self._constants = {array.name: self._constant(array) for array in given if array.name in section.constants}
@@ -102,26 +114,39 @@ class _Check:
         first_x, second_x = self._inputs(), self._inputs()
         zero = {array.name: np.zeros(self._shape(array), _dtype(array)) for array in self._states}
         first = self._run(first_x, zero)
+        self._check_shapes(first)
         carried = self._next(first)
         for name, value in carried.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise ModelFileError(f"{name} becomes NaN or infinite in a call, so no state can be checked")
         second = self._run(second_x, carried)
-        names = list(self._section.state)
         # From zeros, a state that begins with what another one was stays zero for a while.
-        drawn = {array.name: self._drawn(array) for array in self._states}
-        from_drawn = self._run(second_x, drawn)
-        calls = [(zero, first), (carried, second), (drawn, from_drawn)]
-        moved = {name: any(_differ(held[name], self._next(made)[name]) for held, made in calls) for name in names}
-        used = {
-            name: any(self._is_used(name, second_x, zero, held, made) for held, made in calls[1:]) for name in names
-        }
+        calls = [_Call(first_x, zero, first), _Call(second_x, carried, second), self._call_from_drawn(second_x)]
+        moved, used = self._seen(calls, calls[1:])
+        for _ in range(MORE_CALLS):
+            if all(moved.values()) and all(used.values()):
+                break
+            # A state may matter on one side of a condition only.
+            call = self._call_from_drawn(self._inputs())
+            more_moved, more_used = self._seen([call], [call])
+            moved = {name: seen or more_moved[name] for name, seen in moved.items()}
+            used = {name: seen or more_used[name] for name, seen in used.items()}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
         return StateCheck(moved, used, halves, why)
 
-    def _is_used(self, name: str, x: Arrays, zero: Arrays, held: Arrays, made: Arrays) -> bool:
-        other = self._run(x, {**held, name: zero[name]})
-        return any(_differ(other[output], made[output]) for output in made)
+    def _call_from_drawn(self, x: Arrays) -> _Call:
+        drawn = {array.name: self._drawn(array) for array in self._states}
+        return _Call(x, drawn, self._run(x, drawn))
+
+    def _seen(self, calls: list[_Call], used_in: list[_Call]) -> tuple[dict[str, bool], dict[str, bool]]:
+        """By state: whether one of `calls` changes it, and whether one of `used_in` gives something else without it."""
+        names = list(self._section.state)
+        moved = {name: any(_differ(call.held[name], self._next(call.made)[name]) for call in calls) for name in names}
+        return moved, {name: any(self._is_used(name, call) for call in used_in) for name in names}
+
+    def _is_used(self, name: str, call: _Call) -> bool:
+        other = self._run(call.x, {**call.held, name: np.zeros_like(call.held[name])})
+        return any(_differ(other[output], call.made[output]) for output in call.made)
 
     def _halves(self, x: tuple[Arrays, Arrays], zero: Arrays, done: tuple[Arrays, Arrays]) -> tuple[float | None, str]:
         axis = self._section.time
@@ -137,6 +162,8 @@ class _Check:
         for array in self._outputs:
             name = array.name
             along = _time_axis(array, whole[name], done[0][name], done[1][name])
+            if along is not None and along != axis and whole[name].ndim == joined[self._streams[0].name].ndim:
+                raise ModelFileError(_misplaced(name, 2 * STEPS, whole[name], STEPS, done[0][name]))
             if along is None:
                 differences.append(_difference(whole[name], done[1][name]))
             else:
@@ -148,6 +175,23 @@ class _Check:
             return self._oracle.run({**x, **states, **self._constants})
         except ValueError as error:
             raise ModelFileError(f"it cannot be called as the section says: {error}") from error
+
+    def _check_shapes(self, made: Arrays) -> None:
+        """Raises ModelFileError where an output has not the shape that the file declares.
+
+        Sizes of time and batch may be those of the export: many files keep them.
+        """
+        section = self._section
+        chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self._rows)) if axis is not None}
+        for array in self._made:
+            shape = made[array.name].shape
+            fits = array.shape is None or len(array.shape) == len(shape)
+            sizes = zip(array.shape or (), shape, strict=False)
+            if not fits or any(isinstance(told, int) and told != own and own not in chosen for told, own in sizes):
+                told = ", ".join("?" if size is None else str(size) for size in array.shape or ())
+                raise ModelFileError(
+                    f"{array.name} has the shape {list(shape)}, and the file declares [{told}]; correct that"
+                )
 
     def _next(self, outputs: Arrays) -> dict[str, np.ndarray]:
         return {array.name: self._of_shape(array, outputs[self._section.state[array.name]]) for array in self._states}
@@ -188,13 +232,18 @@ class _Check:
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:
-                raise ModelFileError(f"size {axis} of {array.name} is open, and is neither time nor batch")
+                raise ModelFileError(
+                    f"size {axis} of {array.name} is open, and is neither time nor batch; say how large it is, as in "
+                    f"sizes: {{{array.name}.{axis}: 16}}"
+                )
             sizes.append(size if isinstance(size, int) else open_sizes[axis])
         return tuple(sizes)
 
 
 def _dtype(array: ArrayDescription) -> np.dtype:
-    """Floats of any width are drawn in float64."""
+    """Floats of any width are drawn in float64. Raises ModelFileError for elements that are no numbers."""
+    if array.dtype not in (*INTEGERS, "bool") and "float" not in array.dtype:
+        raise ModelFileError(f"{array.name} is {array.dtype}; inputs and states are numbers")
     return np.dtype("float64" if "float" in array.dtype else array.dtype)
 
 
@@ -216,3 +265,12 @@ def _time_axis(array: ArrayDescription, whole: np.ndarray, first: np.ndarray, se
         return array.time
     axes = [i for i, size in enumerate(whole.shape) if i < first.ndim and size == first.shape[i] + second.shape[i]]
     return axes[0] if len(axes) == 1 else None
+
+
+def _misplaced(name: str, steps: int, whole: np.ndarray, fewer: int, half: np.ndarray) -> str:
+    """Why an output whose rows grow with the steps is none. Exporters write the number of steps that they saw."""
+    return (
+        f"{name} has the shape {list(whole.shape)} in a call of {steps} steps and {list(half.shape)} in one of "
+        f"{fewer}; steps are where rows should be, as an exporter may have fixed their number. Export the network "
+        "again, or fix the number of steps with sizes, and say time: null"
+    )

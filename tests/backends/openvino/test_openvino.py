@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.openvino import OpenVinoBackend, backend
 from rnnbench.backends.openvino.device import config
 from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.model_files import describe, network_of, section_of
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.quantised import quantised
@@ -26,7 +28,8 @@ from rnnbench.rnn.reference import run_in, run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_weights
 
-pytest.importorskip("onnx")
+helper = pytest.importorskip("onnx.helper")
+files = pytest.importorskip("onnx_files")
 ov = pytest.importorskip("openvino")
 opset = pytest.importorskip("openvino.opset13")
 
@@ -94,6 +97,24 @@ def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: 
 )
 def test_a_network_of_other_layers_is_right(tmp_path: Path, route: str, time: str, state: Any) -> None:
     built_and_right(BACKEND, request_for(Mixed(passes_on=False), route, Strategy(time, state, 4)), tmp_path)
+
+
+@pytest.mark.parametrize("last", ["Identity", "Tanh"])
+def test_a_variable_of_a_file_has_the_shape_of_the_file(tmp_path: Path, last: str) -> None:
+    """OpenVINO adds reshaped x to a reshaped variable wrongly, and the file has no reshape."""
+    nodes = [helper.make_node("Add", ["x", "h"], ["y"]), helper.make_node(last, ["y"], ["h_out"])]
+    arrays = files.arrays(("x", [1, 4]), ("h", [1, 4])), files.arrays(("y", [1, 4]), ("h_out", [1, 4]))
+    path = files.saved(files.model(nodes, *arrays), tmp_path / "sum.onnx")
+    description = describe(path)
+    network = network_of(path, section_of(description, path.name), description)
+    strategy = Strategy("given", "stateful", 1)
+    program = BACKEND.build(Request("onnx", network, Weights(), strategy, 1, Precision.of("float32")), tmp_path)
+    x = draw_inputs(network, 6, 1, 0)
+    expected = run_reference(network, Weights(), x)
+    with closing(program), closing(program.open()) as session:
+        got = np.concatenate([session.step({"x": step})["y"] for step in np.split(x, 6)])
+        np.testing.assert_allclose(got, expected.y, atol=1e-5)
+        np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-5)
 
 
 @pytest.mark.parametrize("route", ["onnx", "opset"])

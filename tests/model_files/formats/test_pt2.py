@@ -335,3 +335,17 @@ def test_what_computes_in_float16_has_no_oracle(tmp_path):
     assert describe(tmp_path / "half.pt2").operators["to"] == 2
     with pytest.raises(ModelFileError, match="it computes in float16 or bfloat16"):
         oracle_of(tmp_path / "half.pt2")
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_dropout_draws_in_training_mode_alone(tmp_path, training):
+    """Torch makes the operator that draws while it runs: the file names a dropout in both modes."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5)).train(training)
+    torch.export.save(torch.export.export(module, (torch.zeros(1, 3),)), tmp_path / "dropout.pt2")
+    oracle = oracle_of(tmp_path / "dropout.pt2")
+    given = {"input": np.ones((1, 3))}
+    if not training:
+        assert next(iter(oracle.run(given).values())).shape == (1, 4)
+        return
+    with pytest.raises(ModelFileError, match="draws random numbers; export the network for inference"):
+        oracle.run(given)

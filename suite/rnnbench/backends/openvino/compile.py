@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openvino as ov
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
@@ -124,7 +125,27 @@ def _make_stateful(request: Request, model: Any) -> None:
 
     if request.strategy.state == "stateful":
         names = request.model.state_shapes(request.batch)
+        if request.file is not None:
+            _lay_states_as_in_file(request, request.file, model)
         apply_make_stateful_transformation(model, {name: NEXT + name for name in names})
+
+
+def _lay_states_as_in_file(request: Request, network: FileNetwork, model: Any) -> None:
+    """Give the states the file's own shapes, so that nothing lies between a variable and the file's operators.
+
+    A sum of reshaped x and a reshaped variable is wrong (2026.4): it is written where the variable is still read.
+    """
+    import openvino.opset13 as opset
+
+    shapes = {s.name: s.before.layout(request.strategy.chunk, request.batch).split for s in network.states}
+    model.reshape({name: list(shape) for name, shape in shapes.items()})
+    for name, shape in shapes.items():
+        result = model.output(NEXT + name).get_node()
+        value = result.input_value(0)
+        value.get_tensor().set_names(value.get_names() - {NEXT + name})
+        laid = opset.reshape(value, np.array(shape, np.int64), False).output(0)
+        laid.get_tensor().set_names({NEXT + name})
+        result.input(0).replace_source_output(laid)
 
 
 def _authored(request: Request) -> tuple[bytes, Any]:

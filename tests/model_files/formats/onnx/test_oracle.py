@@ -412,3 +412,38 @@ def test_softmax_agrees_with_onnxruntime(tmp_path, operator, opset, axis):
     node = helper.make_node(operator, ["x"], ["y"], **({} if axis is None else {"axis": axis}))
     arrays = files.arrays(("x", (2, 3, 4))), files.arrays(("y", (2, 3, 4)))
     assert_same(*run_both(tmp_path, files.model([node], *arrays, opset=opset)))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_dropout_draws_in_training_mode_alone(tmp_path, training):
+    nodes = [helper.make_node("Dropout", ["x", "ratio", "training"], ["y"])]
+    weights = [files.weight("ratio", np.float32(0.5)), files.weight("training", np.array(training))]
+    proto = files.model(nodes, files.arrays(("x", [8])), files.arrays(("y", [8])), weights)
+    oracle, x = oracle_of(files.saved(proto, tmp_path / "dropout.onnx")), np.arange(8.0)
+    if not training:
+        assert oracle.run({"x": x})["y"].tolist() == x.tolist()
+        return
+    with pytest.raises(ModelFileError, match="Dropout draws random numbers in training mode"):
+        oracle.run({"x": x})
+
+
+def test_the_operator_in_which_the_reference_fails_is_named(tmp_path):
+    """Whatever it raises there: a Python error without a name helps nobody."""
+    shape = files.weight("shape", np.array([5, 5]))
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    proto = files.model(nodes, files.arrays(("x", ["N"])), files.arrays(("y", [5, 5])), [shape])
+    with pytest.raises(ModelFileError, match="ONNX's reference fails in Reshape: "):
+        oracle_of(files.saved(proto, tmp_path / "reshape.onnx")).run({"x": np.zeros(3)})
+
+
+def test_a_scan_with_a_batch_of_its_own_is_refused(tmp_path):
+    body = helper.make_graph(
+        [helper.make_node("Add", ["h", "x"], ["hn"]), helper.make_node("Identity", ["hn"], ["y"])],
+        "body",
+        files.arrays(("h", [2]), ("x", [2])),
+        files.arrays(("hn", [2]), ("y", [2])),
+    )
+    nodes = [helper.make_node("Scan", ["", "h", "x"], ["hn", "y"], body=body, num_scan_inputs=1)]
+    arrays = files.arrays(("h", [1, 2]), ("x", [1, 3, 2])), files.arrays(("hn", [1, 2]), ("y", [1, 3, 2]))
+    with pytest.raises(ModelFileError, match="Scan of version 8 has a batch of its own"):
+        oracle_of(files.saved(files.model(nodes, *arrays, opset=8), tmp_path / "scan.onnx"))

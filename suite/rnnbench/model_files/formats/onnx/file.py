@@ -115,7 +115,8 @@ def _check_arrays(model: Any) -> None:
             most = limits.NAME_CHARACTERS
             raise ModelFileError(f"an input or output is called {shown}; up to {most} printable characters are read")
         if kind != "tensor_type":
-            raise ModelFileError(f"{shown} is no tensor but a {kind or 'value without a type'}")
+            told = f"a value of the kind {kind.removesuffix('_type')}" if kind else "a value without a type"
+            raise ModelFileError(f"{shown} is {told}; inputs and outputs that are tensors are read")
         if known.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
             raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -34,6 +34,10 @@ _WHY = {
     **dict.fromkeys(_QUANTISED, "rounds to integers, which float64 and float32 do differently near a half"),
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
+_TRAINING = 2
+"""Index of `training_mode` in the inputs of Dropout."""
+_SCAN_WITHOUT_BATCH = 9
+"""Version of ONNX's operators from which on a Scan has no axis of the batch."""
 
 
 class OnnxOracle:
@@ -102,7 +106,13 @@ class OnnxOracle:
 
 
 def _refuse(model: Any) -> None:
+    version = opset_version(model)
     for node in all_nodes(model):
+        if node.domain in ("", "ai.onnx") and node.op_type == "Scan" and version < _SCAN_WITHOUT_BATCH:
+            raise ModelFileError(
+                f"Scan of version {version} has a batch of its own, which is not computed here; export the network "
+                f"with opset {_SCAN_WITHOUT_BATCH} or later"
+            )
         if node.domain in ("", "ai.onnx") and node.op_type in _WHY:
             raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
@@ -144,13 +154,26 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any
 
     def checked(*inputs: Any, **options: Any) -> list[Any]:
         """Without outputs that have no name: the evaluator would take them for inputs that are left out."""
-        outputs = [output if name else None for name, output in zip(names, run(*inputs, **options), strict=False)]
+        _check_deterministic(proto, inputs)
+        try:
+            made = run(*inputs, **options)
+        except (MemoryError, ModelFileError, MissingExtraError):
+            raise
+        except Exception as error:
+            raise ModelFileError(f"ONNX's reference fails in {proto.op_type}: {describe_error(error)[:200]}") from error
+        outputs = [output if name else None for name, output in zip(names, made, strict=False)]
         if proto.op_type not in ("Constant", "Cast"):
             for output in outputs:
                 _check_type(proto, output, arithmetic)
         return outputs
 
     return checked
+
+
+def _check_deterministic(proto: Any, inputs: Sequence[Any]) -> None:
+    """A Dropout of a file that was exported in training mode draws random numbers."""
+    if proto.op_type == "Dropout" and len(inputs) > _TRAINING and np.any(inputs[_TRAINING] or False):
+        raise ModelFileError("Dropout draws random numbers in training mode; export the network for inference")
 
 
 def _check_type(proto: Any, output: Any, arithmetic: Arithmetic) -> None:

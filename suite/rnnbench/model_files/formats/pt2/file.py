@@ -22,7 +22,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, NARROW, Kind, Pt2Array, Pt2File, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import DTYPES, NARROW, UNREAD, Kind, Pt2Array, Pt2File, Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
@@ -157,7 +157,7 @@ class _Reader:
         dims = tuple(map(_dim, meta["sizes"]))
         if math.prod(dim for dim in dims if isinstance(dim, int)) > limits.ELEMENTS:
             raise ModelFileError(f"{name} has the shape {list(dims)}; that many elements are not read")
-        return Pt2Array(name, value, dims, DTYPES.get(meta["dtype"], f"type {int(meta['dtype'])}"))
+        return Pt2Array(name, value, dims, _type_name(meta["dtype"]))
 
     def _stored(self, folder: str, config: str) -> Iterator[tuple[str, np.ndarray]]:
         for name, entry in self._json(f"/data/{folder}/{config}")["config"].items():
@@ -172,7 +172,8 @@ class _Reader:
 
     def _tensor(self, shown: str, path: str, meta: Mapping[str, Any]) -> np.ndarray:
         if meta["dtype"] not in DTYPES:
-            raise ModelFileError(f"its weight '{shown}' has elements of type {int(meta['dtype'])}, which are not read")
+            kind = _type_name(meta["dtype"])
+            raise ModelFileError(f"its weight '{shown}' has elements of {kind}, which are not read")
         dtype, shape = np.dtype(DTYPES[meta["dtype"]]), [_whole(size) for size in meta["sizes"]]
         strides, offset = [_whole(size) for size in meta["strides"]], _whole(meta["storage_offset"])
         there, elements = self._entries[path].file_size, math.prod(shape, start=1)
@@ -235,6 +236,10 @@ def _argument(arg: Mapping[str, Any]) -> Any:
     if kind in ("as_device", "as_layout", "as_memory_format"):
         return None
     raise ModelFileError(f"a node takes {safe_text(str(kind), 60)}, which is not read")
+
+
+def _type_name(number: Any) -> str:
+    return DTYPES.get(number) or UNREAD.get(number) or f"type {int(number)}"
 
 
 def _dim(size: Mapping[str, Any]) -> Dim:

@@ -22,6 +22,8 @@ DTYPES = {
     12: "bool",
 }
 """`ScalarType` of the schema, as far as NumPy has it."""
+UNREAD = {9: "complex32", 10: "complex64", 11: "complex128", 13: "bfloat16", 28: "uint16"}
+"""Others of it, whose names a user knows."""
 
 
 NARROW = (6, 13)

@@ -86,6 +86,8 @@ class Pt2Oracle:
         class Rounding(mode):  # type: ignore[misc]
             def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 name = function.overloadpacket.__name__
+                if _draws(torch, function, args, kwargs or {}):
+                    raise ModelFileError(f"{name} draws random numbers; export the network for inference (eval())")
                 # What an operator writes in place is read before.
                 squares = None if exact else _squares(name, function, args)
                 result = function(*args, **(kwargs or {}))
@@ -94,6 +96,18 @@ class Pt2Oracle:
                 return _mapped(torch, result, lambda tensor: _rounded(torch, arithmetic, name, args, tensor, squares))
 
         return Rounding()
+
+
+def _draws(torch: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an operator that torch dispatches draws, such as what a dropout in training mode becomes.
+
+    Torch tags operators that may. One with a share that it drops draws where that is not 0.
+    """
+    if torch.Tag.nondeterministic_seeded not in function.tags:
+        return False
+    names = [argument.name for argument in function._schema.arguments]
+    values = {**dict(zip(names, args, strict=False)), **kwargs}
+    return "dropout_p" not in names or bool(values.get("dropout_p", 0.0))
 
 
 def _mapped(torch: Any, result: Any, change: Callable[[Any], Any]) -> Any:

@@ -97,12 +97,14 @@ class _Reader:
 
     def _signature(self) -> Any:
         found = self._meta.signature_def
-        if MAIN not in found:
-            names = safe_text(", ".join(sorted(name for name in found if not name.startswith("__"))) or "none", 200)
-            raise ModelFileError(f"it has the signatures {names}; the one that is read is called {MAIN}")
-        if not found[MAIN].inputs or not found[MAIN].outputs:
+        names = sorted(name for name in found if not name.startswith("__"))
+        if MAIN not in found and len(names) != 1:
+            told = safe_text(", ".join(names) or "none", 200)
+            raise ModelFileError(f"it has the signatures {told}; one that is called {MAIN} is read, or the only one")
+        signature = found[MAIN if MAIN in found else names[0]]
+        if not signature.inputs or not signature.outputs:
             raise ModelFileError("its signature has no inputs or no outputs")
-        return found[MAIN]
+        return signature
 
     def _call(self, signature: Any) -> tuple[Any, str]:
         """The node that gives all outputs of the signature, and the function that it calls."""
