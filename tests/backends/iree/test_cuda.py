@@ -17,6 +17,7 @@ from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported_program
 from rnnbench.backends.iree.compile import DIRECT, flags_of
 from rnnbench.backends.iree.imported import PACKAGES
+from rnnbench.backends.shared import cuda as shared_cuda
 from rnnbench.devices import KINDS, Device, NoGpuError
 
 H100 = Device("NVIDIA H100 80GB HBM3", "NVIDIA 580.159.04", "sm_90", 81559 * 2**20)
@@ -34,7 +35,7 @@ LISTING = """# =================================================================
 
 @pytest.fixture
 def h100(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_target, "first_gpu", lambda: H100)
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: H100)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_build_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch, request_
     def none() -> Device:
         raise NoGpuError("NVIDIA's driver lists no GPU 0")
 
-    monkeypatch.setattr(cuda_target, "first_gpu", none)
+    monkeypatch.setattr(shared_cuda, "first_gpu", none)
     with pytest.raises(BuildError, match="no GPU to compile for: NVIDIA's driver lists no GPU 0"):
         IreeBackend().build(replace(request_of(), device="cuda"), tmp_path)
 
@@ -168,7 +169,7 @@ def test_another_target_is_another_program(monkeypatch: pytest.MonkeyPatch, requ
     paths = set()
     for capability in ("sm_80", "sm_90"):
         gpu = replace(H100, capability=capability)
-        monkeypatch.setattr(cuda_target, "first_gpu", lambda gpu=gpu: gpu)
+        monkeypatch.setattr(shared_cuda, "first_gpu", lambda gpu=gpu: gpu)
         program, _ = built(monkeypatch, replace(request_of(), device="cuda"), folder)
         paths.add(program.path)
     assert len(paths) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree import IreeBackend, imported
+from rnnbench.backends.iree.imported_apart import import_apart
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.rnn.reference import run_reference
@@ -35,6 +37,37 @@ def ask(route: str, model: Model = LSTM, time: str = "fused", state: State = "st
 def needs(route: str) -> None:
     for package in imported.PACKAGES[route]:
         pytest.importorskip(package.replace("-", "_"))
+
+
+def test_an_importer_in_a_process_of_its_own_makes_the_same_module() -> None:
+    needs("onnx")
+    request = ask("onnx", GRU)
+    assert import_apart(request, {}) == imported.import_here(request)
+
+
+def test_an_importer_that_fails_in_a_process_of_its_own_says_why() -> None:
+    needs("onnx")
+    with pytest.raises(BuildError, match="the importer of no-such-route failed\n"):
+        import_apart(replace(ask("onnx"), route="no-such-route"), {})
+
+
+@pytest.mark.parametrize("device", ["vulkan", "cuda"])
+def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str
+) -> None:
+    """Mesa's driver binds to the LLVM of TensorFlow's library there, and dies of SIGSEGV."""
+    needs("tensorflow")
+    seen: list[Mapping[str, str]] = []
+
+    def recorded(_request: Request, variables: Mapping[str, str]) -> str:
+        seen.append(variables)
+        return '{"text": "module {}", "x": [1], "state": []}'
+
+    monkeypatch.setattr(imported, "import_apart", recorded)
+    request = replace(ask("tensorflow", time="looped"), device=device)
+    assert imported.imported(request, tmp_path).text == "module {}"
+    assert seen[0]["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert imported.environment(request) == {}
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,6 @@ def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
         ("linalg", {"cell": "gru"}),
         ("onnx", {"time": "fused"}),
         ("stablehlo", {"cell": "gru", "state": "stateful"}),
-        ("torch", {"time": "fused", "state": "stateful"}),
-        ("tensorflow", {"time": "unrolled", "state": "stateful"}),
     ],
 )
 def test_programs_are_right(
@@ -142,8 +140,7 @@ def test_programs_are_right(
 ) -> None:
     """Bound calls in turn with public ones: the state stays on the device, and results come back through staging.
 
-    On the default route, one array is carried. TensorFlow and the driver are in one process only if the adapter fails
-    to part them: it then dies of SIGSEGV.
+    On the default route, one array is carried.
     """
     assert vulkan.name
     for package in PACKAGES.get(route, ()):

@@ -103,7 +103,7 @@ def test_the_logarithm_of_a_sigmoid_keeps_its_digits() -> None:
         with builder.dataflow():
             found = builder.emit_output(RelaxPrimitives(builder).log_sigmoid(x))
         builder.emit_func_output(found)
-    executable, _ = compiled_module(builder.get())
+    executable, _ = compiled_module(builder.get(), "cpu")
     result = tvm.relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(z))
     np.testing.assert_allclose(result.numpy(), -np.logaddexp(0, -z.astype(np.float64)), rtol=1e-6)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import BuildError
-from rnnbench.devices import Device, NoGpuError, first_gpu
+from rnnbench.backends.shared import gpu_to_compile_for
 
 TARGETS = (60, 61, 70, 72, 75, 80, 86, 87, 89)
 """Compute capabilities, without the dot, for which iree-compile 3.13 compiles a program without a GPU. It has none from
@@ -12,12 +12,12 @@ sm_90 on ("missing GPU target"). Kernels are PTX, which NVIDIA's driver compiles
 
 def target_flag() -> str:
     """The compiler's flag for this machine's GPU. Raises BuildError."""
-    return f"--iree-cuda-target={nearest_target(_gpu().capability)}"
+    return f"--iree-cuda-target={nearest_target(gpu_to_compile_for().capability)}"
 
 
 def target_note() -> str:
     """What a record says of the target. Raises BuildError."""
-    gpu = _gpu()
+    gpu = gpu_to_compile_for()
     nearest = nearest_target(gpu.capability)
     exact = nearest == gpu.capability
     which = "the GPU's own" if exact else f"the nearest that the compiler has to the GPU's {gpu.capability}"
@@ -31,10 +31,3 @@ def nearest_target(capability: str) -> str:
     if not below:
         raise BuildError(f"iree-compile has no target for {capability}: its first is sm_{min(TARGETS)}")
     return f"sm_{max(below)}"
-
-
-def _gpu() -> Device:
-    try:
-        return first_gpu()
-    except NoGpuError as error:
-        raise BuildError(f"there is no GPU to compile for: {error}") from error

@@ -21,6 +21,7 @@ from rnnbench.backends.shared.cuda import (
     ENVIRONMENT,
     NO_GPU,
     PROCESSOR_AND_CUDA,
+    gpu_to_compile_for,
     too_many_threads,
     with_cuda,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "cut_matrix",
     "describe_lowered",
     "from_file",
+    "gpu_to_compile_for",
     "installed_versions",
     "int8_notes",
     "int8_operations",

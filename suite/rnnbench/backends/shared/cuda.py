@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rnnbench.backends.base import Lack, Request, processor
+from rnnbench.backends.base import BuildError, Lack, Request, processor
 from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu
 
 CUDA = "cuda"
@@ -32,6 +32,14 @@ def too_many_threads(request: Request) -> str:
     if request.device == CUDA and request.threads != 1:
         return "On cuda a program is called from one thread, and target.threads is for the processor."
     return ""
+
+
+def gpu_to_compile_for() -> Device:
+    """The GPU that `with_cuda` declares. Raises BuildError where there is none."""
+    try:
+        return first_gpu()
+    except NoGpuError as error:
+        raise BuildError(f"there is no GPU to compile for: {error}") from error
 
 
 def _gpu() -> Device | Lack:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Probe, Program, Request, Support
-from rnnbench.backends.shared import onnx_graphs, probe_packages, require_support
-from rnnbench.backends.tvm import imported
+from rnnbench.backends.base import ACTIVATIONS, Lack, Probe, Program, Request, Support
+from rnnbench.backends.shared import (
+    CUDA,
+    PROCESSOR_AND_CUDA,
+    onnx_graphs,
+    probe_packages,
+    require_support,
+    with_cuda,
+)
+from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
+from rnnbench.devices import VARIABLES
 from rnnbench.rnn import TOGETHER, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
@@ -32,21 +40,23 @@ MAX_COPIES = 512
 
 
 class TvmBackend:
-    """TVM on the CPU, in float32."""
+    """TVM on the processor and, by Relax, on CUDA, in float32."""
 
     name = "tvm"
 
     def probe(self) -> Probe:
         install = "pip install 'rnnbench[tvm]'"
-        return replace(
-            probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES), authors=AUTHORS, reads=READS
-        )
+        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES)
+        lack = cuda_libraries.lack() if probe.available else Lack(probe.reason, probe.install)
+        return replace(probe, authors=AUTHORS, reads=READS, devices=with_cuda(lack))
 
     def support(self, request: Request) -> Support:
         reason, upstream = _unsupported(request)
         if reason:
             return Support("unsupported", reason, upstream)
         environment = {"TVM_NUM_THREADS": str(request.threads)}
+        if request.device == CUDA:
+            environment |= {**VARIABLES, **cuda_libraries.variables()}
         if request.route in imported.PACKAGES:
             reason = imported.stand_ins(request)
             return Support("emulated" if reason else "native", reason, environment=environment, covers=COVERS)
@@ -59,8 +69,8 @@ class TvmBackend:
         import_tvm()
 
     def build(self, request: Request, cache: Path) -> Program:
-        """Compile for this machine's processor, or load what an earlier build left under `cache`."""
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        """Compile for this machine's processor or GPU, or load what an earlier build left under `cache`."""
+        require_support(self, request, PROCESSOR_AND_CUDA, authors=AUTHORS, reads=READS)
         self.load()
         if request.route == "tir":
             from rnnbench.backends.tvm.tir_program import build_tir
@@ -88,6 +98,8 @@ def _unsupported_by_all(request: Request) -> str:
     strategy = request.strategy
     if request.route not in ROUTES:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
+    if request.device == CUDA and request.route != ROUTES[0]:
+        return f"The programs of {request.route} are written for the processor here; on cuda use {ROUTES[0]}."
     if request.precision.uniform != "float32":
         return "Programs compute in float32 here, and in no other precision."
     if strategy.time == "fused" and request.route not in imported.PACKAGES:

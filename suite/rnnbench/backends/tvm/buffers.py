@@ -1,8 +1,12 @@
-"""Memory that NumPy and TVM share: flat float32 arrays aligned to cache lines, and the tensors over them."""
+"""Arrays that TVM's programs are called with: on the processor, flat float32 arrays aligned to cache lines that NumPy
+and TVM share, and on a GPU tensors that are copied to and from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,11 +26,56 @@ class Buffer:
         self.array = raw[start : start + size * 4].view(np.float32)
         self.tensor: Any = tvm_ffi.from_dlpack(self.array if shape is None else self.array.reshape(shape))
 
+    def write(self, values: np.ndarray) -> None:
+        self.array[:] = values.ravel()
+
     @classmethod
     def filled(cls, values: np.ndarray) -> Buffer:
         buffer = cls(values.size)
         buffer.array[:] = values.ravel()
         return buffer
+
+
+class DeviceBuffer:
+    """`tensor`, in a GPU's own memory."""
+
+    def __init__(self, device: Any, shape: tuple[int, ...]) -> None:
+        from rnnbench.backends.tvm.framework import import_tvm
+
+        self.tensor: Any = import_tvm().runtime.tensor(np.zeros(shape, np.float32), device)
+
+    def write(self, values: np.ndarray) -> None:
+        """A copy from the host, complete when this returns."""
+        self.tensor.copyfrom(np.ascontiguousarray(values).reshape(tuple(self.tensor.shape)))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where the arrays of a program are: in the processor's memory, or in a GPU's."""
+
+    device: Any
+    """TVM's device."""
+    new: Callable[[tuple[int, ...]], Buffer | DeviceBuffer]
+    """An array of zeros of a shape."""
+    read: Callable[[Any], np.ndarray]
+    """From a tensor to a copy that the caller owns. On a GPU it waits for what was queued."""
+
+
+@cache
+def memory_on(device: str) -> Memory:
+    """The memory of the first device of a kind."""
+    from rnnbench.backends.tvm.framework import import_tvm
+
+    tvm = import_tvm()
+    if device == "cpu":
+        return Memory(tvm.cpu(), lambda shape: Buffer(int(np.prod(shape)), shape), as_numpy)
+    gpu = tvm.device(device, 0)
+    return Memory(gpu, lambda shape: DeviceBuffer(gpu, shape), lambda tensor: np.array(tensor.numpy()))
+
+
+def as_numpy(tensor: Any) -> np.ndarray:
+    """A copy, that the caller owns, of a tensor in the processor's memory."""
+    return np.array(np.from_dlpack(tensor))
 
 
 class StateBuffer(Buffer):

@@ -31,7 +31,7 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
         return Explanation(tuple(_DEFINED.findall(text)), state, _of_kernel(program, text, ir))
     module, _ = relax_module(request) if request.route == "relax" else imported_module(request)
     text = module.script()
-    return Explanation(tuple(_DEFINED.findall(text)), state, _of_module(program, module, text))
+    return Explanation(tuple(_DEFINED.findall(text)), state, _of_module(program, module, text, request.device))
 
 
 def _of_kernel(program: TirProgram, text: str, ir: str) -> Iterator[IrStage]:
@@ -41,11 +41,11 @@ def _of_kernel(program: TirProgram, text: str, ir: str) -> Iterator[IrStage]:
     yield _llvm(ir, loops)
 
 
-def _of_module(program: Program, module: Any, text: str) -> Iterator[IrStage | Unreadable]:
+def _of_module(program: Program, module: Any, text: str, device: str) -> Iterator[IrStage | Unreadable]:
     loops = loops_in(program.artifact.lowered)
     meaning = "The module that TVM is given: calls of operators. A loop is a function that calls itself."
     yield IrStage("relax", meaning, text, operations(module), "py", "def main", other_loops=loops)
-    executable, final = compiled_module(module)
+    executable, final = compiled_module(module, device)
     yield IrStage(
         "compiled",
         "After TVM's pipeline and this suite's schedule: calls of kernels, and each kernel as loops (TIR).",

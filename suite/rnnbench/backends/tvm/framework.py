@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.shared import CUDA, gpu_to_compile_for
 
 PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|s?sse|xop|tbm|lzcnt|popcnt|movbe")
@@ -55,6 +56,17 @@ def target() -> Any:
     if not absent:
         return of_model
     return import_tvm().target.Target({"kind": "llvm", "mcpu": processor(), "mattr": [f"-{name}" for name in absent]})
+
+
+def target_of(device: str) -> Any:
+    """The target of programs on a device. On CUDA it is this machine's GPU, under the processor. Raises BuildError."""
+    return cuda_target(gpu_to_compile_for().capability) if device == CUDA else target()
+
+
+@cache
+def cuda_target(capability: str) -> Any:
+    """A GPU by its capability, as `sm_90`, under this machine's processor."""
+    return import_tvm().target.Target({"kind": "cuda", "arch": capability}, host=target())
 
 
 def withheld(features: Iterable[str], offered: frozenset[str]) -> tuple[str, ...]:

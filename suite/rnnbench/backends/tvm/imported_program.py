@@ -11,9 +11,8 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound, Request
 from rnnbench.backends.shared import ChunkedSession, SynchronousBound, of_one_step
-from rnnbench.backends.tvm.buffers import Buffer
+from rnnbench.backends.tvm.buffers import Buffer, as_numpy
 from rnnbench.backends.tvm.imported_module import argument_shapes, imported_module
-from rnnbench.backends.tvm.relax_session import as_numpy
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 
 NOTES = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
-from rnnbench.backends.tvm.buffers import Buffer
+from rnnbench.backends.tvm.buffers import Buffer, DeviceBuffer, memory_on
 
 
 class RelaxSession(ChunkedSession):
@@ -18,6 +18,7 @@ class RelaxSession(ChunkedSession):
     def __init__(self, program: ChunkedProgram, machine: Any) -> None:
         super().__init__(program)
         request = program.request
+        self.memory = memory_on(request.device)
         self._machine = machine
         self._saved = 0
         self._stitched = request.strategy.state == "stitched"
@@ -26,10 +27,10 @@ class RelaxSession(ChunkedSession):
         self._buffers = self._new_buffers()
         self.last = self._as_returned()
         shape = (self._chunk, request.batch, request.model.input)
-        self._in = Buffer(int(np.prod(shape)), shape)
+        self._in = self.memory.new(shape)
         self._call = None if self._stitched else self.saved(self._in)
 
-    def saved(self, x: Buffer) -> Any:
+    def saved(self, x: Buffer | DeviceBuffer) -> Any:
         """A function of no arguments: `main` on x and, where the session keeps a state, on its buffers."""
         name = f"saved_{self._saved}"
         self._saved += 1
@@ -37,23 +38,23 @@ class RelaxSession(ChunkedSession):
         self._machine.save_function("main", name, x.tensor, *([state] if state else []))
         return self._machine[name]
 
-    def _new_buffers(self) -> list[Buffer]:
-        return [Buffer(int(np.prod(self._shape(spec))), self._shape(spec)) for spec in self._states]
+    def _new_buffers(self) -> list[Buffer | DeviceBuffer]:
+        return [self.memory.new(self._shape(spec)) for spec in self._states]
 
     def _as_returned(self) -> Any:
         """The buffers, in the form in which `main` returns its results and a stitched `main` takes them back."""
-        y = Buffer(int(np.prod(self._shape_y)), self._shape_y)
+        y = self.memory.new(self._shape_y)
         return y.tensor, tuple(buffer.tensor for buffer in self._buffers)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
-        self._in.array[:] = x.ravel()
+        self._in.write(x)
         if self._call is None:
             self.last = self.main(self._in.tensor, self.last)
-            return as_numpy(self.last[0])
-        return as_numpy(self._call()[0])
+            return self.memory.read(self.last[0])
+        return self.memory.read(self._call()[0])
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return {spec.name: as_numpy(tensor) for spec, tensor in zip(self._states, self.last[1], strict=True)}
+        return {spec.name: self.memory.read(tensor) for spec, tensor in zip(self._states, self.last[1], strict=True)}
 
     def _write_state(self, state: Arrays) -> None:
         if self._stitched:
@@ -61,21 +62,25 @@ class RelaxSession(ChunkedSession):
             self._buffers = self._new_buffers()
             self.last = self._as_returned()
         for spec, buffer in zip(self._states, self._buffers, strict=True):
-            buffer.array[:] = state[spec.name].ravel()
+            buffer.write(state[spec.name])
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        chunks = [Buffer(x.size, x.shape) for x in ring]
+        chunks = [self.memory.new(x.shape) for x in ring]
         for chunk, x in zip(chunks, ring, strict=True):
-            chunk.array[:] = x.ravel()
+            chunk.write(x)
+        on_host = isinstance(self._in, Buffer)
         if self._stitched:
-            return StitchedBound(self, [chunk.tensor for chunk in chunks])
-        return SavedBound([self.saved(chunk) for chunk in chunks])
+            stitched = StitchedBound if on_host else QueuedStitchedBound
+            return stitched(self, [chunk.tensor for chunk in chunks])
+        saved = SavedBound if on_host else QueuedSavedBound
+        return saved(self, [self.saved(chunk) for chunk in chunks])
 
 
 class SavedBound(SynchronousBound):
     """Calls of functions without arguments, one for each chunk. A state is in the buffers that they hold."""
 
-    def __init__(self, ring: list[Any]) -> None:
+    def __init__(self, session: RelaxSession, ring: list[Any]) -> None:
+        self._session = session
         self._next = cycle(ring).__next__
         self._result: Any = None
 
@@ -83,15 +88,14 @@ class SavedBound(SynchronousBound):
         self._result = self._next()()
 
     def output(self) -> Arrays:
-        return {"y": as_numpy(self._result[0])}
+        return {"y": self._session.memory.read(self._result[0])}
 
 
 class StitchedBound(SavedBound):
     """Calls of `main` on each chunk in turn and on the result of the last call."""
 
     def __init__(self, session: RelaxSession, ring: list[Any]) -> None:
-        super().__init__(ring)
-        self._session = session
+        super().__init__(session, ring)
         self._main = session.main
 
     def __call__(self) -> None:
@@ -99,6 +103,15 @@ class StitchedBound(SavedBound):
         self._result = session.last = self._main(self._next(), session.last)
 
 
-def as_numpy(tensor: Any) -> np.ndarray:
-    """A copy that the caller owns."""
-    return np.array(np.from_dlpack(tensor))
+class QueuedSavedBound(SavedBound):
+    """On a GPU, where a call only queues its kernels."""
+
+    def sync(self) -> None:
+        self._session.memory.device.sync()
+
+
+class QueuedStitchedBound(StitchedBound):
+    """On a GPU, where a call only queues its kernels."""
+
+    def sync(self) -> None:
+        self._session.memory.device.sync()

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import BuildError, Request
-from rnnbench.backends.shared import program_folder
-from rnnbench.backends.tvm import imported
-from rnnbench.backends.tvm.framework import PACKAGES, target
+from rnnbench.backends.shared import CUDA, program_folder
+from rnnbench.backends.tvm import cuda_libraries, imported
+from rnnbench.backends.tvm.framework import PACKAGES, target_of
 
 LIBRARY = "program.so"
 
 
 def folder(request: Request, cache: Path) -> Path:
-    """The folder of a request's program under `cache`. The program is for this machine's processor."""
+    """The folder of a request's program under `cache`. The program is for this machine's processor or GPU."""
     packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
-    made_by = {"target": str(target()), **{package: version(package) for package in packages}}
-    return program_folder(request, cache, made_by)
+    versions = {package: version(package) for package in packages}
+    of_cuda = cuda_libraries.versions() if request.device == CUDA else {}
+    return program_folder(request, cache, {"target": str(target_of(request.device)), **versions, **of_cuda})
 
 
 def export(executable: Any, folder: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.backends.base import Artifact, OperationStage, Origin, Program, ProgramFiles, Request
-from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build
+from rnnbench.backends.shared import CUDA, ChunkedProgram, Stored, load_or_build
 from rnnbench.backends.shared.onnx_graphs import lowered_or_given
-from rnnbench.backends.tvm import store
-from rnnbench.backends.tvm.framework import import_tvm, lanes, target
+from rnnbench.backends.tvm import nvrtc, store
+from rnnbench.backends.tvm.buffers import memory_on
+from rnnbench.backends.tvm.framework import import_tvm, lanes, target_of
 from rnnbench.backends.tvm.relax_operations import Written, lowered, operations
 from rnnbench.backends.tvm.schedule import pipeline
 
@@ -23,19 +24,27 @@ class VmProgram(ChunkedProgram):
         super().__init__(request, stored.artifact, stored.cached, build_tail)
         path = stored.folder / store.LIBRARY
         self.files = ProgramFiles((path,))
+        if request.device == CUDA:
+            nvrtc.use_kernels(stored.folder)
+            self.files = ProgramFiles((path, stored.folder / nvrtc.KERNELS))
         self.library = import_tvm().runtime.load_module(str(path))
 
     def machine(self) -> Any:
         """A virtual machine for one stream."""
-        tvm = import_tvm()
-        return tvm.relax.VirtualMachine(self.library, tvm.cpu())
+        return import_tvm().relax.VirtualMachine(self.library, memory_on(self.request.device).device)
 
 
-def compiled_module(source: Any) -> tuple[Any, Any]:
-    """The executable of a module, and the module as it left the pipeline."""
+def compiled_module(source: Any, device: str) -> tuple[Any, Any]:
+    """The executable of a module for a device, and the module as it left the pipeline. Raises BuildError."""
     final: list[Any] = []
-    passes = pipeline(target(), lanes(), final.append)
-    executable = import_tvm().compile(source, target=target(), relax_pipeline=passes)
+    target = target_of(device)
+    if device == CUDA:
+        from rnnbench.backends.tvm.cuda_pipeline import cuda_pipeline
+
+        passes = cuda_pipeline(target, final.append)
+    else:
+        passes = pipeline(target, lanes(), final.append)
+    executable = import_tvm().compile(source, target=target, relax_pipeline=passes)
     return executable, final[0]
 
 
@@ -50,8 +59,10 @@ def compiled(
 
     def build(folder: Path) -> Artifact:
         source, written = module(request)
-        executable, final = compiled_module(source)
+        executable, final = compiled_module(source, request.device)
         store.export(executable, folder)
+        if request.device == CUDA:
+            nvrtc.keep_kernels(executable, folder, str(target_of(CUDA).attrs["arch"]))
         weights = request.weights.digest(request.model)
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
@@ -59,7 +70,7 @@ def compiled(
             lowered=lowered_or_given(request, lowered(final, written, request.strategy.time)),
             origin=origin,
             math="exact",
-            flags=(str(target()),),
+            flags=(str(target_of(request.device)), *(nvrtc.FLAGS if request.device == CUDA else ())),
             notes=notes,
         )
 

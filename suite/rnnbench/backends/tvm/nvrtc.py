@@ -1,0 +1,85 @@
+"""TVM's CUDA source, compiled by NVRTC in the build. TVM would do so when it loads the library, with `--use_fast_math`.
+
+With that flag, tanh is `tanh.approx.f32`, whose relative error is up to 2⁻¹¹, and denormals are zero. Without it, the
+functions are CUDA's (1 to 2 ulp), and no product is in TF32. Source: CUDA C++ Programming Guide, "Mathematical
+Functions"; PTX ISA, "tanh".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.tvm.cuda_libraries import include_folders
+
+FLAGS = ("-default-device", "--fmad=true")
+"""NVRTC's, beside the architecture and the folders of headers. The second is its default."""
+CALLBACK = "tvm_callback_cuda_compile"
+"""The function by which TVM's runtime compiles CUDA source, when a kernel of it is first called."""
+SOURCE, KERNELS = "kernels.cu", "kernels.cubin"
+"""The kernels of a program, in its folder: as TVM writes them, and as the GPU runs them."""
+_kernels: dict[str, Path] = {}
+"""Of the programs that were loaded: machine code, by the digest of its source."""
+
+
+def keep_kernels(executable: Any, folder: Path, arch: str) -> None:
+    """Compile the kernels of a program for an architecture (`sm_90`), into its folder. Raises BuildError."""
+    (source,) = (module.inspect_source() for module in _modules(executable.mod) if module.kind == "cuda")
+    (folder / KERNELS).write_bytes(compiled(source, arch))
+    (folder / SOURCE).write_text(source)
+
+
+def use_kernels(folder: Path) -> None:
+    """From now on, TVM's runtime takes the machine code in this folder for the source in it."""
+    import tvm_ffi
+
+    _kernels[_digest((folder / SOURCE).read_text())] = folder / KERNELS
+    tvm_ffi.register_global_func(CALLBACK, _kept, override=True)
+
+
+def _kept(source: str) -> bytes:
+    return _kernels[_digest(str(source))].read_bytes()
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _modules(module: Any) -> Iterator[Any]:
+    """The module and all that it imports."""
+    yield module
+    for imported in module.imports:
+        yield from _modules(imported)
+
+
+def compiled(code: str, arch: str) -> bytes:
+    """Machine code for `sm_90`, PTX for `compute_90`. Raises BuildError with NVRTC's messages."""
+    from cuda.bindings import nvrtc
+
+    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(code.encode(), b"tvm_kernels.cu", 0, None, None))
+    folders = [f"-I{folder}" for folder in include_folders()]
+    options = [option.encode() for option in (f"--gpu-architecture={arch}", *FLAGS, *folders)]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = _bytes(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        errors = [line[:300] for line in log.decode(errors="replace").splitlines() if "error" in line]
+        raise BuildError("\n".join([f"NVRTC failed for {arch}: {result.name}", *errors[:4]]))
+    if arch.startswith("compute_"):
+        return _bytes(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    return _bytes(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+
+
+def _bytes(nvrtc: Any, program: Any, size_of: Any, fill: Any) -> bytes:
+    data = b" " * _checked(nvrtc, size_of(program))
+    _checked(nvrtc, (*fill(program, data), None))
+    return data
+
+
+def _checked(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
+    result, value = answer
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise BuildError(f"NVRTC: {result.name}")
+    return value
