@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
 from rnnbench.backends.shared import SynchronousBound
+from rnnbench.backends.torch import cuda
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
@@ -68,8 +69,18 @@ class PackageStream:
         self.results = list(self._model(x, *self.results[1:]))
         return self.results[0].clone()
 
+    def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
+        """A call with this x, for one who records it (`Recordable`)."""
+        return partial(self._run, x)
+
+    def _run(self, x: Tensor) -> Tensor:
+        self.results = self._model.loader.run([x, *self.results[1:]])
+        return self.results[0]
+
     def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
-        return PackageBound(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
+        (x, *_), *_ = ring
+        kind = PackageBound if x.is_cpu else QueuedPackageBound
+        return kind(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
 
 class PackageBound(SynchronousBound):
@@ -93,6 +104,13 @@ class PackageBound(SynchronousBound):
     def output(self) -> Arrays:
         with inference(True):
             return {"y": self._to_numpy(self._stream.results[0].clone())}
+
+
+class QueuedPackageBound(PackageBound):
+    """A bound call that returns once its work is queued for a GPU."""
+
+    def sync(self) -> None:
+        cuda.wait()
 
 
 def _compile(request: Request, source: str, path: Path) -> Described:

@@ -7,8 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import Probe, Program, Request, Support
-from rnnbench.backends.shared import of_one_step, probe_packages, require_support
-from rnnbench.backends.torch.support import AUTHORS, COMPILED, READS, TIMES, UPSTREAM, covered, unsupported
+from rnnbench.backends.shared import (
+    CUDA,
+    ENVIRONMENT,
+    PROCESSOR_AND_CUDA,
+    of_one_step,
+    probe_packages,
+    require_support,
+    with_cuda,
+)
+from rnnbench.backends.torch.installed import cuda_lack
+from rnnbench.backends.torch.support import (
+    AUTHORS,
+    COMPILED,
+    GRAPHS,
+    READS,
+    TIMES,
+    UPSTREAM,
+    covered,
+    unsupported,
+)
+from rnnbench.cases import STREAM
 
 
 class TorchBackend:
@@ -16,7 +35,9 @@ class TorchBackend:
 
     def probe(self) -> Probe:
         probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
-        return replace(probe, authors=AUTHORS, reads=READS)
+        if not probe.available:
+            return replace(probe, authors=AUTHORS, reads=READS)
+        return replace(probe, devices=with_cuda(cuda_lack()), authors=AUTHORS, reads=READS, graphs=GRAPHS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -24,6 +45,7 @@ class TorchBackend:
             return Support("unsupported", reason, UPSTREAM.get(reason, ""))
         # A pool of compiler processes would outlive the build and be counted in it.
         environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
+        environment |= ENVIRONMENT if request.device == CUDA else {}
         if request.strategy.time == "fused" and request.stack.direction == "reverse":
             reason = "nn's RNNs run forward or in both directions. x and y are flipped around the forward RNN."
             return Support("emulated", reason, environment=environment, covers=covered(request))
@@ -33,19 +55,23 @@ class TorchBackend:
         importlib.import_module("torch")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
         import torch
 
+        from rnnbench.backends.torch import cuda
+        from rnnbench.backends.torch.graph_stream import recorded
         from rnnbench.backends.torch.stream import TorchProgram
 
         torch.set_num_threads(request.threads)
+        if request.device == CUDA:
+            cuda.use_ieee()
         route = importlib.import_module(f"rnnbench.backends.torch.{request.route}")
         cached_build, open_stream = route.build(request, cache)
         return TorchProgram(
             request,
-            cached_build.artifact,
+            cuda.described(request, cached_build.artifact),
             cached_build.files,
             cached_build.cached,
-            open_stream,
+            open_stream if request.strategy.launch == STREAM else recorded(request, open_stream, cuda.CudaGraphs),
             lambda: self.build(of_one_step(request), cache),
         )

@@ -18,6 +18,7 @@ from torch._guards import TracingContext, tracing
 from torch._inductor.utils import run_and_get_code
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
+from rnnbench.backends.shared import CUDA
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, stream_state
@@ -34,6 +35,9 @@ OPTIONS: Mapping[str, Any] = MappingProxyType(
 )
 """C++ instead of Python calls the kernels, which saves a third of the time of an unrolled LSTM of 128 units. There are
 no guards, because they would repeat in every call the checks that the session has made."""
+CUDA_OPTIONS: Mapping[str, Any] = MappingProxyType({**OPTIONS, "cpp_wrapper": False})
+"""Python calls the kernels, as it does for every user of torch.compile on a GPU: C++ there would need CUDA's toolkit.
+`launch: graph` leaves out what these calls cost."""
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
@@ -55,14 +59,14 @@ def _open(request: Request, rnn: nn.Module, path: Path, cache: Path) -> TracedSt
 
 
 def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Described:
-    module = module_to_trace(request, rnn)
+    module, options = module_to_trace(request, rnn), CUDA_OPTIONS if request.device == CUDA else OPTIONS
 
     def program(*arguments: Tensor) -> Any:
         return module(*arguments)
 
     def compiled() -> Any:
         # torch.compile takes entries out of the options that it is given.
-        graph: Any = torch.compile(program, fullgraph=True, dynamic=False, options=dict(OPTIONS))
+        graph: Any = torch.compile(program, fullgraph=True, dynamic=False, options=dict(options))
         return graph.aot_compile((example_inputs(request), {}))
 
     with tracing_settings(request):
@@ -78,7 +82,7 @@ def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Descr
         lowered=lowered_code(request, code),
         origin=origin(request),
         math="exact",
-        flags=tuple(f"{name}={value}" for name, value in OPTIONS.items() if value in (True, False)),
+        flags=tuple(f"{name}={value}" for name, value in options.items() if value in (True, False)),
         notes=(
             *notes(request),
             "the function is called without guards: the session makes the checks that they would repeat",

@@ -65,9 +65,10 @@ def kernels_by_layer(network: Network, chunk: int, batch: int) -> list[LayerKern
     sizes = {name: shape[2] for name, shape in network.state_shapes(batch).items()}
     outputs = [layer.width for layer in network.graph]
     layers = []
-    with torch.inference_mode(False), torch.device("meta"):
+    meta = torch.device("meta")
+    with torch.inference_mode(False), meta:
         for index, layer in enumerate(network.graph):
-            body = network.body(Operators(torch.float32), weights, index)
+            body = network.body(Operators(torch.float32, meta), weights, index)
             width = sum(network.input if source < 0 else outputs[source] for source in layer.sources)
             x, projected = torch.zeros(chunk * batch, width), torch.zeros(batch, layer.projected)
             state = tuple(torch.zeros(batch, sizes[name]) for name, _ in layer.states)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch import file_program, quantised
 from rnnbench.backends.torch.counting import dispatched
+from rnnbench.backends.torch.device import CPU, device_of
 from rnnbench.backends.torch.fused import FusedStream, lowered
-from rnnbench.backends.torch.library import ONEDNN_MIN_STEPS, library_module, uses_onednn
+from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_MIN_STEPS, library_module, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
 from rnnbench.backends.torch.packed import PackedStream
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
@@ -31,11 +32,11 @@ def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
     if request.strategy.time == "fused":
         weights = load_or_build(cache, source, lambda path: _make_fused(request, dtype, path, source))
         with inference(True):
-            module = library_module(request.stack, dtype, torch.load(weights.path))
+            module = library_module(request.stack, dtype, torch.load(weights.path), device_of(request))
         return weights, lambda: _library_stream(request, module, dtype)
     weights = load_or_build(cache, source, lambda path: _make_looped(request, dtype, path, source))
     with inference(True):
-        constants = torch.load(weights.path)
+        constants = torch.load(weights.path, map_location=device_of(request))
     return weights, lambda: LoopedStream(request, dtype, constants)
 
 
@@ -46,16 +47,19 @@ def _library_stream(request: Request, module: nn.RNNBase, dtype: torch.dtype) ->
 def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -> Described:
     model = request.stack
     weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(model)}
-    stream = _library_stream(request, library_module(model, dtype, weights), dtype)
-    x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype)
+    device = device_of(request)
+    stream = _library_stream(request, library_module(model, dtype, weights, device), dtype)
+    x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype, device=device)
     lengths = _different_lengths(request) if request.ragged else None
     kernels = dict(sorted(Counter(kernel.name for kernel in dispatched(partial(stream.step, x, lengths))).items()))
     torch.save(weights, path)
-    onednn = request.ragged or uses_onednn(request)
+    cudnn, onednn = CUDNN_KERNEL in kernels, device == CPU and (request.ragged or uses_onednn(request))
     if request.ragged:
         note = "rows are packed, longest first; for bound calls they are packed beforehand, and the call unpacks y"
     elif onednn:
         note = f"oneDNN's LSTM packs its weights in every call: it is faster from {ONEDNN_MIN_STEPS} steps a call on"
+    elif cudnn:
+        note = "the operator is one call of cuDNN's RNN for all layers and steps, over weights in one piece of memory"
     else:
         note = "the operator is a loop in C++ over the kernels of one step"
     artifact = Artifact(
@@ -64,7 +68,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         lowered=lowered(model, kernels),
         origin="library",
         math="exact",
-        flags=(f"mkldnn={'on' if onednn else 'off'}",),
+        flags=(f"mkldnn={'on' if onednn else 'off'}",) if device == CPU else (f"cudnn={'on' if cudnn else 'off'}",),
         notes=(note, "bound calls use the operator, without nn's checks of its arguments"),
     )
     return artifact, "\n".join(f"{name} {count}" for name, count in kernels.items())

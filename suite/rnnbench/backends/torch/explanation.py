@@ -12,8 +12,8 @@ from rnnbench.backends.base import OperationStage, Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted, loops_in
 from rnnbench.backends.torch.counting import dispatched
 from rnnbench.backends.torch.inductor import network, tracing_settings
-from rnnbench.backends.torch.network import example_inputs, module_to_trace
-from rnnbench.backends.torch.stream import DTYPES, TorchProgram
+from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_input
+from rnnbench.backends.torch.stream import TorchProgram
 
 _MADE = {
     "eager": ("calls", "The calls into torch that Python makes: those before a loop, and those of one pass.", "txt"),
@@ -61,8 +61,7 @@ def _loops(program: TorchProgram, operations: dict[str, int]) -> int:
 
 
 def _dispatched(program: TorchProgram, request: Request) -> IrStage:
-    dtype = DTYPES[request.precision.compute]
-    x = torch.zeros(request.strategy.chunk, request.batch, request.model.input, dtype=dtype)
+    x = zero_input(request)
     lengths = torch.full((request.batch,), request.strategy.chunk, dtype=torch.int64) if request.ragged else None
     kernels = dispatched(partial(program.stream().step, x, lengths))
     return IrStage(

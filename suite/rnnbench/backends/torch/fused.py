@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.torch.library import ONEDNN_KERNEL, uses_onednn
+from rnnbench.backends.torch.device import CPU, device_of
+from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_KERNEL, uses_onednn
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.rnn import Model
 
@@ -29,11 +30,13 @@ class FusedStream(PreparedStream):
         model = request.stack
         shapes = model.state_shapes(request.batch)
         self._names = list(shapes)
-        self._tensors = tuple(torch.zeros(shape, dtype=dtype) for shape in shapes.values())
+        device = device_of(request)
+        self._tensors = tuple(torch.zeros(shape, dtype=dtype, device=device) for shape in shapes.values())
         self._module = module
         self._store = {"none": _discard, "stitched": self._replace, "stateful": self._overwrite}[request.strategy.state]
         self._flips = model.direction == "reverse"
-        self._onednn = uses_onednn(request)
+        self._as_it_is = device != CPU or uses_onednn(request)
+        """Whether calls are made with the switch of oneDNN as it is: on, and without a meaning for a GPU."""
         self._operator = operator_of(model)
         self._settings = (*settings_of(model, module), False)
 
@@ -53,7 +56,7 @@ class FusedStream(PreparedStream):
     def _run(self, call: Callable[[Tensor], tuple[Tensor, ...]], x: Tensor) -> Tensor:
         if self._flips:
             x = x.flip(0)
-        if self._onednn:
+        if self._as_it_is:
             y, *state = call(x)
         else:
             with WITHOUT_ONEDNN:
@@ -100,7 +103,8 @@ def settings_of(model: Model, module: nn.RNNBase) -> tuple[Any, ...]:
 
 
 def lowered(model: Model, kernels: Mapping[str, int]) -> str:
-    """oneDNN has one kernel for all steps of a layer. Everything else is a loop in C++ over the kernels of one step."""
-    if kernels.get(ONEDNN_KERNEL):
+    """oneDNN has one kernel for all steps of a layer, cuDNN one call for all layers. Everything else is a loop in C++
+    over the kernels of one step."""
+    if kernels.get(ONEDNN_KERNEL) or kernels.get(CUDNN_KERNEL):
         return "fused"
     return f"looped {model.layers * model.directions}"

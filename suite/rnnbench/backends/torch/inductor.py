@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
 from rnnbench.backends.base import BuildError, Origin, Request
+from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.file_module import file_module
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
@@ -66,7 +67,8 @@ def network(request: Request) -> nn.Module:
     if request.strategy.time == "fused":
         dtype = DTYPES[request.precision.compute]
         weights = {name: torch.tensor(array, dtype=dtype) for name, array in request.weights.named(request.stack)}
-        return Library(library_module(request.stack, dtype, weights), request.stack.direction == "reverse")
+        module = library_module(request.stack, dtype, weights, device_of(request))
+        return Library(module, request.stack.direction == "reverse")
     copies, block = request.strategy.copies, block_of(request)
     return Network(request, partial(Scan, copies=copies, make_block=block) if copies else block)
 

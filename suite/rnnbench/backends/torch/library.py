@@ -9,16 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.torch.device import CPU
 from rnnbench.rnn import Model
 
 ONEDNN_MIN_STEPS = 8
 """The steps of a call from which oneDNN's LSTM is the faster one. It packs its weights in every call. It breaks even
 at 8 steps with 128 and with 512 hidden units; the figures are in `docs/backends/torch.md`."""
 ONEDNN_KERNEL = "mkldnn_rnn_layer"
+CUDNN_KERNEL = "_cudnn_rnn"
+"""All layers and steps in one call of cuDNN."""
 
 
-def library_module(model: Model, dtype: torch.dtype, weights: Mapping[str, Tensor]) -> nn.RNNBase:
-    """nn's module for a model. nn has none that only runs backwards: callers flip x and y around the forward module."""
+def library_module(
+    model: Model, dtype: torch.dtype, weights: Mapping[str, Tensor], device: torch.device = CPU
+) -> nn.RNNBase:
+    """nn's module for a model. nn has none that only runs backwards: callers flip x and y around the forward module.
+
+    It is made on the device: nn then lays its weights into one piece of memory, as cuDNN wants them.
+    """
     kind = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[model.cell]
     cell_options: dict[str, Any] = {"lstm": {"proj_size": model.projection}, "rnn": {"nonlinearity": model.activation}}
     module: nn.RNNBase = kind(
@@ -28,6 +36,7 @@ def library_module(model: Model, dtype: torch.dtype, weights: Mapping[str, Tenso
         bias=model.bias,
         bidirectional=model.direction == "bidirectional",
         dtype=dtype,
+        device=device,
         **cell_options.get(model.cell, {}),
     )
     module.load_state_dict(dict(weights))
@@ -35,9 +44,14 @@ def library_module(model: Model, dtype: torch.dtype, weights: Mapping[str, Tenso
 
 
 def uses_onednn(request: Request) -> bool:
-    """Whether the operator may use oneDNN's LSTM, which supports neither a projection nor float64."""
+    """Whether the operator may use oneDNN's LSTM, which supports neither a projection nor float64, and no GPU."""
     model = request.stack
-    supported = model.cell == "lstm" and not model.projection and request.precision.compute != "float64"
+    supported = (
+        request.device == "cpu"
+        and model.cell == "lstm"
+        and not model.projection
+        and request.precision.compute != "float64"
+    )
     return supported and request.strategy.chunk >= ONEDNN_MIN_STEPS
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.shared import describe_lowered
+from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.cases import Strategy
@@ -63,7 +64,7 @@ class Loop:
             output, new = body.advance(current, tuple(state))
         self.advance, output = in_place(recorder.take(), state, new, output)
         self._step_calls = [recorded.call() for recorded in self.advance]
-        y = torch.zeros(self.length, *output.shape, dtype=output.dtype)
+        y = torch.zeros(self.length, *output.shape, dtype=output.dtype, device=output.device)
         self.y = y.view(steps, batch, -1)
         order = range(self.length - 1, -1, -1) if backward else range(self.length)
         self._steps = [(partial(current.copy_, projected[t]), _stores(y, output, state, padding, t)) for t in order]
@@ -96,14 +97,16 @@ class LoopedStream(PreparedStream):
 
     def __init__(self, request: Request, dtype: torch.dtype, constants: Sequence[Tensor] = ()) -> None:
         network, chunk, batch = request.model, request.strategy.chunk, request.batch
-        self._x = torch.zeros(chunk, batch, network.input, dtype=dtype)
-        self.state = {name: torch.zeros(shape, dtype=dtype) for name, shape in network.state_shapes(batch).items()}
-        self._padding = torch.zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
+        device = device_of(request)
+        zeros = partial(torch.zeros, device=device)
+        self._x = zeros(chunk, batch, network.input, dtype=dtype)
+        self.state = {name: zeros(shape, dtype=dtype) for name, shape in network.state_shapes(batch).items()}
+        self._padding = zeros(chunk, batch, 1, dtype=torch.bool) if request.ragged else None
         """True for steps of the chunk in `_x` that are padding: beyond their row's length."""
         self._loops: list[Loop] = []
         self._time = request.strategy.time
         self._with_state = sum(bool(layer.states) for layer in network.graph)
-        recorder = Recorder(dtype, constants)
+        recorder = Recorder(dtype, device, constants)
         states = state_by_layer(network, {name: tensor.unbind() for name, tensor in self.state.items()})
 
         def run(index: int, x: Tensor) -> Tensor:
@@ -137,7 +140,7 @@ class LoopedStream(PreparedStream):
         loads: list[Callable[[], object]] = [partial(self._x.copy_, x)]
         if lengths is not None:
             assert self._padding is not None, "a stream with lengths has a padding mask"
-            padding = torch.arange(len(x))[:, None] >= lengths
+            padding = (torch.arange(len(x))[:, None] >= lengths).to(self._padding.device)
             loads.append(partial(self._padding.copy_, padding[..., None]))
         return partial(self._run, loads)
 

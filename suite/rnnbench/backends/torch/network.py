@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.cases import Strategy
@@ -29,7 +30,7 @@ class Network(nn.Module):
 
     def __init__(self, request: Request, make_loop: MakeLoop) -> None:
         super().__init__()
-        network, dtype = request.model, DTYPES[request.precision.compute]
+        network, dtype, device = request.model, DTYPES[request.precision.compute], device_of(request)
         self._steps, self._batch = request.strategy.chunk, request.batch
         self._from_zeros = request.strategy.state == "none"
         shapes = network.state_shapes(request.batch)
@@ -47,10 +48,11 @@ class Network(nn.Module):
         self._y = run_graph(network, 0, self._planned_layer, self._planned_join)
         self._bodies, loops = [], []
         for index, layer in enumerate(network.graph):
-            body = network.body(Operators(dtype), request.weights, index)
+            body = network.body(Operators(dtype, device), request.weights, index)
             self._bodies.append(body)
-            state = [torch.zeros(self._shapes[array][1:], dtype=dtype) for array, _ in self._given[index]]
-            example = torch.zeros(self._batch, layer.projected, dtype=dtype)
+            zeros = partial(torch.zeros, dtype=dtype, device=device)
+            state = [zeros(self._shapes[array][1:]) for array, _ in self._given[index]]
+            example = zeros(self._batch, layer.projected)
             loops.append(make_loop(body, layer.backward, (example, *state)) if state else nn.Identity())
         self._loops = nn.ModuleList(loops)
 
@@ -163,12 +165,18 @@ def stream_state(request: Request, module: nn.Module) -> dict[str, Tensor]:
 
 
 def zero_state(request: Request) -> dict[str, Tensor]:
-    dtype = DTYPES[request.precision.compute]
-    return {name: torch.zeros(shape, dtype=dtype) for name, shape in request.model.state_shapes(request.batch).items()}
+    dtype, device = DTYPES[request.precision.compute], device_of(request)
+    shapes = request.model.state_shapes(request.batch)
+    return {name: torch.zeros(shape, dtype=dtype, device=device) for name, shape in shapes.items()}
+
+
+def zero_input(request: Request) -> Tensor:
+    """x of one call, in zeros: [chunk, batch, input]."""
+    dtype, device = DTYPES[request.precision.compute], device_of(request)
+    return torch.zeros(request.strategy.chunk, request.batch, request.model.input, dtype=dtype, device=device)
 
 
 def example_inputs(request: Request) -> State:
     """Zeros as arguments of the traced module: x, and the state where it is stitched."""
-    dtype = DTYPES[request.precision.compute]
-    x = torch.zeros(request.strategy.chunk, request.batch, request.model.input, dtype=dtype)
+    x = zero_input(request)
     return (x, *zero_state(request).values()) if request.strategy.state == "stitched" else (x,)

@@ -8,16 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rnnbench.backends.torch.device import CPU
+
 
 class Operators:
     """The primitives. The module of a layer owns the constants, so that they are its buffers and not its inputs."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, device: torch.device = CPU) -> None:
         self.dtype = dtype
+        self.device = device
 
     def constant(self, array: np.ndarray) -> Tensor:
         """Contiguous, as the products want it."""
-        return torch.tensor(np.ascontiguousarray(array), dtype=self.dtype)
+        return torch.tensor(np.ascontiguousarray(array), dtype=self.dtype, device=self.device)
 
     def matmul(self, x: Tensor, weight: Tensor) -> Tensor:
         return torch.mm(x, weight)

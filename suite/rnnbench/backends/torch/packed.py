@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.fused import operator_of, settings_of
 from rnnbench.backends.torch.stream import PreparedStream
 
@@ -26,7 +27,9 @@ class PackedStream(PreparedStream):
 
     def __init__(self, request: Request, module: nn.RNNBase, dtype: torch.dtype) -> None:
         model = request.stack
-        zeros = [torch.zeros(shape, dtype=dtype) for shape in model.state_shapes(request.batch).values()]
+        self._device = device_of(request)
+        shapes = model.state_shapes(request.batch).values()
+        zeros = [torch.zeros(shape, dtype=dtype, device=self._device) for shape in shapes]
         self.state: dict[str, Tensor] = {}
         self._initial: Any = tuple(zeros) if len(zeros) > 1 else zeros[0]
         self._module = module
@@ -52,7 +55,7 @@ class PackedStream(PreparedStream):
 
     def _packed(self, x: Tensor, lengths: Tensor | None) -> tuple[PackedSequence, Reversal | None]:
         assert lengths is not None, "a packed stream needs the lengths of its rows"
-        reversal = _reversal(self._steps, lengths) if self._reverses else None
+        reversal = _reversal(self._steps, lengths, self._device) if self._reverses else None
         rows = x if reversal is None else x[reversal]
         return pack_padded_sequence(rows, lengths, enforce_sorted=False), reversal
 
@@ -61,6 +64,7 @@ class PackedStream(PreparedStream):
         return y if reversal is None else y[reversal]
 
 
-def _reversal(steps: int, lengths: Tensor) -> Reversal:
+def _reversal(steps: int, lengths: Tensor, device: torch.device) -> Reversal:
     step = torch.arange(steps)[:, None]
-    return torch.where(step < lengths, lengths - 1 - step, step), torch.arange(len(lengths))
+    source = torch.where(step < lengths, lengths - 1 - step, step)
+    return source.to(device), torch.arange(len(lengths), device=device)

@@ -71,7 +71,7 @@ class QuantisedStream(FusedStream):
     def __init__(self, request: Request, module: Any) -> None:
         super().__init__(request, module, torch.float32)
         model = request.stack
-        self._onednn = True  # The switch of oneDNN's LSTM is not touched: it has nothing to do with these operators.
+        self._as_it_is = True  # oneDNN's LSTM has nothing to do with these operators.
         self._operator = _OPERATORS[model.cell]
         cells = [each.param for each in module._all_weight_values]
         self._settings = (cells, True, model.layers, 0.0, False, model.direction == "bidirectional", False)

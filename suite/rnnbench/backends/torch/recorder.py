@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rnnbench.backends.torch.device import CPU
 from rnnbench.rnn import aligned, contraction, permutation
 
 
@@ -44,16 +45,17 @@ class RecordedCall:
 
 
 class Recorder:
-    """The primitives over tensors of one dtype. Values are the tensors that recorded calls write.
+    """The primitives over tensors of one dtype on one device. Values are the tensors that recorded calls write.
 
     `constants` are those of an earlier recorder over the same bodies, in the order in which the bodies asked for
     them. They are used instead of new tensors.
     """
 
-    def __init__(self, dtype: torch.dtype, constants: Sequence[Tensor] = ()) -> None:
+    def __init__(self, dtype: torch.dtype, device: torch.device = CPU, constants: Sequence[Tensor] = ()) -> None:
         self.constants: list[Tensor] = []
         self._given_constants = iter(constants)
         self._dtype = dtype
+        self._device = device
         self._calls: list[RecordedCall] = []
 
     def take(self) -> list[RecordedCall]:
@@ -65,7 +67,7 @@ class Recorder:
         """Contiguous: products with a transposed view take 1.5 times as long."""
         constant = next(self._given_constants, None)
         if constant is None:
-            constant = torch.tensor(np.ascontiguousarray(array), dtype=self._dtype)
+            constant = torch.tensor(np.ascontiguousarray(array), dtype=self._dtype, device=self._device)
         self.constants.append(constant)
         return constant
 
@@ -173,7 +175,7 @@ class Recorder:
         return self._record(torch.cat, (tuple(parts), axis), shape)
 
     def _record(self, function: Callable[..., Tensor], operands: tuple[Any, ...], shape: Sequence[int]) -> Tensor:
-        out = torch.zeros(*shape, dtype=self._dtype)
+        out = torch.zeros(*shape, dtype=self._dtype, device=self._device)
         self._calls.append(RecordedCall(function, operands, out))
         return out
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch.counting import body_copies, lowered, lowered_together
+from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.network import (
     MakeLoop,
     Network,
@@ -54,7 +55,7 @@ def _without_deprecation_warnings() -> Iterator[None]:
 
 def _open(request: Request, path: Path) -> TracedStream:
     with _without_deprecation_warnings():
-        module = jit.load(path)
+        module = jit.load(path, map_location=device_of(request))
     for _ in range(WARM_CALLS):
         module.forward(*example_inputs(request))
     state = stream_state(request, module)

@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 
 from rnnbench.backends.base import Artifact, ProgramFiles, Request
+from rnnbench.backends.shared import CUDA
+from rnnbench.backends.torch.cuda import compiled_for
 from rnnbench.disk import read_cached, write_text
 
 
@@ -66,6 +68,7 @@ def source_digest(request: Request) -> str:
         "threads": request.threads,
         "ragged": request.ragged,
         "weights": request.weights.digest(request.model),
+        **({"device": [request.device, *compiled_for()]} if request.device == CUDA else {}),
     }
     return sha256(json.dumps(description, sort_keys=True))
 

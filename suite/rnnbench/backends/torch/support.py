@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
+from rnnbench.backends.shared import CUDA, too_many_threads
+from rnnbench.cases import STREAM
 from rnnbench.rnn import PARALLEL, TOGETHER
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -21,6 +23,8 @@ UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""
 COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
+GRAPHS = dict.fromkeys(TIMES, frozenset({CUDA}))
+"""`Probe.graphs`."""
 
 
 def unsupported(request: Request) -> str:
@@ -28,6 +32,8 @@ def unsupported(request: Request) -> str:
     strategy = request.strategy
     if request.route not in TIMES:
         return f"torch has the routes {', '.join(TIMES)}, and not {request.route}."
+    if request.device == CUDA and (reason := _not_cuda(request)):
+        return reason
     if request.precision.int8:
         return _not_int8(request)
     if request.precision.uniform not in DTYPES:
@@ -62,6 +68,17 @@ def _not_fused(request: Request) -> str:
     if model.clip is not None or model.cell_clip is not None:
         return f"nn.{model.cell.upper()} has no clip."
     return ""
+
+
+def _not_cuda(request: Request) -> str:
+    """What only the processor has; empty for everything else."""
+    if request.precision.int8:
+        return "torch.ao's LSTM and GRU with int8 weights are written for the processor: they have no kernels for CUDA."
+    if request.file is not None:
+        return "The suite runs .pt2 files of torch on the processor: a graph names the device of each tensor it makes."
+    if request.ragged and request.strategy.launch != STREAM:
+        return "The lengths of rows decide how a call packs or masks them, and a recorded call does it in one way only."
+    return too_many_threads(request)
 
 
 def _not_int8(request: Request) -> str:
