@@ -1,7 +1,6 @@
-"""Programs for CUDA, as far as a machine without a GPU shows them.
+"""CUDA in torch, as far as a machine without a GPU shows it: what is lacking, what is supported, what CUDA is asked.
 
-What the installed torch lacks, what is supported, and that a program's tensors are all on its device: on `meta`, which
-is a device like any other, and has shapes without numbers. CUDA itself is played by fakes that note what is asked.
+CUDA itself is played by a fake that notes what is asked of it.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,47 +21,21 @@ from rnnbench.backends.shared import PROCESSOR_AND_CUDA, support_of
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.installed import LIBRARY, cuda_lack
 from rnnbench.backends.torch.support import AUTHORS, GRAPHS, READS, TIMES
-from rnnbench.cases.trial import Precision, Strategy
+from rnnbench.cases.trial import Precision
 from rnnbench.devices import Device
-from rnnbench.rnn.network import Network
-from rnnbench.rnn.networks.rnnoise import RNNoise
-from rnnbench.rnn.reference import run_reference
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_weights
+from rnnbench.rnn.weights import draw_inputs
 
 torch = pytest.importorskip("torch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from torch_requests import LSTM, make_request  # noqa: E402
 
-from rnnbench.backends.torch import compile as compiled_route  # noqa: E402
-from rnnbench.backends.torch import cuda, inductor, store  # noqa: E402
+from rnnbench.backends.torch import cuda, store  # noqa: E402
 from rnnbench.backends.torch.device import CPU, device_of, transfers  # noqa: E402
-from rnnbench.backends.torch.eager import library_module  # noqa: E402
-from rnnbench.backends.torch.fused import FusedStream, lowered  # noqa: E402
-from rnnbench.backends.torch.inductor_code import calls, lowered_code  # noqa: E402
+from rnnbench.backends.torch.fused import lowered  # noqa: E402
 from rnnbench.backends.torch.looped import LoopedStream  # noqa: E402
-from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_input  # noqa: E402
-from rnnbench.backends.torch.stream import PreparedStream, QueuedBound, TorchBound  # noqa: E402
+from rnnbench.backends.torch.network import zero_input  # noqa: E402
+from rnnbench.backends.torch.stream import QueuedBound, TorchBound  # noqa: E402
 from rnnbench.results import Artifact  # noqa: E402
-
-LSTM = Model(cell="lstm", input=5, hidden=17)
-RNNOISE = RNNoise(input=5, hidden=6)
-
-
-def make_request(
-    route: str = "eager",
-    time: str = "looped",
-    state: Any = "stitched",
-    launch: Any = "stream",
-    model: Network = LSTM,
-    device: str = "cuda",
-    **changes: Any,
-) -> Request:
-    strategy = Strategy(time, state, 4, launch)
-    request = Request(route, model, draw_weights(model, 0), strategy, 2, Precision.of("float32"), device)
-    return replace(request, **changes)
-
 
 # What is installed and what is supported.
 
@@ -108,11 +79,11 @@ def test_every_route_has_cuda_and_its_graphs(route: str, launch: Any) -> None:
     request = make_request(route, "looped", launch=launch)
     answer = support_of(TorchBackend(), request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
     assert answer.level == "native"
-    assert answer.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NVIDIA_TF32_OVERRIDE": "0"}.items() <= answer.environment.items()
 
 
-def test_the_processor_needs_no_variable_of_cuda() -> None:
-    assert "CUDA_DEVICE_ORDER" not in TorchBackend().support(make_request(device="cpu")).environment
+def test_a_program_for_the_processor_sees_no_gpu() -> None:
+    assert TorchBackend().support(make_request(device="cpu")).environment == {"CUDA_VISIBLE_DEVICES": "-1"}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +91,7 @@ def test_the_processor_needs_no_variable_of_cuda() -> None:
     [
         (make_request(time="fused", precision=Precision.of("int8_dynamic")), "written for the processor"),
         (make_request(time="fused", state="none", launch="graph", ragged=True), "The lengths of rows decide"),
+        (make_request(threads=2), "called from one thread"),
     ],
 )
 def test_what_only_the_processor_has_is_refused_with_a_reason(request_made: Request, reason: str) -> None:
@@ -131,77 +103,6 @@ def test_what_only_the_processor_has_is_refused_with_a_reason(request_made: Requ
 def test_a_graph_on_the_processor_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="nothing to record and replay"):
         TorchBackend().build(make_request(launch="graph", device="cpu"), tmp_path)
-
-
-# All tensors of a program are on its device.
-
-
-class Mixed(TorchDispatchMode):
-    """Notes the operators that have a tensor on another device than `meta`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.operators = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)]
-        self.operators += 1
-        if any(tensor.device.type != "meta" for tensor in tensors):
-            self.found.add(str(func))
-        return result
-
-
-def fused_stream(request: Request) -> PreparedStream:
-    weights = {name: torch.tensor(array) for name, array in request.weights.named(request.stack)}
-    module = library_module(request.stack, torch.float32, weights, device_of(request))
-    return FusedStream(request, module, torch.float32)
-
-
-def looped_stream(request: Request) -> PreparedStream:
-    return LoopedStream(request, torch.float32)
-
-
-@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter.*")
-@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
-@pytest.mark.parametrize(
-    ("make", "time", "model"),
-    [(fused_stream, "fused", LSTM), (looped_stream, "looped", LSTM), (looped_stream, "looped", RNNOISE)],
-)
-def test_eager_calls_mix_no_devices(make: Callable[[Request], Any], time: str, state: Any, model: Network) -> None:
-    request = make_request("eager", time, state, model=model, device="meta")
-    stream, x = make(request), zero_input(request)
-    with Mixed() as mixed, torch.no_grad():
-        y = stream.step(x)
-        prepared = stream.prepare(x)()
-        stream.write({name: torch.zeros_like(tensor) for name, tensor in stream.state.items()})
-    assert mixed.operators > 20
-    assert not mixed.found
-    assert {y.device.type, prepared.device.type, *(t.device.type for t in stream.state.values())} == {"meta"}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("time", "model"), [("fused", LSTM), ("unrolled", LSTM), ("looped", LSTM), ("looped", RNNOISE)]
-)
-def test_what_inductor_compiles_mixes_no_devices(time: str, model: Network) -> None:
-    """The graph that `compile` and `aoti` give to Inductor, the bodies of loops included."""
-    request = make_request("aoti", time, "stateful", model=model, device="meta")
-    module = module_to_trace(request, inductor.network(request))
-    with inductor.tracing_settings(request):
-        exported = torch.export.export(module, example_inputs(request), strict=request.strategy.copies is not None)
-    graphs = [part for part in exported.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
-    assert len(graphs) > (time == "looped")
-    values = [leaf for graph in graphs for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
-    devices = {value.device.type for value in values if isinstance(value, torch.Tensor)}
-    assert devices == {"meta"}
-
-
-def test_a_mixture_would_be_noted() -> None:
-    with Mixed() as mixed:
-        torch.zeros(2, device="meta").copy_(torch.zeros(2))
-    assert "aten.copy_.default" in mixed.found
 
 
 # The processor's calls stay as they were.
@@ -216,6 +117,16 @@ def test_the_processors_bound_calls_wait_for_nothing_and_convert_as_before(tmp_p
     assert transfers(CPU, torch.bfloat16, torch.float32).to_device == (torch.bfloat16,)
     assert transfers(CPU, torch.bfloat16, torch.float32).to_host == (torch.float32,)
     assert not session._staged.is_pinned()
+
+
+def test_arrays_go_to_a_gpu_and_back_in_one_conversion_each() -> None:
+    """`meta` is as far away as a GPU; nothing can come back from there, so that the way back starts on the host."""
+    ways = transfers(torch.device("meta"), torch.bfloat16, torch.float32)
+    there = torch.zeros(2).to(*ways.to_device)
+    back = torch.zeros(2, dtype=torch.bfloat16).to(*ways.to_host)
+    assert (there.device.type, there.dtype) == ("meta", torch.bfloat16)
+    assert (back.device.type, back.dtype) == ("cpu", torch.float32)
+    assert device_of(make_request(device="cuda")) == torch.device("cuda:0")
 
 
 def test_the_processors_programs_keep_their_digest_and_switches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,63 +243,9 @@ def test_a_queued_bound_call_waits_for_the_stream_when_it_is_asked_to(monkeypatc
     fake = FakeCuda()
     monkeypatch.setattr(cuda.torch, "cuda", fake)
     request = make_request(device="meta")
-    bound = looped_stream(request).bind([(zero_input(request),)], lambda tensor: np.zeros(tensor.shape))
+    bound = LoopedStream(request, torch.float32).bind([(zero_input(request),)], lambda tensor: np.zeros(tensor.shape))
     assert type(bound) is QueuedBound
     bound()
     assert fake.asked == []
     bound.sync()
     assert fake.asked == ["the host waits for current"]
-
-
-# The code that Inductor writes for a GPU.
-
-
-@pytest.mark.parametrize(("time", "form"), [("looped", "looped 1"), ("unrolled:2", "looped 1 of 2")])
-def test_code_in_which_python_calls_the_kernels_is_read_and_runs(
-    time: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the options of CUDA, on the processor: the code differs in the kernels alone."""
-    monkeypatch.setattr(compiled_route, "OPTIONS", compiled_route.CUDA_OPTIONS)
-    program = TorchBackend().build(make_request("compile", time, device="cpu"), tmp_path)
-    assert program.artifact.lowered == form
-    assert "cpp_wrapper=False" in program.artifact.flags
-    assert program.artifact.operations["compiled"]["addmm"] == {"looped": 2, "unrolled:2": 3}[time]
-    x = draw_inputs(LSTM, 4, 2, 0)
-    y = program.open().step({"x": x})["y"]
-    expected = run_reference(LSTM, draw_weights(LSTM, 0), x).y
-    np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)
-
-
-PYTHON_CODE = """
-def call(args):
-    with torch.cuda._DeviceGuard(0):
-        buf0 = empty_strided_cuda((4, 68), (68, 1), torch.float32)
-        extern_kernels.addmm(arg1_1, arg2_1, arg3_1, alpha=1, beta=1, out=buf0)
-        stream0 = get_raw_stream(0)
-        triton_poi_fused_addmm_sigmoid_tanh_0.run(buf0, buf1, 136, stream=stream0)
-        extern_kernels.mm(buf1, arg4_1, out=buf2)
-        triton_red_fused_mm_1.run(buf2, 8, 17, stream=stream0)
-"""
-CPP_CODE = """
-static inline void call_triton_poi_fused_tanh_0(
-    const AtenTensorHandle& in_out_ptr0) {
-}
-    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_addmm_out(buf0, arg1, arg2, arg3, 1L, 1L));
-    while (1) {
-        AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mm_out(buf1, buf0, arg4));
-        call_triton_poi_fused_tanh_0(buf1, 136L, this->device_idx_, stream, kernels, this->cubin_dir_);
-    }
-"""
-"""Made of lines as torch 2.13 writes them (`codegen/wrapper.py`, `codegen/cpp_wrapper_gpu.py`)."""
-
-
-def test_calls_for_a_gpu_are_counted_in_python_and_in_cpp() -> None:
-    assert calls(PYTHON_CODE) == {"addmm": 1, "kernel": 2, "mm": 1}
-    assert calls(CPP_CODE) == {"addmm": 1, "kernel": 1, "loop": 1, "mm": 1}
-
-
-def test_inductor_writes_out_no_small_product_for_a_gpu_but_that_of_two_vectors() -> None:
-    """On the processor, a product of a row with a matrix of 16 columns or less is in a kernel."""
-    small = Model(cell="rnn", input=3, hidden=8)
-    request = replace(make_request("aoti", "looped", model=small), batch=1)
-    assert lowered_code(request, CPP_CODE) == "looped 1"

@@ -339,7 +339,7 @@ def test_a_thread_does_not_switch_onednn_on_while_another_runs_without_it(tmp_pa
     request = make_request(Model(cell="rnn", input=5, hidden=16), "eager", "fused", "none")
     with closing(build(request, tmp_path)) as program:
         stream = program.open()._stream  # type: ignore[attr-defined]
-        assert not stream._onednn
+        assert not stream._as_it_is
         onednn_states = []
 
         def call(x: Any) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import torch
 from rnnbench.backends.base import OperationStage, Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted, loops_in
 from rnnbench.backends.torch.counting import dispatched
+from rnnbench.backends.torch.device import CPU
 from rnnbench.backends.torch.inductor import network, tracing_settings
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_input
 from rnnbench.backends.torch.stream import TorchProgram
@@ -21,7 +22,11 @@ _MADE = {
     "compile": ("c++", "What Inductor wrote for the C++ compiler, and the calls of its kernels.", "cpp"),
     "aoti": ("c++", "What AOTInductor wrote for the C++ compiler, and the calls of its kernels.", "cpp"),
 }
-_KERNELS = Unreadable("kernels", "torch's own kernels, oneDNN and MKL are compiled libraries.")
+_MADE_FOR_GPUS = {
+    **_MADE,
+    "compile": ("python", "What Inductor wrote: kernels for Triton, and the Python that calls them.", "py"),
+}
+_KERNELS = Unreadable("kernels", "torch's own kernels, oneDNN, MKL, cuBLAS and cuDNN are compiled libraries.")
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -47,7 +52,7 @@ def _stages(program: TorchProgram, request: Request) -> Iterator[IrStage | Unrea
     else:
         if request.route in ("compile", "aoti"):
             yield _exported(request)
-        name, meaning, suffix = _MADE[request.route]
+        name, meaning, suffix = (_MADE if request.device == CPU.type else _MADE_FOR_GPUS)[request.route]
         (kept,) = program.files.identity
         text = kept.read_text().partition("\n")[2]
         operations = program.artifact.operations[OperationStage.COMPILED]

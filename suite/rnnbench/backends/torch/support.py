@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
-from rnnbench.backends.shared import CUDA
+from rnnbench.backends.shared import CUDA, too_many_threads
 from rnnbench.cases import STREAM
 from rnnbench.rnn import PARALLEL, TOGETHER
 
@@ -78,7 +78,7 @@ def _not_cuda(request: Request) -> str:
         return "The suite runs .pt2 files of torch on the processor: a graph names the device of each tensor it makes."
     if request.ragged and request.strategy.launch != STREAM:
         return "The lengths of rows decide how a call packs or masks them, and a recorded call does it in one way only."
-    return ""
+    return too_many_threads(request)
 
 
 def _not_int8(request: Request) -> str:
