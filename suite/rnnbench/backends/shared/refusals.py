@@ -59,7 +59,9 @@ def refusal(
 ) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
-        named, why = ", ".join(devices), not_on.get(request.device, "")
+        # In one order, as the devices of a probe and those that a build passes may be in two.
+        named = ", ".join(sorted(devices, key=lambda name: (name != PROCESSOR, name)))
+        why = not_on.get(request.device, "")
         reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}. {why}"
         return Support("unsupported", reason.rstrip())
     if reason := _not_recorded(backend, request, graphs):
