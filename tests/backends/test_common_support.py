@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from waiting import PATIENCE_S
@@ -67,13 +68,15 @@ def test_a_direction_that_runs_backwards_cannot_stream(target: Target) -> None:
 
 
 def test_other_devices_than_those_of_the_probe_are_refused(target: Target) -> None:
-    devices = registry.find(target.backend).probe().devices
-    refused = [request for request in questions(target.route) if request.device not in devices]
-    assert refused
+    probe = registry.find(target.backend).probe()
+    devices = probe.devices
+    asked = questions(target.route)
+    refused = [request for request in asked if request.device not in devices] + [replace(asked[0], device="tpu")]
     for request in refused:
         support = adapters.support(target.backend, request)
         assert support.level == "unsupported"
-        assert support.reason == f"{target} has programs for {', '.join(devices)} and none for {request.device}."
+        named, why = ", ".join(devices), probe.not_on.get(request.device, "")
+        assert support.reason == f"{target} has programs for {named} and none for {request.device}. {why}".rstrip()
 
 
 def test_probe_names_versions(target: Target) -> None:

@@ -156,7 +156,8 @@ def _checked_probe(answer: object) -> Probe:
     versions = {safe_text(name): safe_text(version) for name, version in probe.versions.items()}
     lacking = {route: _safe_lack(lack) for route, lack in probe.lacking.items()}
     devices = {name: _safe_lack(one) if isinstance(one, Lack) else one for name, one in probe.devices.items()}
-    texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install)}
+    not_on = {name: safe_text(why) for name, why in probe.not_on.items()}
+    texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install), "not_on": not_on}
     return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking, "devices": devices})
 
 

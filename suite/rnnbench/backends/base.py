@@ -160,6 +160,8 @@ class Probe:
     devices: Mapping[str, Device | Lack] = field(default_factory=processor)
     """Devices that the backend's programs run on, by the name of their kind: the device that is here, or what is
     missing for one. A request for any other is unsupported. A driver is asked in a process of its own."""
+    not_on: Mapping[str, str] = field(default_factory=dict)
+    """Why the backend has no programs for a kind of device, a sentence by the kind's name, where a user would ask."""
     authors: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Routes whose programs are written over the primitives of `rnn.Primitives`, so that they have any network, each
     with the further primitives (`rnn.MorePrimitives`) that it has. Other routes have stacks of cells."""

@@ -167,7 +167,7 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     """
     adapter = _adapter(backend)
     installed = adapter.probe()
-    declared = installed.devices, installed.authors, installed.reads, installed.graphs
+    declared = installed.devices, installed.authors, installed.reads, installed.graphs, installed.not_on
     refused = [refusal(backend, request, *declared) for request in requests]
     asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
     answers = iter(adapter.supports(asked))

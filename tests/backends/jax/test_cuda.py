@@ -298,6 +298,28 @@ def test_loops_copies_and_cudnn_are_found_in_what_xla_makes_for_a_gpu() -> None:
         assert all("operand_precision={highest,highest}" in line for line in products)
 
 
+WITHOUT_A_GPU = """
+import pickle, sys
+from pathlib import Path
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.jax import JaxBackend
+
+request, folder = pickle.loads(sys.stdin.buffer.read())
+try:
+    JaxBackend().build(request, Path(folder))
+except BuildError as error:
+    sys.stdout.buffer.write(pickle.dumps(str(error)))
+"""
+
+
+def test_a_build_without_a_gpu_fails_and_does_not_compute_on_the_processor(tmp_path: Path) -> None:
+    if JaxBackend().probe().device("cuda"):
+        pytest.skip("there is a GPU here")
+    said = in_a_process(WITHOUT_A_GPU, (ask(), str(tmp_path)), dict(JaxBackend().support(ask()).environment))
+    assert said.startswith("JAX has no device cuda: ")
+    assert len(said) > len("JAX has no device cuda: ")
+
+
 def test_a_worker_on_cuda_takes_no_memory_beforehand_and_fails_without_a_gpu() -> None:
     environment = JaxBackend().support(ask()).environment
     assert environment == {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
-from rnnbench.backends.shared import require_support, support_of
+from rnnbench.backends.shared import refusal, require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.devices import Device
 from rnnbench.rnn import TOGETHER
@@ -73,6 +73,16 @@ def test_a_device_that_the_probe_does_not_name_is_refused(ask: Any) -> None:
     refused = ask(Support("native"), replace(ORDINARY, device="cuda"))
     assert (refused.level, refused.reason) == ("unsupported", "some:r has programs for cpu, tpu and none for cuda.")
     assert ask(Support("native"), replace(ORDINARY, device="tpu")).level == "native"
+
+
+def test_why_a_backend_has_none_for_a_device_follows_where_its_probe_says_so() -> None:
+    request = replace(ORDINARY, device="cuda")
+    refused = refusal("some", request, ["cpu"], not_on={"cuda": "Its plugin is for another maker's GPUs."})
+    assert refused is not None
+    assert refused.reason.endswith("none for cuda. Its plugin is for another maker's GPUs.")
+    other = refusal("some", request, ["cpu"], not_on={"vulkan": "It has no driver."})
+    assert other is not None
+    assert other.reason.endswith("none for cuda.")
 
 
 GRAPH = replace(ORDINARY, strategy=Strategy("looped", "none", 4, "graph"))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import jax
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.jax.environment import ON_CUDA
 from rnnbench.backends.program_identity import processor
 from rnnbench.backends.shared import CUDA
@@ -33,8 +33,15 @@ operations or more, and of a loop its body alone; `graph` has all of a call in o
 
 
 def device_of(request: Request) -> jax.Device:
-    """JAX's first device of the kind that is requested."""
-    return jax.devices(request.device)[0]
+    """JAX's first device of the kind that is requested. Raises BuildError with JAX's own words where it has none.
+
+    JAX 0.11 prints why a plugin cannot be started, and then fails without a word where it has no other platform.
+    """
+    try:
+        return jax.devices(request.device)[0]
+    except (RuntimeError, AssertionError) as error:
+        why = str(error) or "its plugin could not be started; a library of CUDA is missing, or is of another version"
+        raise BuildError(f"JAX has no device {request.device}: {why}") from error
 
 
 @contextmanager

@@ -25,6 +25,7 @@ ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
 KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 """The LSTM of Keras 3 is converted to a loop, that of Keras 2 to the operator."""
+NOT_ON = {"cuda": "LiteRT's accelerators reach GPUs through OpenCL, WebGPU and Metal, and none does through CUDA."}
 READS = {"tensorflow": frozenset({"tflite"})}
 IN_BUFFERS = "The session keeps the states of the file in its buffers."
 INT8_IS_FUSED = "The suite gives int8 weights to the operator UNIDIRECTIONAL_SEQUENCE_LSTM alone (time fused)."
@@ -40,7 +41,7 @@ class LitertBackend:
     name = "litert"
 
     def probe(self) -> Probe:
-        return replace(probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'"), reads=READS)
+        return replace(probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[litert]'"), reads=READS, not_on=NOT_ON)
 
     def support(self, request: Request) -> Support:
         reason = _unsupported(request)

@@ -28,6 +28,9 @@ SATURATES = (
     "sum saturates, and y was off by 0.14."
 )
 STAYS_FLOAT = "OpenVINO quantises x and h on processors with VNNI. This one has none, and they stay float32."
+NOT_ON = {
+    "cuda": "OpenVINO's plugin for GPUs is for Intel's. One for NVIDIA's (openvino_contrib) must be built from source."
+}
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
 AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES}
 
@@ -36,9 +39,8 @@ class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        return replace(
-            probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'"), authors=AUTHORS, reads=READS
-        )
+        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
+        return replace(probe, authors=AUTHORS, reads=READS, not_on=NOT_ON)
 
     def support(self, request: Request) -> Support:
         if reason := _unsupported(request):

@@ -22,6 +22,8 @@ NO_FILES: Reads = {}
 Graphs = Mapping[str, frozenset[str]]
 """`Probe.graphs`."""
 NO_GRAPHS: Graphs = {}
+NOTHING_MORE: Mapping[str, str] = {}
+"""`Probe.not_on` of a backend that says no more of devices than which ones it has."""
 PROCESSOR = "cpu"
 NOTHING_TO_RECORD = (
     "The processor runs a call as the caller makes it: there is no queue of a device, so nothing to record and replay. "
@@ -53,12 +55,15 @@ def refusal(
     authors: Authors = STACKS_ONLY,
     reads: Reads = NO_FILES,
     graphs: Graphs = NO_GRAPHS,
+    not_on: Mapping[str, str] = NOTHING_MORE,
 ) -> Support | None:
     """What no backend or device can do; None where its adapter is to be asked."""
     if request.device not in devices:
-        named = ", ".join(devices)
-        reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}."
-        return Support("unsupported", reason)
+        # In one order, as the devices of a probe and those that a build passes may be in two.
+        named = ", ".join(sorted(devices, key=lambda name: (name != PROCESSOR, name)))
+        why = not_on.get(request.device, "")
+        reason = f"{backend}:{request.route} has programs for {named} and none for {request.device}. {why}"
+        return Support("unsupported", reason.rstrip())
     if reason := _not_recorded(backend, request, graphs):
         return Support("unsupported", reason)
     if reason := _contradiction(request) or _not_a_stack(backend, request, authors, reads):
