@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ torch = pytest.importorskip("torch")
 
 from fake_cuda_graphs import FakeGraphs  # noqa: E402
 
+from rnnbench.backends.torch.aoti import PackageStream  # noqa: E402
 from rnnbench.backends.torch.graph_stream import GraphStream, recorded  # noqa: E402
 from rnnbench.backends.torch.stream import TorchProgram  # noqa: E402
 
@@ -87,6 +89,22 @@ def test_bound_and_public_calls_advance_the_same_stream(route: str, time: str, s
     for plain, again in zip(*seen, strict=True):
         # The fake replays an operator with oneDNN, which rounds otherwise.
         np.testing.assert_allclose(plain, again, rtol=0, atol=1e-6)
+
+
+def test_the_stream_of_a_package_can_be_recorded() -> None:
+    """Its runner is played by a function: what AOTInductor makes for the processor cannot be recorded by the fake."""
+
+    def run(arguments: list[Any]) -> list[Any]:
+        x, h = arguments
+        return [x + h, h + 1]
+
+    package: Any = SimpleNamespace(loader=SimpleNamespace(run=run))
+    with torch.inference_mode():
+        stream = GraphStream(PackageStream(package, {"h": torch.zeros(1)}, stitched=True), FakeGraphs(), torch.zeros(1))
+        call = stream.prepare(torch.full((1,), 10.0))
+        assert [float(call()), float(call()), float(stream.step(torch.zeros(1))), float(call())] == [10, 11, 2, 13]
+        stream.write({"h": torch.full((1,), 5.0)})
+        assert [float(call()), float(stream.state["h"])] == [15, 6]
 
 
 def test_recording_leaves_the_state_as_it_was(tmp_path: Path) -> None:

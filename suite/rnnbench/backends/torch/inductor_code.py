@@ -17,7 +17,7 @@ from rnnbench.backends.torch.library import ONEDNN_KERNEL
 from rnnbench.rnn import runs_together
 
 _LOOP = "while (1) {"
-_PYTHON_LOOP = re.compile(r"^ +while (?:True|should_loop):$", re.MULTILINE)
+_PYTHON_LOOP = re.compile(r"^ +while should_loop:$", re.MULTILINE)
 _PYTHON_BODY = re.compile(r"^def while_loop_body\w*\(args\):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 """Where Python calls the kernels, the body of a loop is a function."""
 _KERNEL_CALL = re.compile(r"^ +(?:cpp_fused_\w+|call_triton_\w+|triton_\w+\.run)\(", re.MULTILINE)
