@@ -73,7 +73,8 @@ def compiled(code: str, arch: str) -> bytes:
 
 
 def _bytes(nvrtc: Any, program: Any, size_of: Any, fill: Any) -> bytes:
-    data = b" " * _checked(nvrtc, size_of(program))
+    size: int = _checked(nvrtc, size_of(program))
+    data = b" " * size
     _checked(nvrtc, (*fill(program, data), None))
     return data
 
