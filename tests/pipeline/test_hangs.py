@@ -9,7 +9,7 @@ from harness_trials import check_trial, context_in, make_trial
 from rnnbench_fake import HANGING_PATHS, HANGS_IN
 from waiting import ended, started_from_now, wait_until
 
-from rnnbench.cases import Limits
+from rnnbench.cases import Limits, Measure
 from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.plan import close_adapters, examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
@@ -18,6 +18,7 @@ from rnnbench.worker import WorkerError, start_trial_worker
 
 LIMIT_S = 1.0
 """Each command that does not hang takes some milliseconds."""
+MEASURE = Measure(budget=0.05, processes=1, settings={"cold": 1.0, "period": 0.001})
 COMMANDS = ("prepare", "sample_state_copy", "verify", *HANGING_PATHS)
 
 
@@ -28,7 +29,7 @@ def hung(tmp_path_factory):
 
     def sampled(where: str) -> Failure | None:
         context = context_in(tmp_path_factory.mktemp(where))
-        examined = examine(make_trial(f"fake:{HANGS_IN}{where}", limits=Limits(trial=LIMIT_S)))
+        examined = examine(make_trial(f"fake:{HANGS_IN}{where}", measure=MEASURE, limits=Limits(trial=LIMIT_S)))
         sampling = TrialSampling(examined, is_built=False)
         worker = SamplingWorker([sampling], context, "log")
         worker.prepare()

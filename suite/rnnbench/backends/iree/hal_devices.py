@@ -51,9 +51,9 @@ HAL_DEVICES: Mapping[str, HalDevice] = {
             "--iree-llvmcpu-debug-symbols=false",
         )
     ),
+    CUDA: HalDevice((f"--iree-hal-target-device={DEVICE}=cuda",), "cuda", VARIABLES),
     # Mesa's software device runs on as many threads as the machine has cores, unless it is told a number.
     "vulkan": HalDevice((f"--iree-hal-target-device={DEVICE}=vulkan",), "vulkan", {"LP_NUM_THREADS": "1"}),
-    CUDA: HalDevice((f"--iree-hal-target-device={DEVICE}=cuda",), "cuda", VARIABLES),
 }
 """By the name of the kind."""
 

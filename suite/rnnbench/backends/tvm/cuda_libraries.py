@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import Lack
 
-INSTALL = "pip install 'rnnbench[tvm,tvm-cuda]'"
+INSTALL = "pip install 'rnnbench[tvm-cuda]'"
 RUNTIME = "tvm/lib/libtvm_runtime_cuda.so"
 """In the wheel of apache-tvm: what loads kernels and calls CUDA. TVM's import leaves it out where it does not load."""
 LIBRARIES = {"nvidia-cuda-runtime": "libcudart.so.13", "nvidia-cuda-nvrtc": "libnvrtc.so.13"}
