@@ -164,3 +164,11 @@ def test_a_plan_that_cannot_be_written_raises_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         begin_run([make_trial()], Store(tmp_path))
+
+
+def test_a_run_whose_records_are_a_link_is_refused_before_its_first_trial(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (folder / "records.jsonl").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="is a link to another file"):
+        resume_run(folder)
+    assert not (tmp_path / "outside").exists()

@@ -28,6 +28,7 @@ from rnnbench.results import (
     machine_identity,
     read_info,
     read_run,
+    require_appendable,
     unwritable,
     write_info,
     write_whole_plan,
@@ -113,6 +114,7 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     read_run(folder)
     # The records are read once nobody else can append one.
     lock = hold_run(folder)
+    require_appendable(folder)
     run = read_run(folder)
     done = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder) if trial.id not in done)

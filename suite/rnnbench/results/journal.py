@@ -36,6 +36,17 @@ def append_record(path: Path, record: Record) -> None:
         raise unwritable(path, error) from error
 
 
+def require_appendable(path: Path) -> None:
+    """Raises StoreError where no record can be appended to the run. No trial is run in vain then."""
+    records = path / RECORDS
+    if not os.path.lexists(records):  # They are made, or restored, with the first record.
+        return
+    try:
+        os.close(open_own(records, os.O_RDWR | os.O_APPEND))
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def write_info(path: Path, info: RunInfo) -> None:
     """Write `run.json`, as a whole or not at all."""
     try:
