@@ -26,6 +26,20 @@ def verdicts(tmp_path, references):
     return check
 
 
+def test_no_check_but_the_first_begins_when_the_time_of_all_is_over(tmp_path, references):
+    """The process would be killed, and nothing would be known of any of them."""
+    trial = make_trial()
+    reference = ReferenceTrajectories(trial, references)
+    program = FakeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
+    found = dict(run_checks(program, reference, seconds=0.0))
+    assert found["values"].verdict == "pass"
+    others = [result for name, result in found.items() if name != "values"]
+    assert all(result.not_begun for result in others)
+    assert "s of them for the reference" in others[0].detail
+    in_time = dict(run_checks(program, reference, seconds=3600.0))
+    assert not any(result.not_begun for result in in_time.values())
+
+
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 @pytest.mark.parametrize("chunk", [1, 4, 5, 12])
 def test_an_honest_adapter_is_not_accused(verdicts, state, chunk):

@@ -93,6 +93,7 @@ def test_who_says_which_inputs_are_states_is_asked_no_more(tmp_path, answer, sta
     said = answered(section, description, [answer])
     assert said.state == state
     assert not open_questions(said, description, keys_of([answer]))
+    assert yaml.safe_load(section_yaml(said, [answer]))["model"]["state"] == state
 
 
 def test_a_state_that_becomes_a_constant_is_no_more_a_state(tmp_path):

@@ -185,9 +185,9 @@ def checked(tmp_path, cache):
     return cache
 
 
-def ends(check, verdict):
+def ends(check, verdict, **figures):
     """Results of checks, of which this one alone was made."""
-    return lambda *_: iter({check: CheckResult(verdict=verdict)}.items())
+    return lambda *_: iter({check: CheckResult(verdict=verdict, figures=figures)}.items())
 
 
 def changes_the_environment(*arguments):
@@ -236,10 +236,16 @@ def test_a_program_that_fails_a_check_is_checked_again_in_each_run(tmp_path, che
 
 
 def test_a_check_that_was_too_short_is_no_failure(tmp_path, cache, monkeypatch):
-    monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short"))
+    monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short", done=9.0, planned=1000.0))
     first, second = (checked_in(tmp_path / name, cache).figures for name in "ab")
     assert (first.checked, second.checked[:2]) == ("", "20")
     assert second.results == first.results
+
+
+def test_checks_that_did_not_begin_are_made_again(tmp_path, cache, monkeypatch):
+    monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short"))
+    first, second = (checked_in(tmp_path / name, cache).figures for name in "ab")
+    assert (first.checked, second.checked) == ("", "")
 
 
 def test_a_program_whose_timed_calls_are_wrong_is_checked_again_in_the_next_run(tmp_path, checked, monkeypatch):

@@ -144,6 +144,16 @@ def test_a_check_that_was_too_short_is_no_pass_and_the_terminal_says_how_far_it_
     assert ran(cut, fake.info()) == ran(plain, fake.info())
 
 
+def test_checks_that_did_not_begin_are_named_and_have_not_passed() -> None:
+    plain = fake.record()
+    late = CheckResult(verdict="too-short", detail="not begun: 40 of 60 s were over, 39 s of them for the reference")
+    cut = plain.model_copy(update={"conformance": {**plain.conformance, "drift": late, "state": late}})
+    assert rows(section(markdown(cut), "Conformance"))[0][-1] == "too short"
+    (sentence,) = how_far([cut, plain])
+    assert "2 checks did not begin in 1 of 2 trials, and these have not passed: state, drift" in sentence
+    assert "39 s of them for the reference" in sentence
+
+
 def test_compile_time_stands_by_chunk_and_its_growth_apart_with_an_interval() -> None:
     trials = []
     for chunk in (1, 4, 16):

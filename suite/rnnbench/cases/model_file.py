@@ -89,7 +89,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
         description = read_model(path)
         called = _section(written, description)
         if questions := open_questions(called, sized(description, called.sizes), written.model_fields_set):
-            raise ModelFileError("; ".join(question.text for question in questions))
+            raise ModelFileError("; ".join(f"{question.array}: {question.text}" for question in questions))
         network = network_of(path, called, description, _beside(written, folder))
     except (ModelFileError, MissingExtraError) as error:
         told = str(error).removeprefix(f"{path}: ")

@@ -34,14 +34,20 @@ def case_of_network(what: str, name: str) -> str:
     return _text(name, ["model:", *model], times, "[stitched, stateful]", chunks, 1)
 
 
-def case_of_file(section: FileSection, name: str, network: Network, notes: Sequence[str] = ()) -> str:
-    """The text of a case for a model file, with notes as comments. Raises ModelFileError where no case can run it."""
+def case_of_file(
+    section: FileSection, name: str, network: Network, notes: Sequence[str] = (), answers: Sequence[str] = ()
+) -> str:
+    """The text of a case for a model file, with notes as comments, and what was answered.
+
+    Raises ModelFileError where no case can run it.
+    """
     chunk, batch = getattr(network, "steps", None), getattr(network, "rows", None)
     states = ("stitched", "stateful") if section.state else ("none",)
     for state in states:
         if refused := network.refusal(time="given", state=state, chunk=chunk or 1, batch=batch or 1, dtype="float32"):
             raise ModelFileError(refused[1])
-    model = [*(f"# {line}" for note in notes for line in wrap(note, _WIDTH)), *section_yaml(section).splitlines()]
+    comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH)]
+    model = [*comments, *section_yaml(section, answers).splitlines()]
     return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or "[1, 8]"), batch or 1, _whole(chunk or 8))
 
 

@@ -56,5 +56,5 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
-        tell(f"\nThe section of a case that runs it:\n\n{section_yaml(section)}")
+        tell(f"\nThe section of a case that runs it:\n\n{section_yaml(section, answers)}")
     sys.exit(1 if check is not None and not check.ok else 0)

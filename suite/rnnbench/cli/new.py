@@ -73,7 +73,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     network = network_of(file, section, description, Given(ranges=section.ranges))
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
-    text = case_of_file(section, name, network, notes)
+    text = case_of_file(section, name, network, notes, answers)
     check = check_file(file, sized(description, section.sizes), section)  # A file that cannot be computed has no case.
     if fault := fault_of(check, description, section):
         raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")

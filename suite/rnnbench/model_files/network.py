@@ -73,7 +73,10 @@ class FileNetwork(Network):
 
     @property
     def label(self) -> str:
-        return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(self.file).stem)[:40] or "file"
+        """The file's name. Every SavedModel is called the same, so it is told by its folder."""
+        path = Path(self.file)
+        name = Path(self.path).parent.name if path.name == "saved_model.pb" else path.stem
+        return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40] or "file"
 
     @property
     def params(self) -> dict[str, object]:

@@ -132,9 +132,10 @@ def keys_of(answers: Iterable[str]) -> set[str]:
     return {answer.partition("=")[0].strip() for answer in answers}
 
 
-def section_yaml(section: FileSection) -> str:
-    """The section as YAML, a key a line."""
-    content = {key: value for key, value in vars(section).items() if value != {}}
+def section_yaml(section: FileSection, answers: Iterable[str] = ()) -> str:
+    """The section as YAML, a key a line. That there is no state is written where an answer says so."""
+    said = {"state"} & keys_of(answers)
+    content = {key: value for key, value in vars(section).items() if value != {} or key in said}
     return "\n".join(["model:", *(f"  {key}: {_inline(value)}" for key, value in content.items())]) + "\n"
 
 

@@ -108,7 +108,8 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
     trial = loaded.trial
     context.on_stage(trial, "check")
     try:
-        figures = worker.ask(RunChecks(trial, reuse), trial.limits.trial - loaded.worker_s, trial.limits.memory)
+        seconds = trial.limits.trial - loaded.worker_s
+        figures = worker.ask(RunChecks(trial, reuse, seconds), seconds, trial.limits.memory)
     except WorkerError as error:
         return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
     found = _found(loaded.built, worker)

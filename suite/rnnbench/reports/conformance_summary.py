@@ -65,6 +65,20 @@ def how_far(records: Sequence[Record]) -> Iterator[str]:
                 f"and these have not passed"
             )
         yield sentence
+    yield from _never_begun(records)
+
+
+def _never_begun(records: Sequence[Record]) -> Iterator[str]:
+    """What to say of checks that did not begin, as the time of their trial was over: why, of one of the trials."""
+    late = [record for record in records if any(result.not_begun for result in record.conformance.values())]
+    if not late:
+        return
+    results = {name: result for record in late for name, result in record.conformance.items() if result.not_begun}
+    yield (
+        f"{units.count(len(results), 'check')} did not begin in {len(late):,} of {units.count(len(records), 'trial')}, "
+        f"and these have not passed: {', '.join(results)} ({next(iter(results.values())).detail}). "
+        "Give more time, as in --set limits.trial=1200s"
+    )
 
 
 def _worst(entries: Sequence[Entry]) -> str:

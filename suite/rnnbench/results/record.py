@@ -86,6 +86,11 @@ class CheckResult(FrozenModel):
     """Further figures by name (`steps`, `calls`, `growth`), of the checks of endurance; `decided` and `compared` of a
     network that decides."""
 
+    @property
+    def not_begun(self) -> bool:
+        """Whether the time of all checks was over before it."""
+        return self.verdict == "too-short" and "planned" not in self.figures
+
 
 class ExpectedFailureResult(FrozenModel):
     """A failure that the expectations list for this trial, and whether it happened."""

@@ -96,6 +96,8 @@ class RunChecks(Command[CheckResults]):
     trial: Trial
     reuse: bool = False
     """Whether results of an earlier run of the same checks will do."""
+    seconds: float | None = None
+    """How long the checks may take. The process is killed then, so none begins when half of it is over."""
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class TrialWorker:
     def check(self, command: commands.RunChecks) -> CheckResults | Failed:
         """The results of the checks, or those of an earlier run where these will do."""
         kept, trial = self._kept_checks, command.trial
-        run = partial(self._watch.around, WatchedWork.CHECK, trial.id, partial(self._check, trial))
+        run = partial(self._watch.around, WatchedWork.CHECK, trial.id, partial(self._check, trial, command.seconds))
         if kept is None:
             return run()
         key = self._key_of_checks(kept, trial)
@@ -197,7 +197,7 @@ class TrialWorker:
             return earlier
         checked = run()
         self._findings += (found := self.take_findings())
-        if found or isinstance(checked, Failed):
+        if found or isinstance(checked, Failed) or any(result.not_begun for result in checked.results.values()):
             kept.forget(key)
         else:
             kept.keep(key, checked)
@@ -208,7 +208,7 @@ class TrialWorker:
         self.held.program(trial)
         return kept.key(trial, request, self._programs.described(trial, request).digest)
 
-    def _check(self, trial: Trial) -> CheckResults:
+    def _check(self, trial: Trial, seconds: float | None) -> CheckResults:
         reference = self.held.reference(trial)
         program = self.held.program(trial)
         seen: list[float] = []
@@ -217,7 +217,7 @@ class TrialWorker:
             if reference.is_stream and trial.strategy.chunk > 1:
                 # Before any check: the first ragged call builds.
                 seen.append(self._programs.time_tail(trial, {"x": reference.x[:1]}))
-            yield from run_checks(program, reference)
+            yield from run_checks(program, reference, seconds)
 
         with self._programs.watched(trial, CHECKING):
             explained = dict(self._watch.explained(trial.id, results()))

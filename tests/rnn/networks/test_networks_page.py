@@ -7,11 +7,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from small_networks import COMPOSED
+from small_networks import COMPOSED, small
 
-from rnnbench.backends import names
-from rnnbench.plan import probe
-from rnnbench.rnn import TOGETHER, primitives_of
+from rnnbench.backends import Request, Support, names
+from rnnbench.cases import Precision, Strategy
+from rnnbench.plan import probe, supports
+from rnnbench.rnn import TOGETHER, draw_weights, primitives_of
+from rnnbench.rnn.composed import ComposedNetwork
 
 PAGE = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
 TABLE, LAYERS, ROUTES, *_ = [
@@ -19,6 +21,7 @@ TABLE, LAYERS, ROUTES, *_ = [
     for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)
 ]
 ROWS = {row[0].strip("`"): row for row in TABLE}
+TIMES = ("looped", "unrolled", "unrolled:2", "parallel", "chunked:2", "fused")
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -55,3 +58,24 @@ def test_the_table_of_routes_says_what_the_adapters_declare() -> None:
         for route, primitives in probe(name).authors.items()
     }
     assert listed == declared
+
+
+def test_the_table_of_routes_says_which_times_each_supports() -> None:
+    """Of `mingru` and `gla`, whose states are linear. `linalg-direct` is for devices that are not everywhere."""
+    networks = [small(name) for name in ("mingru", "gla")]
+    for row in ROUTES:
+        told = set(re.findall(r"\b(looped|unrolled:k|unrolled|parallel|chunked:k|fused)\b", row[8]))
+        for name, route in re.findall(r"`(\w+):([\w-]+)`", row[0]):
+            if route == "linalg-direct":
+                continue
+            asked = [(time, network) for time in TIMES for network in networks]
+            answers = supports(name, [_asked(route, network, time) for time, network in asked])
+            levels = [answer.level for answer in answers if isinstance(answer, Support)]
+            assert len(levels) == len(asked)
+            found = {time for (time, _), level in zip(asked, levels, strict=True) if level != "unsupported"}
+            assert {time.replace(":2", ":k") for time in found} == told, f"{name}:{route}"
+
+
+def _asked(route: str, network: ComposedNetwork, time: str) -> Request:
+    weights = draw_weights(network, 0, "float32")
+    return Request(route, network, weights, Strategy(time, "stitched", 4), 1, Precision.of("float32"))
