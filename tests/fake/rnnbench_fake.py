@@ -147,20 +147,25 @@ class FakeBackend:
 
 
 def _hang_in(where: str) -> None:
-    """From here on, the worker hangs there. Only a worker has its module."""
+    """From here on, the worker hangs there. Only a worker has its module.
+
+    Its objects are changed, and not its classes: functions of the suite that are replaced are put back.
+    """
     from rnnbench.worker.trial_sampler import TrialSampler
     from rnnbench.worker.trial_worker import TrialWorker
 
     if where == "import_framework":
         _hang()
     method = where if where in HANGING_COMMANDS else "sample_path"
-    owner = TrialWorker if hasattr(TrialWorker, method) else TrialSampler
+    owner = next(
+        each for each in gc.get_objects() if type(each) in (TrialWorker, TrialSampler) and hasattr(each, method)
+    )
     carried_out = getattr(owner, method)
 
-    def hangs(worker: object, command: Any) -> object:
+    def hangs(command: Any) -> object:
         if getattr(command, "path", where) == where:
             _hang()
-        return carried_out(worker, command)
+        return carried_out(command)
 
     setattr(owner, method, hangs)
 
