@@ -49,7 +49,7 @@ class Content(NamedTuple):
 class Entry(BaseModel):
     """`entry.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     made: str
     """UTC, ISO 8601."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from rnnbench.backends.base import Artifact, Program, Request
 from rnnbench.cache import Content, read_content
@@ -29,7 +29,7 @@ class Stamp(NamedTuple):
     inode: int
 
 
-_LIST = TypeAdapter(dict[str, Content], config=ConfigDict(defer_build=True))
+_LIST = TypeAdapter(dict[str, Content])
 Look = Mapping[str, Stamp]
 """The files of a store at one moment, by their path under it."""
 

@@ -25,7 +25,7 @@ class Layout(NamedTuple):
 class FileArray(BaseModel):
     """An array of a file: `shape` in the file's order, with `n` for the steps of a call and `batch` for its rows."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True)
 
     name: str
     shape: tuple[int | str, ...]
@@ -78,7 +78,7 @@ class FileArray(BaseModel):
 class CarriedState(BaseModel):
     """A state: the output `after` of one call is the input `before` of the next."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True)
 
     before: FileArray
     after: FileArray

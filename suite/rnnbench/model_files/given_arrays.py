@@ -27,7 +27,7 @@ from rnnbench.outside_text import describe_error, safe_text
 class GivenArrays(BaseModel):
     """A `.npz` with an array for each of some inputs or outputs of a file."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True)
 
     path: str
     sha256: str

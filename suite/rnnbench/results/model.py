@@ -11,11 +11,10 @@ from pydantic import BaseModel, ConfigDict
 class FrozenModel(BaseModel):
     """A value that never changes. An unknown field raises; `results.reading` drops those of a newer writer first.
 
-    JSON has no infinity and no NaN, which a broken program's errors may be: both are written as strings. A class is
-    prepared when it is first used (`defer_build`): each worker imports all of them, and uses few.
+    JSON has no infinity and no NaN, which a broken program's errors may be: both are written as strings.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 def share_field_sets(model: BaseModel) -> None:

@@ -77,7 +77,7 @@ class WeightSpec(NamedTuple):
 class Network(BaseModel, ABC):
     """A recurrent network. Its fields are its sizes and options, which a case file gives under `model:`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     network: ClassVar[str]
     """The name of the family: what `model.network` says in a case file."""

@@ -7,7 +7,6 @@ interrupted and resumed has them too.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -23,6 +22,7 @@ PROGRAM, TAIL = "program", "program of one step"
 """Parts of what is built for a trial, an entry each: the second one where a ragged rest needed it."""
 FIGURES, TAIL_SECONDS = "build", "tail_build_s"
 """What the entry of each says of its build."""
+_FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(float)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class KeptPrograms:
         program = self._restored(trial.digest, request, PROGRAM)
         if program is None:
             return
-        figures = _figures().validate_python(program.facts[FIGURES])
+        figures = _FIGURES.validate_python(program.facts[FIGURES])
         remember_build(self._artifacts, trial, replace(figures, origin="cached", built=program.made))
         tail = self._restored(later(trial), request, TAIL)
         if tail is not None:
@@ -70,7 +70,7 @@ class KeptPrograms:
 
     def tail_build_s(self, trial: Trial) -> float | None:
         """The seconds of the build that made the program of one step in the store; None where they are not known."""
-        return read_cached(_tail_file(self._artifacts, trial), lambda file: _seconds().validate_json(file.read_bytes()))
+        return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(file.read_bytes()))
 
     def key(self, request: Request) -> dict[str, object]:
         """All that decides the request's program."""
@@ -90,17 +90,6 @@ class KeptPrograms:
         return {"part": part, **self.key(request)}
 
 
-@cache
-def _figures() -> TypeAdapter[BuildFigures]:
-    """Made when it is first needed: every worker imports this module."""
-    return TypeAdapter(BuildFigures)
-
-
-@cache
-def _seconds() -> TypeAdapter[float]:
-    return TypeAdapter(float)
-
-
 def later(trial: Trial) -> str:
     """The key in a store of what a trial's program wrote once it was built."""
     return f"{trial.digest}-later"
@@ -108,16 +97,16 @@ def later(trial: Trial) -> str:
 
 def remember_build(artifacts: Path, trial: Trial, figures: BuildFigures) -> None:
     """Keep the figures of a build beside a run's store. Raises OSError."""
-    write_bytes(_build_file(artifacts, trial), _figures().dump_json(figures))
+    write_bytes(_build_file(artifacts, trial), _FIGURES.dump_json(figures))
 
 
 def remembered_build(artifacts: Path, trial: Trial) -> BuildFigures | None:
     """The figures of the build that made the program in a run's store; None where they are not known."""
-    return read_cached(_build_file(artifacts, trial), lambda file: _figures().validate_json(file.read_bytes()))
+    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(file.read_bytes()))
 
 
 def _remember_tail(artifacts: Path, trial: Trial, seconds: float) -> None:
-    write_bytes(_tail_file(artifacts, trial), _seconds().dump_json(seconds))
+    write_bytes(_tail_file(artifacts, trial), _SECONDS.dump_json(seconds))
 
 
 def _build_file(artifacts: Path, trial: Trial) -> Path:
