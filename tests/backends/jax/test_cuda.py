@@ -346,6 +346,30 @@ def test_the_flags_say_how_products_and_launches_are_made(monkeypatch: pytest.Mo
     assert "xla_gpu_enable_command_buffer=" in flags
 
 
+class StandIn:
+    """What JAX tells of a GPU."""
+
+    platform_version = "PJRT C API\ncuda 13000"
+    device_kind = "NVIDIA H100 80GB HBM3"
+
+    def __init__(self, compute_capability: str) -> None:
+        self.compute_capability = compute_capability
+        self.client = self
+
+
+def test_an_executable_is_for_a_kind_of_device_a_capability_and_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnbench.backends.jax import placement, store
+
+    def key(request: Request, capability: str = "9.0") -> str:
+        monkeypatch.setattr(placement, "device_of", lambda request: StandIn(capability))
+        return store.key(request, np.dtype("float32"))
+
+    keys = [key(replace(ask(), device="cpu")), key(ask()), key(ask(), "10.0"), key(graph(ask()))]
+    assert len(set(keys)) == len(keys)
+    assert key(ask()) == keys[1]
+    assert key(replace(ask(), device="cpu"), "10.0") == keys[0]
+
+
 PLUGIN = {"jax-cuda13-plugin": "0.11.2"}
 
 

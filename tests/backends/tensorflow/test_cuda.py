@@ -151,6 +151,22 @@ def test_a_worker_on_the_processor_sees_no_gpu(ask) -> None:
     assert BACKEND.support(ask("graph")).environment["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
+def test_a_program_is_for_a_kind_of_device_and_a_capability(ask, monkeypatch) -> None:
+    import tensorflow as tf
+
+    from rnnbench.backends.tensorflow import saved
+
+    def key(request: Request, capability: tuple[int, int] = (9, 0)) -> str:
+        details = {"device_name": "NVIDIA H100", "compute_capability": capability}
+        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+        monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+        return saved._key(request)
+
+    keys = [key(ask("graph")), key(on_cuda(ask("graph"))), key(on_cuda(ask("graph")), (10, 0))]
+    assert len(set(keys)) == len(keys)
+    assert key(on_cuda(ask("graph"))) == keys[1]
+
+
 LIBRARIES = dict.fromkeys(backend.LIBRARIES, "12")
 
 
