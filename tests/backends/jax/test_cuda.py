@@ -312,6 +312,24 @@ except BuildError as error:
 """
 
 
+TRACED_BY_DEFAULT = "placement.MATMUL_PRECISION = None\n"
+"""What the suite would do if it left JAX's default."""
+
+
+@pytest.mark.parametrize("fault", ["", TRACED_BY_DEFAULT], ids=["as-it-is", "jax-default"])
+def test_a_product_of_float32_is_not_rounded_to_tf32(fault: str, tmp_path: Path) -> None:
+    """In the code for an H100: XLA's own products, which no variable of NVIDIA's libraries reaches."""
+    pytest.importorskip("jax_cuda13_plugin", reason="XLA's compiler for CUDA is not installed: pip install jax[cuda13]")
+    model = Model(cell="lstm", input=32, hidden=64)
+    request = replace(ask(model), batch=32)
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_emitter_re=.* --xla_gpu_dump_llvmir=true"
+    script = DUMPED.replace("for request in", f"{fault}for request in")
+    in_a_process(script, ([request], H100.read_text()), {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags})
+    code = "".join(path.read_text() for path in tmp_path.glob("*.ptx"))
+    assert "fma.rn.f32" in code or fault
+    assert ("tf32" in code) == bool(fault)
+
+
 def test_a_build_without_a_gpu_fails_and_does_not_compute_on_the_processor(tmp_path: Path) -> None:
     if JaxBackend().probe().device("cuda"):
         pytest.skip("there is a GPU here")
