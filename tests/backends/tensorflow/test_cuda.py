@@ -137,6 +137,35 @@ def test_a_build_that_would_compute_on_the_processor_fails(ask, tmp_path: Path) 
         BACKEND.build(on_cuda(ask("graph")), tmp_path)
 
 
+def test_xla_is_given_products_of_float32_that_stay_float32(ask, monkeypatch) -> None:
+    """What a process on CUDA sets holds for XLA's own products, too. Here XLA is asked on the processor."""
+    import tensorflow as tf
+
+    from rnnbench.backends.tensorflow import process
+    from rnnbench.backends.tensorflow.traced_function import authored
+
+    def products(device: str) -> list[str]:
+        process._set_device(tf, device)
+        request = ask("xla")
+        module = authored(request, request.strategy.copies, jit=True)
+        (function,) = module.step._list_all_concrete_functions()
+        zeros = [tf.zeros(spec.shape, spec.dtype) for spec in function.inputs[:3]]
+        hlo = module.step.experimental_get_compiler_ir(*zeros)(stage="hlo")
+        return [line for line in hlo.splitlines() if " dot(" in line]
+
+    process.prepare_process(1)
+    before = products("cpu")
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    try:
+        after = products("cuda")
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+    precise = "operand_precision={highest,highest}"
+    assert len(before) == len(after) == 2
+    assert not any(precise in line for line in before)
+    assert all(precise in line for line in after)
+
+
 def test_a_worker_on_cuda_lets_memory_grow_and_computes_float32(ask) -> None:
     variables = BACKEND.support(on_cuda(ask("graph"))).environment
     assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
