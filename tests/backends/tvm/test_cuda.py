@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.explanation import IrStage
 from rnnbench.backends.shared import cuda as shared_cuda
 from rnnbench.backends.tvm import TvmBackend, cuda_libraries, nvrtc
 from rnnbench.devices import Device, NoGpuError
@@ -135,6 +136,22 @@ def test_relax_becomes_kernels_in_cuda(
     assert "sm_90" in target
     assert not any("fast_math" in flag for flag in flags)
     assert any("not in TF32" in note for note in program.artifact.notes)
+
+
+@pytest.mark.usefixtures("h100", "sources")
+def test_the_kernels_are_explained(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], tmp_path: Path
+) -> None:
+    request = on_cuda(request_for, "unrolled", "none", 1)
+    program = built(monkeypatch, request, tmp_path)
+    from rnnbench.backends.tvm.explanation import explain
+
+    stages = {stage.name: stage for stage in explain(program, request, tmp_path).stages}
+    kernels = stages["cuda"]
+    assert isinstance(kernels, IrStage)
+    assert "__global__" in kernels.text
+    assert kernels.operations["kernel"] >= 2
+    assert "llvm" not in stages
 
 
 @pytest.mark.usefixtures("h100")

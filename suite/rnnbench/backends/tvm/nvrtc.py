@@ -27,9 +27,15 @@ _kernels: dict[str, Path] = {}
 
 def keep_kernels(executable: Any, folder: Path, arch: str) -> None:
     """Compile the kernels of a program for an architecture (`sm_90`), into its folder. Raises BuildError."""
-    (source,) = (module.inspect_source() for module in _modules(executable.mod) if module.kind == "cuda")
+    source = source_of(executable)
     (folder / KERNELS).write_bytes(compiled(source, arch))
     (folder / SOURCE).write_text(source)
+
+
+def source_of(executable: Any) -> str:
+    """The kernels of a compiled module, as TVM writes them in CUDA."""
+    (source,) = (module.inspect_source() for module in _modules(executable.mod) if module.kind == "cuda")
+    return str(source)
 
 
 def use_kernels(folder: Path) -> None:
