@@ -95,7 +95,7 @@ class Unloaded:
 
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The CUDA source of each build. It stands in for machine code, so that no NVRTC is needed."""
+    """The CUDA source of each program. It stands in for machine code, so that no NVRTC is needed."""
     seen: list[str] = []
 
     def recorded(code: str, _arch: str) -> bytes:
@@ -103,6 +103,7 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return code.encode()
 
     monkeypatch.setattr(nvrtc, "compiled", recorded)
+    monkeypatch.setattr(nvrtc, "_kernels", {})
     return seen
 
 
@@ -215,7 +216,7 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / nvrtc.SOURCE).write_text(f"// {name}")
         (folder / nvrtc.KERNELS).write_bytes(name.encode())
-        nvrtc.use_kernels(folder)
+        nvrtc.use_kernels(folder, "sm_90")
     compile_source = tvm_ffi.get_global_func(nvrtc.CALLBACK)
     assert [bytes(compile_source(f"// {name}")) for name in ("one", "other")] == [b"one", b"other"]
     if before is not None:
