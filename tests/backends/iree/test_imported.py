@@ -56,7 +56,8 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str
 ) -> None:
     """Mesa's driver binds to the LLVM of TensorFlow's library there, and dies of SIGSEGV."""
-    needs("tensorflow")
+    if lack := IreeBackend().probe().lack("tensorflow"):
+        pytest.skip(f"{lack.reason}; {lack.install}")
     seen: list[Mapping[str, str]] = []
 
     def recorded(_request: Request, variables: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.explanation import IrStage
 from rnnbench.backends.shared import cuda as shared_cuda
 from rnnbench.backends.tvm import TvmBackend, cuda_libraries, nvrtc
 from rnnbench.devices import Device, NoGpuError
@@ -94,7 +95,7 @@ class Unloaded:
 
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The CUDA source of each build. It stands in for machine code, so that no NVRTC is needed."""
+    """The CUDA source of each program. It stands in for machine code, so that no NVRTC is needed."""
     seen: list[str] = []
 
     def recorded(code: str, _arch: str) -> bytes:
@@ -102,6 +103,7 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return code.encode()
 
     monkeypatch.setattr(nvrtc, "compiled", recorded)
+    monkeypatch.setattr(nvrtc, "_kernels", {})
     return seen
 
 
@@ -135,6 +137,22 @@ def test_relax_becomes_kernels_in_cuda(
     assert "sm_90" in target
     assert not any("fast_math" in flag for flag in flags)
     assert any("not in TF32" in note for note in program.artifact.notes)
+
+
+@pytest.mark.usefixtures("h100", "sources")
+def test_the_kernels_are_explained(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], tmp_path: Path
+) -> None:
+    request = on_cuda(request_for, "unrolled", "none", 1)
+    program = built(monkeypatch, request, tmp_path)
+    from rnnbench.backends.tvm.explanation import explain
+
+    stages = {stage.name: stage for stage in explain(program, request, tmp_path).stages}
+    kernels = stages["cuda"]
+    assert isinstance(kernels, IrStage)
+    assert "__global__" in kernels.text
+    assert kernels.operations["kernel"] >= 2
+    assert "llvm" not in stages
 
 
 @pytest.mark.usefixtures("h100")
@@ -198,7 +216,7 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / nvrtc.SOURCE).write_text(f"// {name}")
         (folder / nvrtc.KERNELS).write_bytes(name.encode())
-        nvrtc.use_kernels(folder)
+        nvrtc.use_kernels(folder, "sm_90")
     compile_source = tvm_ffi.get_global_func(nvrtc.CALLBACK)
     assert [bytes(compile_source(f"// {name}")) for name in ("one", "other")] == [b"one", b"other"]
     if before is not None:

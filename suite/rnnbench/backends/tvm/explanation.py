@@ -9,13 +9,20 @@ from typing import Any
 
 from rnnbench.backends.base import OperationStage, Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, loops_in
+from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tvm import llvm_ir
 from rnnbench.backends.tvm.imported_module import imported_module
+from rnnbench.backends.tvm.nvrtc import source_of
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.tir_program import TirProgram, compiled_kernel
 from rnnbench.backends.tvm.vm_program import compiled_module
 
+AFTER = {
+    "cpu": "After TVM's pipeline and this suite's schedule",
+    CUDA: "After TVM's pipeline, with its default schedules",
+}
+_KERNEL = re.compile(r"__global__ [^;{]*\{")
 _DEFINED = re.compile(r"^ *def (main\(.*\)(?: -> .*)?):$", re.MULTILINE)
 
 
@@ -48,7 +55,7 @@ def _of_module(program: Program, module: Any, text: str, device: str) -> Iterato
     executable, final = compiled_module(module, device)
     yield IrStage(
         "compiled",
-        "After TVM's pipeline and this suite's schedule: calls of kernels, and each kernel as loops (TIR).",
+        f"{AFTER[device]}: calls of kernels, and each kernel as loops (TIR).",
         final.script(),
         operations(final),
         "py",
@@ -59,7 +66,12 @@ def _of_module(program: Program, module: Any, text: str, device: str) -> Iterato
     names = re.findall(r"^\s*(call|ret|goto|if)\b", bytecode, re.MULTILINE)
     counts = {name: names.count(name) for name in dict.fromkeys(names)}
     yield IrStage("bytecode", "What Relax's virtual machine runs.", bytecode, counts, other_loops=loops)
-    yield Unreadable("llvm", "The kernels are one object file; route tir shows LLVM IR.")
+    if device == CUDA:
+        source = source_of(executable)
+        meaning = "The kernels as CUDA, which NVRTC compiles to machine code. Memory and launches are the bytecode's."
+        yield IrStage("cuda", meaning, source, {"kernel": len(_KERNEL.findall(source))}, "cu", "__global__")
+    else:
+        yield Unreadable("llvm", "The kernels are one object file; route tir shows LLVM IR.")
 
 
 def _llvm(ir: str, loops: int) -> IrStage:

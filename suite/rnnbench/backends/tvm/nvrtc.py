@@ -18,30 +18,44 @@ from rnnbench.backends.tvm.cuda_libraries import include_folders
 FLAGS = ("-default-device", "--fmad=true")
 """NVRTC's, beside the architecture and the folders of headers. The second is its default."""
 CALLBACK = "tvm_callback_cuda_compile"
-"""The function by which TVM's runtime compiles CUDA source, when a kernel of it is first called."""
+"""The function by which TVM's runtime compiles CUDA source."""
 SOURCE, KERNELS = "kernels.cu", "kernels.cubin"
 """The kernels of a program, in its folder: as TVM writes them, and as the GPU runs them."""
-_kernels: dict[str, Path] = {}
-"""Of the programs that were loaded: machine code, by the digest of its source."""
+_kernels: dict[tuple[str, str], bytes] = {}
+"""Machine code that is known in this process, by the digest of its source and the architecture."""
+
+
+def use_nvrtc(arch: str) -> None:
+    """From now on, TVM gets machine code for this architecture (`sm_90`) from here, at a build and at a load."""
+    import tvm_ffi
+
+    tvm_ffi.register_global_func(CALLBACK, lambda source: _machine_code(str(source), arch), override=True)
 
 
 def keep_kernels(executable: Any, folder: Path, arch: str) -> None:
-    """Compile the kernels of a program for an architecture (`sm_90`), into its folder. Raises BuildError."""
-    (source,) = (module.inspect_source() for module in _modules(executable.mod) if module.kind == "cuda")
-    (folder / KERNELS).write_bytes(compiled(source, arch))
+    """Compile the kernels of a program into its folder. Raises BuildError."""
+    source = source_of(executable)
+    (folder / KERNELS).write_bytes(_machine_code(source, arch))
     (folder / SOURCE).write_text(source)
 
 
-def use_kernels(folder: Path) -> None:
-    """From now on, TVM's runtime takes the machine code in this folder for the source in it."""
-    import tvm_ffi
-
-    _kernels[_digest((folder / SOURCE).read_text())] = folder / KERNELS
-    tvm_ffi.register_global_func(CALLBACK, _kept, override=True)
+def use_kernels(folder: Path, arch: str) -> None:
+    """From now on, TVM gets the machine code in this folder for the source in it."""
+    _kernels[_digest((folder / SOURCE).read_text()), arch] = (folder / KERNELS).read_bytes()
+    use_nvrtc(arch)
 
 
-def _kept(source: str) -> bytes:
-    return _kernels[_digest(str(source))].read_bytes()
+def _machine_code(source: str, arch: str) -> bytes:
+    key = _digest(source), arch
+    if key not in _kernels:
+        _kernels[key] = compiled(source, arch)
+    return _kernels[key]
+
+
+def source_of(executable: Any) -> str:
+    """The kernels of a compiled module, as TVM writes them in CUDA."""
+    (source,) = (module.inspect_source() for module in _modules(executable.mod) if module.kind == "cuda")
+    return str(source)
 
 
 def _digest(source: str) -> str:

@@ -22,6 +22,8 @@ HAND_ON = "rnnbench.hand_state_on"
 
 def own_tool(program: Program, request: Request, cache: Path) -> Tool:
     tvm = import_tvm()
+    if request.device != "cpu":
+        raise NoToolError("the tool is run on the processor alone")
     if request.strategy.state == "none":
         raise NoToolError("programs that carry a state are timed, whose calls cost the most")
     if isinstance(program, TirProgram):

@@ -25,7 +25,7 @@ class VmProgram(ChunkedProgram):
         path = stored.folder / store.LIBRARY
         self.files = ProgramFiles((path,))
         if request.device == CUDA:
-            nvrtc.use_kernels(stored.folder)
+            nvrtc.use_kernels(stored.folder, _architecture())
             self.files = ProgramFiles((path, stored.folder / nvrtc.KERNELS))
         self.library = import_tvm().runtime.load_module(str(path))
 
@@ -41,11 +41,17 @@ def compiled_module(source: Any, device: str) -> tuple[Any, Any]:
     if device == CUDA:
         from rnnbench.backends.tvm.cuda_pipeline import cuda_pipeline
 
+        nvrtc.use_nvrtc(_architecture())
         passes = cuda_pipeline(target, final.append)
     else:
         passes = pipeline(target, lanes(), final.append)
     executable = import_tvm().compile(source, target=target, relax_pipeline=passes)
     return executable, final[0]
+
+
+def _architecture() -> str:
+    """Of this machine's GPU: `sm_90`. Raises BuildError where there is none."""
+    return str(target_of(CUDA).attrs["arch"])
 
 
 def compiled(
@@ -62,7 +68,7 @@ def compiled(
         executable, final = compiled_module(source, request.device)
         store.export(executable, folder)
         if request.device == CUDA:
-            nvrtc.keep_kernels(executable, folder, str(target_of(CUDA).attrs["arch"]))
+            nvrtc.keep_kernels(executable, folder, _architecture())
         weights = request.weights.digest(request.model)
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
