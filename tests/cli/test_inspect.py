@@ -50,6 +50,16 @@ def test_what_only_the_user_knows_is_asked(rnnbench, folder):
     assert section_in(printed)["constants"] == {"sr": 16000}
 
 
+def test_one_number_may_be_a_state_too(rnnbench, folder):
+    """As a counter, or the mean of what was heard. Nothing but its user says so."""
+    nodes = [helper.make_node("Mul", ["x", "level"], ["y"]), helper.make_node("Cos", ["level"], ["after"])]
+    ends = files.arrays(("x", (1, 2)), ("level", ())), files.arrays(("y", (1, 2)), ("after", ()))
+    files.saved(files.model(nodes, *ends), folder / "level.onnx")
+    printed = " ".join(rnnbench("inspect", "level.onnx").stdout.split())
+    assert "Which value has it in every call? Or is it a state, and after its next value (model.state)?" in printed
+    assert "checked: level: moves" in rnnbench("inspect", "level.onnx", "--set", "state.level=after").stdout
+
+
 def test_a_lost_state_is_status_1(rnnbench, folder):
     proto = files.recurrent("GRU")
     proto.graph.node[0].output[1] = "last"

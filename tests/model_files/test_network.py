@@ -205,3 +205,13 @@ def test_a_state_of_as_many_units_as_rows_is_refused_where_its_batch_is_not_clea
     found = replace(description, arrays=tuple(arrays))
     with pytest.raises(ModelFileError, match="h0 has 2 axes of 2 elements, so its batch may be any of them"):
         network_of(tmp_path / "network.onnx", section_of(found, "network.onnx"), found)
+
+
+@pytest.mark.parametrize(
+    ("file", "label"),
+    [("a/b.onnx", "b"), ("my net.pt2", "my-net"), ("../vad/saved_model.pb", "vad"), ("saved_model.pb", "vad")],
+)
+def test_a_network_is_called_as_its_file_and_a_saved_model_as_its_folder(tmp_path, file, label):
+    found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
+    named = found.model_copy(update={"file": file, "path": f"/models/vad/{file.rpartition('/')[2]}"})
+    assert named.label == label

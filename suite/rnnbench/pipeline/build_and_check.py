@@ -111,7 +111,11 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
         seconds = trial.limits.trial - loaded.worker_s
         figures = worker.ask(RunChecks(trial, reuse, seconds), seconds, trial.limits.memory)
     except WorkerError as error:
-        return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
+        failure = _failure("check", error)
+        if failure.outcome == "timed-out":
+            # The worker computes the reference too, and where it was is not known.
+            failure = replace(failure, reason=f"{failure.reason}. If its reference is slow, give limits.trial more")
+        return replace(loaded, findings=_found(loaded.built, worker), failure=failure)
     found = _found(loaded.built, worker)
     return replace(loaded, figures=figures, findings=found, failure=_nonconforming(figures))
 

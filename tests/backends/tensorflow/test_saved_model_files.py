@@ -235,6 +235,22 @@ def test_what_is_refused_is_a_sentence(tmp_path, folder, name):
     assert "\n" not in str(caught.value)
 
 
+def test_the_only_signature_may_have_any_name(tmp_path, folder):
+    def renamed(*names):
+        copy = shutil.copytree(folder / "step", tmp_path / names[0])
+        changed(lambda meta: rename(meta.signature_def, names))(copy)
+        return copy / "saved_model.pb"
+
+    def rename(signatures, names):
+        for name in names:
+            signatures[name].CopyFrom(signatures["serving_default"])
+        del signatures["serving_default"]
+
+    assert describe(renamed("step")).arrays == describe(folder / "step" / "saved_model.pb").arrays
+    with pytest.raises(ModelFileError, match="signatures once, reset; one that is called serving_default is read"):
+        describe(renamed("reset", "once"))
+
+
 def test_a_folder_is_told_which_file_to_give(folder):
     with pytest.raises(ModelFileError, match=r"the folder of a SavedModel; give the file saved_model.pb in it"):
         describe(folder / "step")

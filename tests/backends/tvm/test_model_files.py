@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_files as files
 import pytest
+from onnx import helper
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tvm import TvmBackend
@@ -31,6 +34,26 @@ def test_a_stream_is_the_oracles(tmp_path):
     np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-5)
     np.testing.assert_allclose(session.get_state()["s"], expected.final["s"], atol=1e-5)
     assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ReduceSum"])
+def test_an_operator_that_the_schedule_cannot_take_keeps_tvms_loops(tmp_path, operator):
+    """The suite's schedule is for products of matrices. A file may have any sums."""
+    nodes = [
+        helper.make_node("Concat", ["ring", "x"], ["all"], axis=2),
+        helper.make_node("Slice", ["all", "from", "to", "axis"], ["next_ring"]),
+        helper.make_node(operator, ["all", *(["kernel"] if operator == "Conv" else [])], ["z"]),
+        helper.make_node("Add", ["z", "x"], ["y"]),
+    ]
+    numbers = {"from": [-3], "to": [9], "axis": [2]}
+    weights = [files.weight(name, np.array(value)) for name, value in numbers.items()]
+    weights.append(files.weight("kernel", np.random.default_rng(0).standard_normal((4, 4, 4)).astype(np.float32)))
+    ends = files.arrays(("x", (1, 4, 1)), ("ring", (1, 4, 3))), files.arrays(("y", (1, 4, 1)), ("next_ring", (1, 4, 3)))
+    path = files.saved(files.model(nodes, *ends, weights), tmp_path / "ring.onnx")
+    asked = replace(request(path, state={"ring": "next_ring"}), batch=1)
+    x = draw_inputs(asked.model, 4, 1, 0)
+    session = TvmBackend().build(asked, tmp_path / "cache").open()
+    np.testing.assert_allclose(session.step({"x": x})["y"], run_reference(asked.model, Weights(), x).y, atol=1e-5)
 
 
 @pytest.mark.parametrize("operator", ["LSTM", "GRU"])

@@ -18,6 +18,7 @@ from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 NOTES = (
     "The module is the importer's, with constants folded, so that no step transposes torch's weights.",
     "The schedule is that of the route relax. TVM's default pipeline leaves scalar loops, which are 10 times slower.",
+    "An operator that the schedule cannot take, such as a convolution, keeps TVM's loops.",
 )
 
 

@@ -46,7 +46,18 @@ def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
 
 
 def scheduled(function: Any, lanes: int) -> Any:
-    """The function, with every block of it scheduled."""
+    """The function, with every block of it scheduled.
+
+    It stays as TVM wrote it where that cannot be, as of a convolution or a sum to one number, which a file may have:
+    those loops are right, and slower.
+    """
+    try:
+        return _scheduled(function, lanes)
+    except (s_tir.ScheduleError, ValueError):
+        return function
+
+
+def _scheduled(function: Any, lanes: int) -> Any:
     schedule = s_tir.Schedule(function)
     root = schedule.get_sblock("root")
     # The last one first, so that what TVM puts into other blocks, and simplifies there, is short.
