@@ -9,7 +9,7 @@ from harness_trials import make_trial
 from honest_adapter import HonestSession
 from verdicts import failures
 
-from rnnbench.conformance import edge_cases, suite
+from rnnbench.conformance import edge_cases, refusal, suite
 from rnnbench.model_files import FileSection, Given, describe, network_of
 
 
@@ -23,7 +23,7 @@ class InRange(HonestSession):
 
 
 def test_whole_numbers_stay_in_their_range_in_every_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(suite, "CHECKS", edge_cases.EDGE_CASES)
+    monkeypatch.setattr(suite, "CHECKS", (*edge_cases.EDGE_CASES, *refusal.REFUSAL))
     path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
     section = FileSection(path.name, {"h": "next_h"}, batch=0)
     model = network_of(path, section, describe(path), Given(ranges={"tokens": (5, 9)}))

@@ -15,6 +15,7 @@ from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
 from rnnbench.conformance.lost_state import LOST_STATE
 from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
 from rnnbench.conformance.mixed_calls import MIXED_CALLS
+from rnnbench.conformance.refusal import REFUSAL
 from rnnbench.conformance.rewinding import REWINDING
 from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
@@ -30,6 +31,7 @@ CHECKS = (
     *MIXED_CALLS,
     *ARRAYS,
     *EDGE_CASES,
+    *REFUSAL,
     *CONTENTS,
     *MAGNITUDE_CHECKS,
     *ENDURANCE,

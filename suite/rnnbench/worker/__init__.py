@@ -11,6 +11,7 @@
     kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
     memory         what a worker has resident, seen from outside
     process_state  what a command leaves changed in its process: named, put back, or the process is not used again
+    replaced_functions  what stands for the functions of Python, NumPy and the suite, which measure and compare
     supervisor     a process that ends what is left where the suite itself is killed
     adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
     file_process   a process that reads a model file: `describe_file`; `file_worker` is its other end

@@ -1,0 +1,121 @@
+"""The check of wrong calls: they are refused, and change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rnnbench.backends import Session
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+
+def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    session, fresh = open_session(), open_session()
+    bound, fresh_bound = session.bind(reference.ring), fresh.bind(reference.ring)
+    first_outputs(session, reference)
+    before, first = session.get_state(), reference.ring[0]
+    for what, call in _refused(session, reference):
+        try:
+            call()
+        except Exception:  # noqa: BLE001 any exception is a refusal
+            continue
+        return CheckResult(verdict="fail", detail=f"{what} was accepted")
+    after = session.get_state()
+    unchanged = [(f"after refused calls, state {name}", after[name], before[name]) for name in before]
+    if reference.is_stream:
+        fresh.set_state(before)
+    y, expected = session.step(first)["y"], fresh.step(first)["y"]
+    bound_y, expected_bound = first_bound_outputs(bound), first_bound_outputs(fresh_bound)
+    return same_bits(
+        [
+            *unchanged,
+            ("after refused calls, y", y, expected),
+            *output_pairs("after refused calls, y of bound call", bound_y, expected_bound),
+        ]
+    )
+
+
+def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Calls that no session may accept, each with its name."""
+    x = reference.ring[0]["x"]
+    other = "float64" if x.dtype != np.float64 else "float32"
+    longer = np.concatenate([x, x[:1]])
+    other_inputs = {name: array for name, array in reference.ring[0].items() if name != "x"}
+    inputs: dict[str, dict[str, Any]] = {
+        "an x of rank 2": {**other_inputs, "x": x[:, 0]},
+        "an x that is a list": {**other_inputs, "x": x.tolist()},
+        "an x of zero steps": {**other_inputs, "x": x[:0]},
+        "an x with another batch": {**other_inputs, "x": np.repeat(x, 2, axis=1)},
+        "an x with another input size": {**other_inputs, "x": np.repeat(x, 2, axis=2)},
+        f"an x of {other}": {**other_inputs, "x": x.astype(other)},
+        "an x in the other byte order": {**other_inputs, "x": x.astype(x.dtype.newbyteorder())},
+        "an x by another name": {**other_inputs, "input": x},
+        "an x with an array of another name": {**other_inputs, "x": x, "z": x},
+        "no x": {},
+    }
+    if reference.trial.batch > 1:
+        inputs["an x with one row for the whole batch"] = {**other_inputs, "x": x[:, :1]}
+    if not reference.is_stream:
+        inputs["an x one step too long"] = {**other_inputs, "x": longer}
+    for lengths in other_inputs.values():
+        inputs |= {what: {"x": x, "lengths": wrong} for what, wrong in _wrong_lengths(lengths, len(x)).items()}
+        inputs["no lengths"] = {"x": x}
+    for what, given in inputs.items():
+        yield what, partial(session.step, given)
+    if reference.is_stream:
+        for name, array in reference.start.items():
+            for fault, wrong in {**_wrong_states(array, other), **_broadcasting(array)}.items():
+                yield f"a state {name} {fault}", partial(session.set_state, {**reference.start, name: wrong})
+            missing = {other: array for other, array in reference.start.items() if other != name}
+            yield f"a state without {name}", partial(session.set_state, missing)
+        yield "a state with one array too many", partial(session.set_state, {**reference.start, "z": x})
+    yield "an empty ring", partial(session.bind, [])
+    yield "a ring of chunks one step too long", partial(session.bind, [{**other_inputs, "x": longer}])
+    yield f"a ring of {other}", partial(session.bind, [{**other_inputs, "x": x.astype(other)}])
+
+
+def _wrong_lengths(lengths: np.ndarray, steps: int) -> dict[str, np.ndarray]:
+    return {
+        "a length of zero": np.where(np.arange(len(lengths)) == 0, 0, lengths).astype(lengths.dtype),
+        "a length beyond the call": np.where(np.arange(len(lengths)) == 0, steps + 1, lengths).astype(lengths.dtype),
+        "lengths of int64": lengths.astype(np.int64),
+        "lengths of another batch": np.repeat(lengths, 2),
+    }
+
+
+def _wrong_states(array: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
+    return {
+        "with another batch": np.repeat(array, 2, axis=1),
+        "of another size": np.repeat(array, 2, axis=2),
+        "with another number of layers": np.repeat(array, 2, axis=0),
+        f"of {dtype}": array.astype(dtype),
+    }
+
+
+def _broadcasting(array: np.ndarray) -> dict[str, Any]:
+    """What NumPy would spread over the state, or take for an array."""
+    wrong: dict[str, Any] = {
+        "with one layer for all": array[:1],
+        "with one row for the whole batch": array[:, :1],
+        "with one value for all units": array[..., :1],
+        "without its first dimension": array[0],
+        "of shape [1]": np.zeros(1, array.dtype),
+        "of no dimension": np.zeros((), array.dtype),
+        "with one more dimension": array[None],
+        "that is flat": array.ravel(),
+        "with layers and batch exchanged": array.swapaxes(0, 1),
+        "that is a list": array.tolist(),
+        "that is a number": 0.0,
+        "that is None": None,
+    }
+    return {what: each for what, each in wrong.items() if np.shape(each) != array.shape or isinstance(each, list)}
+
+
+REFUSAL = (Check("refusal", "Wrong arrays are refused, and a refused call changes nothing.", _refusal),)
