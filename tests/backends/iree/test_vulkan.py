@@ -17,7 +17,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Lack, Probe
-from rnnbench.backends.iree import IreeBackend, hal_devices
+from rnnbench.backends.iree import IreeBackend, hal_devices, imported
 from rnnbench.backends.iree.compile import DIRECT, flags_of
 from rnnbench.devices import KINDS, Device
 from rnnbench.rnn.reference import run_reference
@@ -141,11 +141,13 @@ def test_programs_are_right(
     """Bound calls in turn with public ones: the state stays on the device, and results come back through staging.
 
     On the default route, one array is carried. TensorFlow is in the driver's process only if the adapter fails to part
-    them, and the process then dies of SIGSEGV.
+    them, and the process then dies of SIGSEGV. JAX is parted here, since it has threads and other tests fork.
     """
     assert vulkan.name
     if lack := IreeBackend().probe().lack(route):
         pytest.skip(f"{lack.reason}; {lack.install}")
+    if route == "stablehlo":
+        monkeypatch.setattr(imported, "is_apart", lambda _: True)
     request = replace(request_of(**model), route=route, device="vulkan")
     for name, value in IreeBackend().support(request).environment.items():
         monkeypatch.setenv(name, value)
