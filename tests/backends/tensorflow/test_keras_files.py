@@ -42,7 +42,8 @@ def folder(tmp_path_factory):
     both = layers.Bidirectional(layers.GRU(4, return_sequences=True))
     keras.Sequential([keras.Input((None, 3)), layers.Conv1D(3, 2, padding="causal"), both]).save(folder / "whole.keras")
     x = keras.Input((None, 3), name="the input")
-    masked = layers.GRU(4, return_sequences=True, name="die Zelle, \u5c64")(layers.Masking(name="mask & more")(x))
+    cell = layers.GRU(4, return_sequences=True, dropout=0.3, name="die Zelle, \u5c64")  # It has a seed, not a weight.
+    masked = cell(layers.Masking(name="mask & more")(x))
     keras.Model(x, masked, name="[the] net").save(folder / "masked.keras")
     return folder
 

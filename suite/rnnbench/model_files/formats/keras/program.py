@@ -57,8 +57,8 @@ class KerasProgram:
 
     @property
     def variables(self) -> list[Any]:
-        """The weights, as variables of TensorFlow."""
-        return [variable.value for variable in self._model.weights]
+        """All that a traced call refers to, as variables of TensorFlow: the weights, and the seeds of dropouts."""
+        return [variable.value for variable in self._model.variables]
 
     def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name. No variable changes."""
