@@ -82,7 +82,7 @@ def test_the_smallest_trials_that_fail_alike_are_given_back_and_expected_failure
         route=("wrong-bound",),
         where={},
         check=("bound",),
-        also=("rings", "mixed"),
+        also=("contents", "mixed", "rings"),
         outcome=None,
         reason="Known.",
         upstream="https://example.org/1",
