@@ -6,12 +6,10 @@ and threads, is in `process_state`.
 
 from __future__ import annotations
 
-import ctypes
 import decimal
 import gc
 import locale
 import os
-import platform
 import random
 import re
 import resource
@@ -29,6 +27,20 @@ from typing import Any
 import numpy as np
 
 from rnnbench.measure import put_clocks_back, replaced_clocks
+from rnnbench.worker.c_settings import (
+    describe_environment,
+    describe_floating_point,
+    describe_handlers,
+    listed,
+    read_environment,
+    read_floating_point,
+    read_handlers,
+    read_timers,
+    restore_environment,
+    restore_floating_point,
+    restore_handlers,
+    restore_timers,
+)
 from rnnbench.worker.replaced_functions import FUNCTIONS
 
 Values = Mapping[str, Any]
@@ -89,112 +101,6 @@ def restore_settings(values: Values, names: Iterable[str]) -> None:
 
 def _from_to(before: object, after: object) -> str:
     return f"{after} instead of {before}"
-
-
-# The floating-point environment of this thread (fenv(3)). Flags of exceptions that happened are no setting.
-
-_LIBC = ctypes.CDLL(None)
-_LIBM = _LIBC if hasattr(_LIBC, "fegetenv") else ctypes.CDLL("libm.so.6")
-_FENV = ctypes.create_string_buffer(64)
-_X86 = platform.machine() in ("x86_64", "AMD64")
-_CONTROL_WORDS = ((0, 2, 0xFFFF), (28, 4, 0xFFC0)) if _X86 else ((0, 4, 0xFFFFFFFF),)
-"""Offset, size and mask of the control words in fenv_t: x87 and MXCSR, or FPCR of AArch64."""
-_FLUSH, _DENORMALS_ARE_ZERO, _ROUNDING = (1 << 15, 1 << 6, 3 << 13) if _X86 else (1 << 24, 0, 3 << 22)
-"""Bits of MXCSR, or of FPCR."""
-
-
-def _read_floating_point() -> tuple[int, ...]:
-    _LIBM.fegetenv(_FENV)
-    raw = _FENV.raw
-    return tuple(int.from_bytes(raw[at : at + size], "little") & mask for at, size, mask in _CONTROL_WORDS)
-
-
-def _restore_floating_point(words: tuple[int, ...]) -> None:
-    _LIBM.fegetenv(_FENV)
-    for (at, size, mask), word in zip(_CONTROL_WORDS, words, strict=True):
-        now = int.from_bytes(_FENV.raw[at : at + size], "little")
-        ctypes.memmove(ctypes.addressof(_FENV) + at, (now & ~mask | word).to_bytes(size, "little"), size)
-    _LIBM.fesetenv(_FENV)
-
-
-def _describe_floating_point(before: tuple[int, ...], after: tuple[int, ...]) -> str:
-    old, new = before[-1], after[-1]
-    parts = []
-    if (old ^ new) & _FLUSH:
-        parts.append("denormals flushed to zero" if new & _FLUSH else "denormals no longer flushed to zero")
-    if (old ^ new) & _DENORMALS_ARE_ZERO:
-        parts.append("denormals read as zero" if new & _DENORMALS_ARE_ZERO else "denormals no longer read as zero")
-    if (old ^ new) & _ROUNDING:
-        parts.append("another rounding direction")
-    if rest := [word for word in zip(before, after, strict=True) if word[0] != word[1]]:
-        parts.append(", ".join(f"control word {b:#x} instead of {a:#x}" for a, b in rest))
-    return ", ".join(parts)
-
-
-# Environment variables, as C code sees them too.
-
-
-def _read_environment() -> dict[bytes, bytes]:
-    block = ctypes.POINTER(ctypes.c_char_p).in_dll(_LIBC, "environ")
-    found, index = {}, 0
-    while block and (entry := block[index]) is not None:
-        name, _, value = entry.partition(b"=")
-        found[name] = value
-        index += 1
-    return found
-
-
-def _restore_environment(values: dict[bytes, bytes]) -> None:
-    for name in _read_environment().keys() - values.keys():
-        os.environb.pop(name, None)
-        os.unsetenv(name)
-    for name, value in values.items():
-        os.environb[name] = value
-
-
-def _describe_environment(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> str:
-    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    return _listed(os.fsdecode(name) for name in changed)
-
-
-# Signals: what Python calls, and what the C library calls.
-
-_SIGNALS = tuple(number for number in signal.valid_signals() if number < signal.SIGRTMIN)
-_ACTION = ctypes.create_string_buffer(256)
-"""A struct sigaction: its first word is the handler."""
-_WORD = ctypes.sizeof(ctypes.c_void_p)
-
-
-def _read_handlers() -> dict[int, tuple[object, bytes]]:
-    return {number: (signal.getsignal(number), _c_action(number)[:_WORD]) for number in _SIGNALS}
-
-
-def _c_action(number: int) -> bytes:
-    _LIBC.sigaction(int(number), None, _ACTION)
-    return _ACTION.raw
-
-
-def _restore_handlers(handlers: dict[int, tuple[object, bytes]]) -> None:
-    for number, (python, c) in handlers.items():
-        if python is not None and signal.getsignal(number) != python:
-            signal.signal(number, python)  # type: ignore[arg-type]
-        action = _c_action(number)
-        if action[:_WORD] != c:
-            _LIBC.sigaction(int(number), ctypes.create_string_buffer(c + action[_WORD:]), None)
-
-
-def _describe_handlers(before: dict[int, tuple[object, bytes]], after: dict[int, tuple[object, bytes]]) -> str:
-    return _listed(signal.Signals(number).name for number in before if before[number] != after[number])
-
-
-def _read_timers() -> tuple[bool, ...]:
-    return tuple(any(signal.getitimer(which)) for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL))
-
-
-def _restore_timers(running: tuple[bool, ...]) -> None:
-    for which, runs in zip((signal.ITIMER_REAL, signal.ITIMER_VIRTUAL), running, strict=True):
-        if not runs:
-            signal.setitimer(which, 0)
 
 
 # NumPy, Python and the kernel.
@@ -271,7 +177,7 @@ def _restore_hooks(hooks: dict[str, Any]) -> None:
 
 
 def _describe_named(before: dict[str, Any], after: dict[str, Any]) -> str:
-    return _listed(name for name in before if before[name] is not after[name])
+    return listed(name for name in before if before[name] is not after[name])
 
 
 def _read_streams() -> dict[str, Any]:
@@ -300,7 +206,7 @@ def _restore_limits(limits: dict[str, tuple[int, int]]) -> None:
 
 
 def _describe_limits(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> str:
-    return _listed(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
+    return listed(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
 
 
 def _read_locale() -> str:
@@ -337,18 +243,12 @@ def _describe_scheduling(before: tuple[Any, ...], after: tuple[Any, ...]) -> str
     return ", ".join(f"{name} {_from_to(old, new)}" for name, old, new in what if old != new)
 
 
-def _listed(names: Any) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
-    return ", ".join(listed[:6]) + more
-
-
 def _nothing_more(before: object, after: object) -> str:
     return ""
 
 
 def _describe_functions(before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    return _listed(name for name in after if name not in before) or "put back"
+    return listed(name for name in after if name not in before) or "put back"
 
 
 def _read_import_hooks() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -380,7 +280,7 @@ PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
 IMPORT_HOOKS, CALLBACKS = "Python's import hooks", "the callbacks of the garbage collector"
 RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
 SETTINGS = (
-    Setting(FLOATING_POINT, _read_floating_point, _restore_floating_point, _describe_floating_point),
+    Setting(FLOATING_POINT, read_floating_point, restore_floating_point, describe_floating_point),
     Setting(
         "the garbage collector",
         lambda: (gc.isenabled(), gc.get_threshold()),
@@ -389,16 +289,16 @@ SETTINGS = (
     ),
     Setting(CALLBACKS, lambda: tuple(gc.callbacks), _restore_callbacks, lambda a, b: f"{len(b)} instead of {len(a)}"),
     Setting("the working folder", _read_folder, os.chdir, _from_to),
-    Setting(ENVIRONMENT, _read_environment, _restore_environment, _describe_environment),
-    Setting(HANDLERS, _read_handlers, _restore_handlers, _describe_handlers),
+    Setting(ENVIRONMENT, read_environment, restore_environment, describe_environment),
+    Setting(HANDLERS, read_handlers, restore_handlers, describe_handlers),
     Setting(
         "blocked signals",
         lambda: frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         lambda blocked: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
-        lambda before, after: _listed(str(number) for number in sorted(before ^ after)),
+        lambda before, after: listed(str(number) for number in sorted(before ^ after)),
     ),
     Setting("Python's clocks", replaced_clocks, lambda _: put_clocks_back(), lambda before, after: after or "put back"),
-    Setting("interval timers", _read_timers, _restore_timers, _nothing_more),
+    Setting("interval timers", read_timers, restore_timers, _nothing_more),
     Setting(PYTHON_RANDOM, random.getstate, random.setstate, _nothing_more),
     Setting(NUMPY_RANDOM, _read_numpy_random, _restore_numpy_random, _nothing_more),
     Setting(ERROR_STATE, _read_error_state, _restore_error_state, _from_to),
@@ -409,7 +309,7 @@ SETTINGS = (
     Setting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
     Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
     Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
-    Setting(PATH, _read_path, _restore_path, lambda before, after: _listed(sorted({*before} ^ {*after}))),
+    Setting(PATH, _read_path, _restore_path, lambda before, after: listed(sorted({*before} ^ {*after}))),
     Setting(IMPORT_HOOKS, _read_import_hooks, _restore_import_hooks, _nothing_more),
     Setting("the context of decimal numbers", _read_decimal, _restore_decimal, _from_to),
     Setting("the timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout, _from_to),
