@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_programs import built_as_the_reference
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import LENGTHS, Lack, Request
@@ -443,37 +444,11 @@ def test_fused_is_native_on_cuda_and_has_lengths() -> None:
     assert LENGTHS in support.covers
 
 
-ON_A_GPU = """
-import pickle, sys
-from pathlib import Path
-from rnnbench.backends.jax import JaxBackend
-
-request, folder, x = pickle.loads(sys.stdin.buffer.read())
-program = JaxBackend().build(request, Path(folder))
-session = program.open()
-bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
-y = session.step({"x": x})["y"]
-session.reset()
-bound(), bound()
-bound.sync()
-sys.stdout.buffer.write(pickle.dumps((program.cached, program.artifact.lowered, y, bound.output()["y"])))
-"""
-
-
 @pytest.mark.parametrize(
     ("request_", "lowered"),
     [(ask(), "looped 1"), (ask(STACK, time="unrolled"), "unrolled 8"), (ask(STACK, time="fused"), "fused")],
     ids=label,
 )
 def test_a_gpu_gives_what_the_reference_says(tmp_path: Path, request_: Request, lowered: str) -> None:
-    lack = JaxBackend().probe().device_lack("cuda")
-    if lack is not None:
-        pytest.skip(f"there is no GPU that JAX can use: {lack.reason}")
-    x = draw_inputs(request_.model, 8, 2, seed=1)
-    expected = run_reference(request_.stack, request_.weights, x).y
-    variables = dict(JaxBackend().support(request_).environment)
     for was_cached in (False, True):
-        cached, form, y, last = in_a_process(ON_A_GPU, (request_, str(tmp_path), x), variables)
-        assert (cached, form) == (was_cached, lowered)
-        np.testing.assert_allclose(y, expected, atol=2e-6)
-        np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+        assert built_as_the_reference(JaxBackend(), request_, tmp_path) == (was_cached, lowered)

@@ -5,10 +5,7 @@ The runtime's own memory on the processor stands in for a device's: the code is 
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from waiting import PATIENCE_S
+from device_programs import built_as_the_reference
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, packages
@@ -221,23 +218,6 @@ def test_the_package_that_the_module_is_from_is_told_from_its_files(
     assert lack is None if provider else "no provider for CUDA" in str(lack)
 
 
-ON_A_GPU = """
-import pickle, sys
-from pathlib import Path
-from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
-
-request, folder, x = pickle.loads(sys.stdin.buffer.read())
-program = OnnxRuntimeBackend().build(request, Path(folder))
-session = program.open()
-bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
-y = session.step({"x": x})["y"]
-session.reset()
-bound(), bound()
-bound.sync()
-sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output()["y"])))
-"""
-
-
 @pytest.mark.parametrize(
     ("request_", "lowered"),
     [
@@ -249,23 +229,11 @@ sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output(
     ],
 )
 def test_a_gpu_gives_what_the_reference_says(tmp_path: Path, request_: Request, lowered: str) -> None:
-    lack = BACKEND.probe().device_lack("cuda")
-    if lack is not None:
-        pytest.skip(f"there is no GPU that ONNX Runtime can use: {lack.reason}")
-    x = draw_inputs(request_.model, 8, 2, seed=1)
-    environment = {**os.environ, **BACKEND.support(request_).environment}
-    given = pickle.dumps((request_, str(tmp_path), x))
-    done = subprocess.run(
-        [sys.executable, "-c", ON_A_GPU],
-        input=given,
-        capture_output=True,
-        env=environment,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    form, y, last = pickle.loads(done.stdout)
-    expected = run_reference(request_.stack, request_.weights, x).y
-    assert form == lowered
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+    assert built_as_the_reference(BACKEND, request_, tmp_path).lowered == lowered
+
+
+def test_the_processor_gives_it_in_the_same_way(tmp_path: Path) -> None:
+    """The test above, on the device that is here."""
+    request = replace(ask(time="looped"), device="cpu")
+    assert built_as_the_reference(BACKEND, request, tmp_path) == (False, "looped 1")
+    assert built_as_the_reference(BACKEND, request, tmp_path).cached

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_programs import built_as_the_reference
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Lack, Request
@@ -227,36 +228,9 @@ def test_threads_are_the_processors(ask) -> None:
     assert (support.level, "one thread" in support.reason) == ("unsupported", True)
 
 
-ON_A_GPU = """
-import pickle, sys
-from pathlib import Path
-from rnnbench.backends.tensorflow import TensorflowBackend
-
-request, folder, x = pickle.loads(sys.stdin.buffer.read())
-program = TensorflowBackend().build(request, Path(folder))
-session = program.open()
-bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
-y = session.step({"x": x})["y"]
-session.reset()
-bound(), bound()
-bound.sync()
-sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output()["y"])))
-"""
-
-
 @pytest.mark.parametrize(
     ("route", "time", "lowered"),
     [("graph", "looped", "looped 1"), ("xla", "unrolled", "unrolled 4"), ("keras", "fused", "fused")],
 )
 def test_a_gpu_gives_what_the_reference_says(ask, tmp_path: Path, route: str, time: str, lowered: str) -> None:
-    lack = BACKEND.probe().device_lack("cuda")
-    if lack is not None:
-        pytest.skip(f"there is no GPU that TensorFlow can use: {lack.reason}")
-    request = on_cuda(ask(route, time=time))
-    x = draw_inputs(request.model, 8, 1, seed=1)
-    variables = dict(BACKEND.support(request).environment)
-    form, y, last = in_a_process(ON_A_GPU, (request, str(tmp_path), x), variables)
-    expected = run_reference(request.model, request.weights, x).y
-    assert form == lowered
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+    assert built_as_the_reference(BACKEND, on_cuda(ask(route, time=time)), tmp_path).lowered == lowered

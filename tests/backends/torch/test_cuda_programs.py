@@ -6,10 +6,6 @@ GPU, and says so where there is none.
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +23,10 @@ from rnnbench.rnn.weights import draw_inputs, draw_weights
 
 torch = pytest.importorskip("torch")
 
+from device_programs import built_as_the_reference  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 from torch_requests import LSTM, RNNOISE, make_request  # noqa: E402
-from waiting import PATIENCE_S  # noqa: E402
 
 from rnnbench.backends.torch import compile as compiled_route  # noqa: E402
 from rnnbench.backends.torch import inductor  # noqa: E402
@@ -170,23 +166,6 @@ def test_inductor_writes_out_no_small_product_for_a_gpu_but_that_of_two_vectors(
 # On a GPU.
 
 
-ON_A_GPU = """
-import pickle, sys
-from pathlib import Path
-from rnnbench.backends.torch import TorchBackend
-
-request, folder, x = pickle.loads(sys.stdin.buffer.read())
-program = TorchBackend().build(request, Path(folder))
-session = program.open()
-bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
-y = session.step({"x": x})["y"]
-session.reset()
-bound(), bound()
-bound.sync()
-sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output()["y"])))
-"""
-
-
 @pytest.mark.parametrize(
     ("request_", "lowered"),
     [
@@ -202,21 +181,4 @@ sys.stdout.buffer.write(pickle.dumps((program.artifact.lowered, y, bound.output(
     ],
 )
 def test_a_gpu_gives_what_the_reference_says(tmp_path: Path, request_: Request, lowered: str) -> None:
-    lack = TorchBackend().probe().device_lack("cuda")
-    if lack is not None:
-        pytest.skip(f"there is no GPU that torch can use: {lack.reason}")
-    x = draw_inputs(request_.model, 8, 2, seed=1)
-    done = subprocess.run(
-        [sys.executable, "-c", ON_A_GPU],
-        input=pickle.dumps((request_, str(tmp_path), x)),
-        capture_output=True,
-        env={**os.environ, **TorchBackend().support(request_).environment},
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    form, y, last = pickle.loads(done.stdout)
-    expected = run_reference(request_.model, request_.weights, x).y
-    assert form == lowered
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+    assert built_as_the_reference(TorchBackend(), request_, tmp_path).lowered == lowered
