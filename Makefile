@@ -22,7 +22,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint others bench site night clean
+.PHONY: run test test-gpu lint others bench site night clean
 
 run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
@@ -49,6 +49,19 @@ room-%: $(TEST)/.ready
 
 others: $(TEST)/.ready
 	$(PYTEST) $(OTHER_ROOMS:%=tests/%) tests/test_*.py
+
+# The tests that need an NVIDIA GPU, and all checks of a small case on it. Frameworks for CUDA are other packages than those
+# of `make test`, and do not all fit into one environment: PYTHON is an interpreter that has them (docs/devices.md).
+GPU := .venv-gpu
+GPU_BACKENDS ?= torch jax tensorflow onnxruntime iree tvm
+GPU_CASES ?= cases/smoke.yaml
+test-gpu: $(GPU)/.ready
+	RNNBENCH_TEST_GPU=1 $(GPU)/bin/python -m pytest -q -rs tests/devices
+	for backend in $(GPU_BACKENDS); do \
+	  RNNBENCH_TEST_BACKEND=$$backend $(GPU)/bin/python -m pytest -q -rs tests/backends/$$backend -k test_a_gpu_gives || failed="$$failed $$backend"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "error: wrong on this GPU:$$failed"; exit 1; fi
+	$(GPU)/bin/rnnbench check $(GPU_CASES) --set target.device=cuda --set 'strategy.launch=[stream,graph]' --set limits.memory=16GiB
 
 lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
@@ -83,10 +96,17 @@ $(NIGHT)/.ready: pyproject.toml constraints.txt
 	$(NIGHT)/bin/python $(PIP) -e '.[all]'
 	touch $@
 
+# It sees the packages of PYTHON, in an environment or not, and keeps their versions.
+$(GPU)/.ready: pyproject.toml
+	$(PYTHON) -m venv --system-site-packages $(GPU)
+	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(ls -d $(GPU)/lib/python3*/site-packages)/packages_of_python.pth
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda,floor,report]' 'hypothesis>=6.120' 'pytest>=9'
+	touch $@
+
 $(TEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python $(PIP) -e '.[all,test]'
 	touch $@
 
 clean:
-	rm -rf $(RUN) $(TEST) $(NIGHT)
+	rm -rf $(RUN) $(TEST) $(NIGHT) $(GPU)

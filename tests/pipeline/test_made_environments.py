@@ -8,16 +8,20 @@ import json
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from harness_trials import make_trial
+from packaging.requirements import Requirement
 
 from rnnbench import __version__
+from rnnbench.cases.trial import Target, Trial
 from rnnbench.pipeline import SideError
 from rnnbench.pipeline import made_environments as made
-from rnnbench.pipeline.made_environments import make_environment, own_versions, this_suite
+from rnnbench.pipeline.made_environments import extras_of, make_environment, own_versions, this_suite
 
 
 def wheel(folder: Path, name: str, number: str) -> None:
@@ -147,3 +151,15 @@ def test_the_suite_is_installed_from_where_it_came_from(monkeypatch, origin, exp
     text = None if origin is None else json.dumps(origin)
     monkeypatch.setattr(made, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
     assert this_suite() == expected
+
+
+def test_a_device_has_an_extra_and_so_may_a_backend_on_it() -> None:
+    trial = replace(make_trial(), target=Target("tvm", "relax"))
+    on_both = [trial, replace(trial, device="cuda")]
+    assert {"apache-tvm", "cuda-bindings", "nvidia-ml-py", "nvidia-cuda-nvrtc"} <= needs(on_both)
+    assert "rnnbench" not in needs(on_both)
+    assert not {"cuda-bindings", "nvidia-cuda-nvrtc"} & needs([trial])
+
+
+def needs(trials: list[Trial]) -> set[str]:
+    return {Requirement(text).name for text in made._needs(extras_of(trials), set())}

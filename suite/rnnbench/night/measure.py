@@ -26,6 +26,7 @@ from rnnbench.pipeline import (
     SideError,
     compare_sides,
     examine_with_anchors,
+    extras_of,
     make_environment,
     note_versions,
     open_side,
@@ -240,7 +241,7 @@ class _Measuring:
         package = self.night.backends[backend].package
         if not self.plan.sought.upgrade and installed_version(backend, package) == build.version:
             return None
-        made = make_environment(build.requirements, [backend], self.plan.environments)
+        made = make_environment(build.requirements, extras_of(self.plan.trials_of(backend)), self.plan.environments)
         if made.yanked:
             raise SideError(f"{build.requirements}: was withdrawn by its makers (yanked): {made.yanked}")
         return build.requirements

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, open_environment, open_side
-    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
+    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, extras_of, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
     from rnnbench.pipeline.releases import (
@@ -103,6 +103,7 @@ _NAMES = {
     "made_environments": (
         "ENVIRONMENTS",
         "SideError",
+        "extras_of",
         "make_environment",
     ),
     "progress": (
@@ -175,6 +176,7 @@ __all__ = [
     "confirm_sides",
     "environment_of",
     "examine_with_anchors",
+    "extras_of",
     "find_release",
     "find_reproduction",
     "list_releases",

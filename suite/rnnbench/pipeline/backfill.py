@@ -20,7 +20,7 @@ from rnnbench.measure import describe_machine
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, open_side
-from rnnbench.pipeline.made_environments import SideError, make_environment
+from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
 from rnnbench.plan import begin_run, end_run
@@ -70,12 +70,12 @@ def measure_releases(
     todo = [release for release in reversed(releases) if missing[release.version]]
     if not todo:
         return
-    backends = sorted({trial.target.backend for trial in plan.trials})
+    extras = extras_of(plan.trials)
 
     def install(release: Release) -> str:
         """Why the release cannot be used; empty where it can."""
         try:
-            made = make_environment(release.requirements, backends, plan.environments)
+            made = make_environment(release.requirements, extras, plan.environments)
         except SideError as error:
             return str(error)
         return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
-from rnnbench.pipeline.made_environments import SideError, make_environment, this_suite
+from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment, this_suite
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess
 
@@ -87,7 +87,7 @@ def _made(requirements: str, trials: Sequence[Trial], cache: Path) -> str:
             f"'{requirements}': is no folder here, and names no version; "
             f"give a virtual environment's folder, or requirements such as 'onnxruntime==1.30.0'"
         )
-    return make_environment(requirements, sorted({trial.target.backend for trial in trials}), cache).python
+    return make_environment(requirements, extras_of(trials), cache).python
 
 
 def _is_folder(text: str) -> bool:

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from pathlib import Path
@@ -24,6 +24,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rnnbench import __version__
+from rnnbench.cases import Trial
 from rnnbench.disk import locked, read_cached, write_text
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
@@ -51,19 +52,27 @@ class MadeEnvironment:
     """Why its makers withdrew one of its packages; empty where they did not."""
 
 
-def make_environment(requirements: str, backends: Sequence[str], cache: Path) -> MadeEnvironment:
-    """The environment with this suite, what the backends need, and `requirements`; made where it is not, or is damaged.
+def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> MadeEnvironment:
+    """The environment with this suite, what `extras` of it ask for, and `requirements`; made where it is not, or is
+    damaged.
 
-    What `requirements` name wins over the versions that the suite asks for. Raises SideError.
+    `extras_of` has the extras that trials need. What `requirements` name wins over the versions that the suite asks
+    for. Raises SideError.
     """
     upper = requirements.split()
     named = {_name(text) for text in upper}
     pins = own_versions()
     suite = this_suite()
     source = [] if suite[0] == "--editable" else [source_digest()]
-    lower = _make([*suite, *_needs(backends, named)], pins, None, cache, requirements, source)
+    lower = _make([*suite, *_needs(extras, named)], pins, None, cache, requirements, source)
     # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
     return _make(upper, [], Path(lower.python).parents[1], cache, requirements)
+
+
+def extras_of(trials: Iterable[Trial]) -> list[str]:
+    """The extras that such trials need: by backend, by kind of device, and by both (`tvm-cuda`). Some name no extra."""
+    pairs = {(trial.target.backend, trial.device) for trial in trials}
+    return sorted({name for backend, device in pairs for name in (backend, device, f"{backend}-{device}")})
 
 
 def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
@@ -97,13 +106,13 @@ def own_versions() -> list[str]:
     return [f"{_name(text)}=={version(_name(text))}" for text in own]
 
 
-def _needs(backends: Sequence[str], named: set[str]) -> list[str]:
-    """What else the backends' extras ask for, and what the named packages do in every version, as they run here."""
+def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
+    """What else these extras ask for, and what the named packages do in every version, as they run here."""
     texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    needed = [each for each in map(Requirement, texts) for extra in backends if _applies(each, extra)]
+    needed = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
     for name in sorted(named):
         needed += [each for each in _requirements_of(name) if _applies(each, "") and not _is_capped(each)]
-    others = {canonicalize_name(each.name): str(each.specifier) for each in needed}
+    others = {canonicalize_name(each.name): str(each.specifier) for each in needed if each.name != "rnnbench"}
     own = {_name(pin) for pin in own_versions()}
     return [_as_here(name, specifier) for name, specifier in sorted(others.items()) if name not in named | own]
 

@@ -1,6 +1,7 @@
 """IREE on CUDA, as far as it goes without a GPU: which target is compiled for, and that programs hold PTX for it.
 
-The GPU is what NVML answered on a machine with an H100, recorded. IREE's compiler is the real one. Nothing is run.
+The GPU is what NVML answered on a machine with an H100, recorded. IREE's compiler is the real one.
+Only the last test runs programs. It needs a GPU, and says so where there is none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from device_programs import built_as_the_reference
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported, imported_program
@@ -174,3 +176,12 @@ def test_another_target_is_another_program(monkeypatch: pytest.MonkeyPatch, requ
         program, _ = built(monkeypatch, replace(request_of(), device="cuda"), folder)
         paths.add(program.path)
     assert len(paths) == 2
+
+
+@pytest.mark.parametrize("route", ["linalg", "linalg-direct", "stablehlo"])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_gpu_gives_what_the_reference_says(request_of: Any, tmp_path: Path, route: str, state: str) -> None:
+    request = replace(request_of(state=state), route=route, device="cuda")
+    if (answer := IreeBackend().support(request)).level == "unsupported":
+        pytest.skip(answer.reason)
+    assert built_as_the_reference(IreeBackend(), request, tmp_path).lowered == "looped 1"
