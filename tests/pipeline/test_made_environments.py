@@ -161,5 +161,23 @@ def test_a_device_has_an_extra_and_so_may_a_backend_on_it() -> None:
     assert not {"cuda-bindings", "nvidia-cuda-nvrtc"} & needs([trial])
 
 
+def test_what_is_not_named_has_its_extra_and_the_version_that_runs() -> None:
+    assert f"jax[cuda13]=={version('jax')}" in made._needs(["jax", "cuda", "jax-cuda"], {"jaxlib"})
+
+
 def needs(trials: list[Trial]) -> set[str]:
     return {Requirement(text).name for text in made._needs(extras_of(trials), set())}
+
+
+@pytest.mark.parametrize(
+    ("text", "extras", "made_of"),
+    [
+        ("jax==0.10.2", ["jax", "cuda", "jax-cuda"], "jax[cuda13]==0.10.2"),
+        ("jax==0.10.2", ["cpu", "jax", "jax-cpu"], "jax==0.10.2"),
+        ("Jax[extra]==0.10.2", ["jax-cuda"], "Jax[cuda13,extra]==0.10.2"),
+        ("tensorflow==2.21.0", ["tensorflow-cuda"], "tensorflow[and-cuda]==2.21.0"),
+        ("not a requirement", ["jax-cuda"], "not a requirement"),
+    ],
+)
+def test_a_version_for_a_device_has_the_packages_own_extra(text: str, extras: list[str], made_of: str) -> None:
+    assert made._with_its_extras(text, extras) == made_of

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rnnbench import __version__
@@ -59,7 +59,7 @@ def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> M
     `extras_of` has the extras that trials need. What `requirements` name wins over the versions that the suite asks
     for. Raises SideError.
     """
-    upper = requirements.split()
+    upper = [_with_its_extras(text, extras) for text in requirements.split()]
     named = {_name(text) for text in upper}
     pins = own_versions()
     suite = this_suite()
@@ -108,13 +108,33 @@ def own_versions() -> list[str]:
 
 def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
     """What else these extras ask for, and what the named packages do in every version, as they run here."""
-    texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    needed = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
+    needed = _required_by(extras)
     for name in sorted(named):
         needed += [each for each in _requirements_of(name) if _applies(each, "") and not _is_capped(each)]
-    others = {canonicalize_name(each.name): str(each.specifier) for each in needed if each.name != "rnnbench"}
+    others: dict[str, Requirement] = {}
+    for each in needed:
+        if each.name != "rnnbench":
+            others.setdefault(canonicalize_name(each.name), each).extras |= each.extras
     own = {_name(pin) for pin in own_versions()}
-    return [_as_here(name, specifier) for name, specifier in sorted(others.items()) if name not in named | own]
+    return [_as_here(others[name]) for name in sorted(others.keys() - named - own)]
+
+
+def _required_by(extras: Sequence[str]) -> list[Requirement]:
+    """What these extras of the suite ask for."""
+    texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
+    return [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
+
+
+def _with_its_extras(text: str, extras: Sequence[str]) -> str:
+    """A requirement that also names the package's own extras, where the suite's extras do: `jax[cuda13]==0.10.2`."""
+    try:
+        wanted = Requirement(text)
+    except InvalidRequirement:
+        return text
+    for each in _required_by(extras):
+        if canonicalize_name(each.name) == canonicalize_name(wanted.name):
+            wanted.extras |= each.extras
+    return str(wanted) if wanted.extras else text
 
 
 def _requirements_of(name: str) -> list[Requirement]:
@@ -133,11 +153,13 @@ def _is_capped(requirement: Requirement) -> bool:
     return any(each.operator not in (">=", ">", "!=") for each in requirement.specifier)
 
 
-def _as_here(name: str, specifier: str) -> str:
+def _as_here(requirement: Requirement) -> str:
+    """In the version that runs here, where one does."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     try:
-        return f"{name}=={version(name)}"
+        return f"{requirement.name}{extras}=={version(requirement.name)}"
     except PackageNotFoundError:
-        return f"{name}{specifier}"
+        return f"{requirement.name}{extras}{requirement.specifier}"
 
 
 def _make(
