@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench import __version__
 from rnnbench.pipeline import SideError
@@ -65,7 +66,9 @@ def offline(monkeypatch, index):
 
 def seen(python: str, module: str) -> str:
     code = f"import {module}; print({module}.VERSION)"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout.strip()
 
 
 def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch):

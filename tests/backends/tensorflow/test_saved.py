@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.tensorflow import TensorflowBackend
@@ -37,7 +38,11 @@ def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path, ro
     program, request = build(route), ask(route)
     x = draw_inputs(request.model, 4, 1, seed=1)
     done = subprocess.run(
-        [sys.executable, "-c", LOAD], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
+        [sys.executable, "-c", LOAD],
+        input=pickle.dumps((request, folder, x)),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     result = json.loads(done.stdout)
     assert (result["cached"], result["new"]) == (True, 0)
