@@ -28,16 +28,20 @@ STOPPED_IN = {
     "the summary": "import rnnbench.reports as room; name = 'print_summary'",
     "the beginning": "import rnnbench.cases as room; name = 'load_case'",
 }
-PLAIN = """
-import rnnbench.reports.plots as plots
-plots.draw = lambda view, folder: []
-"""
-"""Reports without pictures, which take longer than the runs."""
 FORKED = """
 import pytest
 from forked_workers import fork_workers
 fork_workers(pytest.MonkeyPatch())
 """
+"""Workers that are forked, where nobody looks at how they start."""
+PLAIN = (
+    FORKED
+    + """
+import rnnbench.reports.plots as plots
+plots.draw = lambda view, folder: []
+"""
+)
+"""Reports without pictures, which take longer than the runs."""
 STOP = """
 import os, time
 stopped = getattr(room, name)
