@@ -8,7 +8,7 @@ TEST := .venv-test
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
 LONG_BACKENDS := iree torch tvm tensorflow
-BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
+BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch iree-vulkan numpy
 ROOMS := pipeline cli fleet worker site conformance history night rnn reports sampling model_files
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S, join, wait_until
 
 from rnnbench.cache import ABANDONED_S, ENTRY, MAKING, Cache, CacheFolder
 
@@ -163,9 +165,17 @@ def test_what_a_killed_writer_left_is_no_entry_and_is_removed_once_it_is_old(bui
         f"Cache(folder).keep('iree', {KEY!r}, {{'a': Path({str(pipe)!r})}}, {{}})\n"
     )
     writer = subprocess.Popen([sys.executable, "-c", code])
-    with pipe.open("wb"):  # Opens once the writer reads.
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
+    opened: list[int] = []
+
+    def is_read() -> bool:
+        with suppress(OSError):  # Nobody reads yet.
+            opened.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(opened)
+
+    wait_until(is_read, "the writer does not read")
+    writer.send_signal(signal.SIGKILL)
+    writer.wait(PATIENCE_S)
+    os.close(*opened)
     cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))
     (left,) = (tmp_path / "cache/iree").glob(f"{MAKING}*")
     assert cache.uses() == []
@@ -191,10 +201,9 @@ def _use(folder: Path, number: int) -> None:
 
 def test_many_processes_use_one_cache(tmp_path):
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_use, args=(tmp_path, number)) for number in range(4)]
+    processes = [context.Process(target=_use, args=(tmp_path, number), daemon=True) for number in range(4)]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join()
+    join(*processes)
     assert [process.exitcode for process in processes] == [0] * 4
     assert sum(use.nbytes for use in Cache(CacheFolder(tmp_path / "cache", 2500)).uses()) <= 2500

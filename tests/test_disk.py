@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.disk import (
     error_of_disk,
@@ -47,7 +48,9 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path
         "except OSError as error: print(is_disk_error(error), error.filename)"
     )
     file = tmp_path / "big"
-    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout == f"True {file}\n"
     assert not list(tmp_path.iterdir())
 
@@ -60,7 +63,7 @@ def test_a_kill_while_a_file_is_written_leaves_the_old_one(tmp_path):
         "def half(stream): stream.write(b'{'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_whole(Path(sys.argv[1]), half)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(file)], check=False)
+    done = subprocess.run([sys.executable, "-c", code, str(file)], check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     assert json.loads(file.read_text()) == {"old": True}
 
@@ -93,7 +96,9 @@ def test_a_disk_without_room_is_found_by_writing_there(tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM - 1, ROOM - 1))\n"
         "print(error_of_disk(Path(sys.argv[1])).strerror, error_of_disk(Path('/proc')))"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout == "File too large None\n"
 
 

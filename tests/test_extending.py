@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "extending.md"
@@ -96,6 +97,7 @@ def rnnbench(folder: Path, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -163,6 +165,7 @@ def test_a_mistake_in_the_new_key_is_told_with_its_place(extended: Path) -> None
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 2
     assert "wrong.yaml:7:" in done.stderr

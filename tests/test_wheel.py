@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -16,11 +17,14 @@ def installed(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     python = [sys.executable, "-m"]
     subprocess.run(
-        [*python, "build", "--wheel", "--no-isolation", "-o", folder, CHECKOUT], check=True, capture_output=True
+        [*python, "build", "--wheel", "--no-isolation", "-o", folder, CHECKOUT],
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
     )
     (wheel,) = folder.glob("rnnbench-*.whl")
     pip = [*python, "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"]
-    subprocess.run([*pip, folder / "installed", wheel], check=True, capture_output=True)
+    subprocess.run([*pip, folder / "installed", wheel], check=True, capture_output=True, timeout=PATIENCE_S)
     return folder / "installed"
 
 

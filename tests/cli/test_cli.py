@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 from harness_command import records_in
+from waiting import PATIENCE_S
 
 from rnnbench import cli
 
@@ -22,7 +23,9 @@ def test_help_imports_nothing_heavy():
         "try:\n    main()\n"
         "finally:\n    print(sorted({'numpy', 'pydantic', 'yaml', 'rich', 'scipy', 'matplotlib'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout.splitlines()[-1] == "[]"
     for command in cli.cli.commands:
         assert command in done.stdout
@@ -41,7 +44,7 @@ def test_every_command_has_one_file_of_its_name():
 @pytest.mark.parametrize(("backend", "status"), [("fake:honest", 0), ("fakee", 2)])
 def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status):
     command = [sys.executable, "-m", "rnnbench", "list", "tiny.yaml", "--backend", backend]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == status
     assert "Traceback" not in done.stderr
     assert len(done.stdout.splitlines()) == (0 if status else 4)

@@ -28,16 +28,20 @@ STOPPED_IN = {
     "the summary": "import rnnbench.reports as room; name = 'print_summary'",
     "the beginning": "import rnnbench.cases as room; name = 'load_case'",
 }
-PLAIN = """
-import rnnbench.reports.plots as plots
-plots.draw = lambda view, folder: []
-"""
-"""Reports without pictures, which take longer than the runs."""
 FORKED = """
 import pytest
 from forked_workers import fork_workers
 fork_workers(pytest.MonkeyPatch())
 """
+"""Workers that are forked, where nobody looks at how they start."""
+PLAIN = (
+    FORKED
+    + """
+import rnnbench.reports.plots as plots
+plots.draw = lambda view, folder: []
+"""
+)
+"""Reports without pictures, which take longer than the runs."""
 STOP = """
 import os, time
 stopped = getattr(room, name)
@@ -101,7 +105,9 @@ def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
     """CPython notes it, and would end `python -m` by SIGINT though somebody caught it."""
     code = "from rnnbench.cli.ending import end_well\nend_well(lambda ending: exec('raise KeyboardInterrupt'))\n"
     (tmp_path / "interrupted.py").write_text(code)
-    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
@@ -184,13 +190,13 @@ def small_disk(tmp_path):
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
     try:
-        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        mounted = subprocess.run(mount, capture_output=True, check=False, timeout=PATIENCE_S).returncode == 0
     except OSError:
         mounted = False
     if not mounted:
         pytest.skip("tests may not mount a disk here")
     yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    subprocess.run(["umount", "-l", str(disk)], check=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("command", ["run", "ab"])
@@ -247,7 +253,7 @@ def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
         assert f"is in progress: process {process.pid} on " in errors
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import fake_records as fake
 import pytest
 from click.testing import CliRunner, Result
+from waiting import PATIENCE_S
 
 from rnnbench.cli.export import export
 from rnnbench.results import COLUMNS, StoreError
@@ -110,7 +111,7 @@ def test_a_link_stays_a_link(results: Path) -> None:
 def test_a_binary_format_is_not_written_to_a_terminal(results: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "rnnbench", "export", "latest", "--format=parquet", f"--results={results}"]
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S)
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2

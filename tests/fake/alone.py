@@ -7,6 +7,8 @@ import multiprocessing
 from collections.abc import Callable
 from typing import TypeVar
 
+from waiting import PATIENCE_S, join
+
 Result = TypeVar("Result")
 
 
@@ -18,9 +20,11 @@ def alone(measure: Callable[[], Result]) -> Result:
     child.start()
     send.close()
     try:
+        assert receive.poll(PATIENCE_S), "the child neither answers nor ends"
         result = receive.recv()
     finally:
-        child.join()
+        child.kill()
+        join(child)
         receive.close()
     if isinstance(result, BaseException):
         raise result

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
-from waiting import wait_until
+from waiting import join, wait_until
 
 from rnnbench.conformance import tolerance
 from rnnbench.measure import descendants
@@ -189,7 +189,7 @@ class Leaks:
     def clean_up(self) -> None:
         self._end.set()
         for thread in self._threads:
-            thread.join()
+            join(thread)
             # The kernel's own thread ends a moment later, and would count for the next test.
             task = Path(f"/proc/self/task/{thread.native_id}")
             wait_until(lambda task=task: not task.exists(), "a thread that has ended is gone")  # type: ignore[misc]

@@ -10,11 +10,13 @@ runs: tests that do not fork workers start it.
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace
@@ -26,10 +28,11 @@ from rnnbench.explain import worker as explain_worker
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
-from rnnbench.worker import launcher, trial_worker
+from rnnbench.worker import file_worker, launcher, trial_worker
 from rnnbench.worker.adapter_process import _Forked
 from rnnbench.worker.adapter_worker import _leave_the_suite
 from rnnbench.worker.protocol import Command, _adapter, _reply_type
+from rnnbench.worker.replaced_functions import FUNCTIONS
 
 _of_the_suite: list[object] = []
 """What a forked process never collects: it owns descriptors whose numbers are other files' by now."""
@@ -44,11 +47,15 @@ def _describe_environment() -> None:
 
 MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.worker": trial_worker.main,
+    "rnnbench.worker.file_worker": file_worker.main,
     "rnnbench.sampling.roof_worker": roof_worker.main,
     "rnnbench.pipeline.environment_worker": _describe_environment,
     "rnnbench.explain.worker": explain_worker.main,
 }
 """What a process of each module runs. Processes of other modules are started."""
+
+ABOVE = {"plan", "history", "reports", "sampling", "pipeline", "fleet", "fidelity", "explain", "site", "night", "cli"}
+"""Rooms of the suite that a started worker has not imported. It does not look for replaced functions in them either."""
 
 _variables: dict[str, Mapping[str, str]] = {sys.executable: {}}
 """What an interpreter adds to its environment, by its path. Other interpreters are started."""
@@ -66,8 +73,10 @@ def write_python(python: Path, variables: Mapping[str, str]) -> None:
 def fork_workers(patch: pytest.MonkeyPatch) -> None:
     """From now on the launcher forks the workers that would have the interpreter of this process, or one written here.
 
-    What each would make of the types of its messages is made here, once.
+    What each would make of the types of its messages is made here, once, and what measures the roof is imported.
     """
+    with suppress(ImportError):
+        importlib.import_module("llvmlite.binding")
     for command in Command.__subclasses__():
         for message in (command, _reply_type(command)):
             _adapter(message)
@@ -105,6 +114,7 @@ def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, 
         sys.argv = [module, str(channel)]
         if fake := sys.modules.get("rnnbench_fake"):
             fake._opened_in = 0  # A test of this process may have opened a program. A started worker has not.
+        FUNCTIONS._modules |= {name for name in sys.modules if {*name.split(".")[1:2]} & ABOVE}
         MAINS[module]()
         os._exit(0)
     finally:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
+from waiting import PATIENCE_S
 
 
 class KeepsItsLastInput(HonestSession):
@@ -60,7 +61,7 @@ class WorksInAThread(HonestSession):
     pool = ThreadPoolExecutor(1)
 
     def compute(self, x):
-        return self.pool.submit(super().compute, x).result()
+        return self.pool.submit(super().compute, x).result(PATIENCE_S)
 
 
 class OneScratchForAllSessions(HonestSession):

@@ -95,7 +95,7 @@ def kill_and_resume(
             done.kills += 1
             done.at_risk += _unfinished(folder) and written(folder) > 0
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
         _count_what_outlived(folder, done)
         after = {str(path): path.read_bytes().split(b"\n")[:-1] for path in _files(folder)}
         done.lost += sum(after.get(path, [])[: len(lines)] != lines for path, lines in before.items())

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from honest_adapter import HonestBound, HonestProgram, HonestSession
+from waiting import PATIENCE_S, join
 
 WORK_S = 0.0006
 """Seconds of work that a call of a liar leaves to others: about what the arithmetic takes."""
@@ -207,13 +208,14 @@ class ChildWorksUntilSomebodyLooks(HonestBound):
     def output(self):
         if self.waiting:
             self.send.send(self.waiting)
+            assert self.answered.poll(PATIENCE_S), "the child does not answer"
             self.answered.recv()
         self.waiting = 0
         return super().output()
 
     def __del__(self):
         self.child.kill()
-        self.child.join()
+        join(self.child)
 
 
 @lies("longer after 32 calls than after one")

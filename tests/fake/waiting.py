@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from threading import Thread
 
 import psutil
 
@@ -17,8 +19,16 @@ def wait_until(happened: Callable[[], bool], what: str, process: subprocess.Pope
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, what
-        assert process is None or process.poll() is None, f"{what}: {process.communicate()}"
+        assert process is None or process.poll() is None, f"{what}: {process.communicate(timeout=PATIENCE_S)}"
         time.sleep(0.02)
+
+
+def join(*others: Thread | BaseProcess) -> None:
+    """Wait for the end of each. Fails where one of them does not end."""
+    deadline = time.monotonic() + PATIENCE_S
+    for other in others:
+        other.join(max(0.0, deadline - time.monotonic()))
+        assert not other.is_alive(), f"{other.name} does not end"
 
 
 def started_from_now() -> Callable[[], list[psutil.Process]]:

@@ -67,7 +67,7 @@ class LocalCluster:
             self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            self._process.wait(60)
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

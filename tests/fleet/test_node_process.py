@@ -9,6 +9,7 @@ import tempfile
 import time
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
@@ -59,6 +60,8 @@ def test_the_environment_is_that_of_the_start_without_rays():
         "print(*(name in found() for name in ('MINE', 'RAY_JOB_ID', 'OMP_NUM_THREADS')))"
     )
     started_with = {"MINE": "1", "RAY_JOB_ID": "01", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=started_with, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=started_with, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout.split() == ["True", "False", "False"]
     assert "PATH" in node_environment()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fake_records as fake
 import pytest
+from waiting import join
 
 pytest.importorskip("duckdb")
 
@@ -81,11 +82,10 @@ def _add(root: Path, run: Path) -> None:
 
 def test_processes_that_add_at_once_add_once(root: Path, run: Path) -> None:
     context = multiprocessing.get_context("fork")
-    adders = [context.Process(target=_add, args=(root, run)) for _ in range(3)]
+    adders = [context.Process(target=_add, args=(root, run), daemon=True) for _ in range(3)]
     for adder in adders:
         adder.start()
-    for adder in adders:
-        adder.join()
+    join(*adders)
     assert [adder.exitcode for adder in adders] == [0, 0, 0]
     assert History(root).warnings == ()
     assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, join
 
 from rnnbench.measure import Disturbance
 from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, read_core_counters
@@ -74,6 +74,6 @@ def test_a_thread_of_the_same_process_is_no_other_process(core):
     work()
     found, seconds = disturbance_since(before), time.perf_counter() - begun
     now = read_core_counters()
-    other.join()
+    join(other)
     waited = now.thread.waited - before.thread.waited
     assert waited - found.waited > 3 * DISTURBED_SHARE * seconds

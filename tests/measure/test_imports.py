@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from waiting import join
 
 from rnnbench.measure import ImportClock
 
@@ -54,7 +55,7 @@ def test_what_another_thread_imports_is_not_waited_for(modules) -> None:
     with ImportClock(shown) as clock:
         thread = threading.Thread(target=importlib.import_module, args=("clocked_outer",))
         thread.start()
-        thread.join()
+        join(thread)
     assert clock.seconds == 0
 
 

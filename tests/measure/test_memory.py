@@ -14,6 +14,7 @@ import psutil
 import pytest
 from alone import alone
 from faulty_leavings import Segment
+from waiting import PATIENCE_S
 
 from rnnbench.measure import SharedSegments, descendants, memory
 
@@ -42,7 +43,7 @@ def test_the_peak_remembers_what_was_freed_until_it_is_forgotten():
 
 
 def test_a_childs_peak_is_seen_once_it_has_ended():
-    subprocess.run([sys.executable, "-c", f"b'x' * {2 * SIZE}"], check=True)
+    subprocess.run([sys.executable, "-c", f"b'x' * {2 * SIZE}"], check=True, timeout=PATIENCE_S)
     assert memory.children_peak() >= 2 * SIZE
 
 
@@ -131,7 +132,7 @@ def test_shared_memory_counts_once_whether_it_is_mapped_or_not(own_segments):
     """In an interpreter of its own, which has nothing of what earlier tests left to this one's allocator."""
     command = [sys.executable, "-c", ONE_SEGMENT, str(own_segments), str(SIZE)]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=paths, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=paths, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     for rise in map(int, done.stdout.split()):
         assert 0.9 * SIZE <= rise < 1.5 * SIZE, done.stdout
 
@@ -155,7 +156,7 @@ def test_a_segment_that_a_neighbour_made_is_not_counted(own_segments):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
         assert neighbour.stdout is not None
         assert neighbour.stdout.readline() == b"made\n"
-        neighbour.wait()
+        neighbour.wait(PATIENCE_S)
         assert made.exists()
         assert segments.nbytes() == segments.held() == segments.unmapped() == 0
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from rnnbench.measure import family_cpu_seconds
 
@@ -25,5 +25,5 @@ def test_work_of_a_grandchild_in_a_session_of_its_own_is_counted():
 
 def test_a_child_that_has_ended_still_counts():
     before = family_cpu_seconds(os.getpid())
-    subprocess.run([sys.executable, "-c", BURN], check=True)
+    subprocess.run([sys.executable, "-c", BURN], check=True, timeout=PATIENCE_S)
     assert family_cpu_seconds(os.getpid()) >= before + 0.04

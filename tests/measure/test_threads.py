@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import join
 
 from rnnbench.measure import ThreadTimes, threads
 from rnnbench.measure.threads import cpu_seconds, scheduler_seconds
@@ -57,8 +58,7 @@ def waiting() -> Iterator[list[int]]:
         other.start()
     yield [other.native_id for other in others if other.native_id is not None]
     done.set()
-    for other in others:
-        other.join()
+    join(*others)
 
 
 def test_the_kernel_counts_what_each_thread_works(waiting: list[int]) -> None:

@@ -7,9 +7,10 @@ import signal
 from dataclasses import replace
 from functools import partial
 
+import psutil
 import pytest
 from harness_trials import SilentObserver, context_in, make_trial
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from rnnbench import conformance, pipeline
 from rnnbench.backends import program_identity
@@ -294,11 +295,11 @@ def test_a_run_that_is_killed_leaves_whole_entries(tmp_path, cache):
     killed = in_child(lambda: run(tmp_path, cache, [TRIAL, make_trial("fake:build-hangs")]))
     wait_until(lambda: len(entries(cache)) == 1, "the first trial is built")
     os.kill(killed, signal.SIGKILL)
-    os.waitpid(killed, 0)
+    psutil.Process(killed).wait(PATIENCE_S)
     assert build(tmp_path / "next", cache).built.figures.origin == "cached"
 
 
 def test_two_runs_at_a_time_share_one_cache(tmp_path, cache):
     children = [in_child(partial(build, tmp_path / name, cache)) for name in "ab"]
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert [psutil.Process(child).wait(PATIENCE_S) for child in children] == [0, 0]
     assert build(tmp_path / "next", cache).built.figures.origin == "cached"

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from harness_trials import make_trial
 from packaging.requirements import Requirement
+from waiting import PATIENCE_S
 
 from rnnbench import __version__
 from rnnbench.cases.trial import Target, Trial
@@ -69,7 +70,9 @@ def offline(monkeypatch, index):
 
 def seen(python: str, module: str) -> str:
     code = f"import {module}; print({module}.VERSION)"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout.strip()
 
 
 def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch):

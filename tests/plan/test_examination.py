@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from harness_trials import make_trial
+from waiting import PATIENCE_S
 
 from rnnbench.backends import Probe, Support, request_of
 from rnnbench.backends.base import Lack
@@ -71,5 +72,7 @@ def test_no_framework_is_imported():
         "    examine(make_trial(target))\n"
         "print(sorted({'iree', 'tvm', 'torch', 'onnxruntime', 'jax', 'tensorflow'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout.splitlines()[-1] == "[]"

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from harness_trials import make_trial
+from waiting import PATIENCE_S
 
 from rnnbench.plan import begin_run, resume_run
 from rnnbench.plan.run_lock import LOCK, RunLock, hold_run
@@ -37,18 +38,18 @@ def test_a_run_that_another_process_holds_is_refused_until_that_process_is_gone(
             resume_run(folder)
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
     assert len(resume_run(folder).trials) == 1
 
 
 def test_a_plan_holds_its_run_as_long_as_it_exists(tmp_path):
     plan = begin_run([make_trial()], Store(tmp_path))
     command = [sys.executable, "-c", HOLDS.replace("time.sleep(600)", ""), str(plan.folder)]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert f"process {os.getpid()} on" in refused.stderr
     folder = plan.folder
     del plan
-    assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 0
+    assert subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S).returncode == 0
     hold_run(folder)
 
 
@@ -59,10 +60,10 @@ def test_a_worker_does_not_keep_the_lock_of_its_run(tmp_path):
         del lock
         process = holder(tmp_path)
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
     finally:
         child.kill()
-        child.wait()
+        child.wait(PATIENCE_S)
 
 
 def test_a_lock_that_is_a_link_empties_no_other_file(tmp_path):

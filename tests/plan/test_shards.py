@@ -11,6 +11,7 @@ import pytest
 from harness_trials import make_trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE_S
 
 from rnnbench.cases import Measure, Trial
 from rnnbench.plan import Shard, anchor_trials, group_by_workload, shard_of
@@ -122,7 +123,11 @@ def test_the_cut_is_the_same_in_processes_with_other_hash_seeds():
         path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
         variables = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
         command = [sys.executable, "-c", SCRIPT]
-        printed.add(subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout)
+        printed.add(
+            subprocess.run(
+                command, env=variables, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+            ).stdout
+        )
     assert len(printed) == 1
     assert len(printed.pop()) > 100
 

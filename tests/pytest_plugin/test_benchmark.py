@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.pytest_plugin.benchmark import WorkerClock
 
@@ -47,7 +48,7 @@ def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, t
         assert info["lowered"]
         assert info["version"]
     compare = [sys.executable, "-m", "pytest_benchmark", "compare", "benchmark.json", "--group-by=param:backend"]
-    done = subprocess.run(compare, cwd=tiny.path, capture_output=True, text=True, check=True)
+    done = subprocess.run(compare, cwd=tiny.path, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert "benchmark 'backend=numpy'" in done.stdout
 
 

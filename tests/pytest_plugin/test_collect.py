@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.pytest_plugin.collect import looks_like_case
 
@@ -114,5 +115,7 @@ def test_the_plugin_loads_nothing_of_the_suite_where_no_case_is_asked_for(tiny):
         "print(sorted(name for name in sys.modules if name.startswith('rnnbench')))\n"
         "print(sorted({'numpy', 'pydantic', 'yaml', 'click'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tiny.path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tiny.path, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert done.stdout.splitlines()[-2:] == ["['rnnbench', 'rnnbench.lazy', 'rnnbench.pytest_plugin']", "[]"]

@@ -83,7 +83,7 @@ def test_the_command_of_a_failure_selects_that_trial_alone(tiny):
     assert words[:2] == ["rnnbench", "check"]
     words.remove("--endurance=0")
     command = [sys.executable, "-m", "rnnbench", "list", *words[2:]]
-    done = subprocess.run(command, cwd=tiny.path, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=tiny.path, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     (trial,) = done.stdout.splitlines()
     assert trial.removeprefix("tiny/") in result.stdout.str()
 

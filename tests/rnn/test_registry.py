@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 FILE = '''\
 from collections.abc import Sequence
@@ -61,7 +62,9 @@ def rnnbench(package: Path, *arguments: str) -> str:
     paths = [str(package), os.environ.get("PYTHONPATH", ""), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "160"}
     command = [sys.executable, "-m", "rnnbench", *arguments]
-    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=package, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -85,6 +88,7 @@ def test_its_keys_are_told_where_they_are_wrong(package):
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE_S,
     )
     assert told.returncode == 2
     assert "the network toy has no layers; its keys are input, hidden" in told.stderr

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from rnnbench.measure import Block, cpu_seconds_beyond
 from rnnbench.sampling.command_watch import CommandTimes, CommandWatch, WatchedBlock, moved_outside
@@ -101,7 +101,7 @@ def test_a_child_that_works_on_other_cores_is_found_at_its_own_trial_however_bus
         assert watch.findings("other", 1) == []
     finally:
         child.kill()
-        child.wait()
+        child.wait(PATIENCE_S)
 
 
 def test_a_child_that_works_on_the_cores_of_its_trial_is_no_finding():
@@ -112,5 +112,5 @@ def test_a_child_that_works_on_the_cores_of_its_trial_is_no_finding():
     watch.end()
     wait_until(lambda: cpu_seconds_beyond(set(), [child.pid]) > 0.1, "the child worked")
     findings = watch.findings("trial", 1)
-    child.communicate(b"\n")
+    child.communicate(b"\n", timeout=PATIENCE_S)
     assert findings == []

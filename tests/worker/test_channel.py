@@ -9,6 +9,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import join
 
 from rnnbench.worker.channel import Channel, ChannelClosedError
 
@@ -37,7 +38,7 @@ def test_a_line_longer_than_the_buffers_between_the_ends_arrives_whole(ends):
     sender = threading.Thread(target=ours.send, args=(line,))
     sender.start()
     assert theirs.receive() == line
-    sender.join()
+    join(sender)
 
 
 def test_without_a_line_within_the_timeout_there_is_none(ends):

@@ -9,7 +9,7 @@ from threading import Thread
 
 import psutil
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE_S, join, wait_until
 
 from rnnbench.worker import memory
 from rnnbench.worker.kernel import descendants
@@ -30,12 +30,12 @@ def shell() -> Iterator[psutil.Process]:
     started: list[subprocess.Popen[bytes]] = []
     thread = Thread(target=lambda: started.append(subprocess.Popen(["sh", "-c", SHELL], start_new_session=True)))
     thread.start()
-    thread.join()
+    join(thread)
     shell = psutil.Process(started[0].pid)
     wait_until(lambda: _started(shell) == ["sh", "sleep", "sleep"], "the shell has not started all")
     yield shell
     os.killpg(shell.pid, 9)
-    started[0].wait()
+    started[0].wait(PATIENCE_S)
 
 
 def test_descendants_are_the_children_of_all_threads_and_their_children(shell: psutil.Process) -> None:

@@ -12,7 +12,7 @@ import sys
 
 import psutil
 import pytest
-from waiting import ended, wait_until
+from waiting import PATIENCE_S, ended, wait_until
 
 from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, supervisor
 from rnnbench.worker.commands import EndFork
@@ -210,7 +210,7 @@ def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, opti
     script = COMPILER.format(options=options) + "open('pids', 'w').write(f'{os.getpid()} {compiler.pid}')\n"
     (tmp_path / "odd_worker.py").write_text(BEGIN + script + "line.sendall(REPLY); time.sleep(3600)")
     command = [sys.executable, "-c", SUITE.format(paused=paused)]
-    done = subprocess.run(command, cwd=tmp_path, check=False)
+    done = subprocess.run(command, cwd=tmp_path, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     for pid in map(int, (tmp_path / "pids").read_text().split()):
         wait_until(lambda pid=pid: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "it outlived the suite")
@@ -254,7 +254,7 @@ def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, modul
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     pid = int(done.stdout)
     wait_until(lambda: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "the worker outlived the suite")

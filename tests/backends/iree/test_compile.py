@@ -57,7 +57,7 @@ def test_the_compiler_dies_with_its_caller(tmp_path: Path) -> None:
     wait_until(lambda: written.exists() and written.read_text().strip() != "", "no compiler started")
     compiling = psutil.Process(int(written.read_text()))
     caller.send_signal(signal.SIGKILL)
-    caller.wait()
+    caller.wait(PATIENCE_S)
     wait_until(lambda: ended([compiling]), "the compiler outlived its caller")
 
 

@@ -86,11 +86,11 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
     ],
 )
 def test_what_an_import_becomes_is_read_off_the_compiled_form(
-    tmp_path: Path, route: str, time: str, lowered: str
+    folder: Path, route: str, time: str, lowered: str
 ) -> None:
     needs(route)
     request = ask(route, time=time)
-    program = IreeBackend().build(request, tmp_path)
+    program = IreeBackend().build(request, folder)
     assert (program.artifact.lowered, program.artifact.origin) == (lowered, "imported")
     x = draw_inputs(LSTM, 3, 1, seed=1)
     expected = run_reference(LSTM, request.weights, x).y
@@ -117,15 +117,15 @@ print(IreeBackend().build(request, Path(folder)).cached, *(FRAMEWORKS & sys.modu
 @pytest.mark.parametrize(
     ("route", "time"), [("onnx", "fused"), ("stablehlo", "looped"), ("torch", "fused"), ("tensorflow", "fused")]
 )
-def test_a_second_build_imports_no_other_framework(tmp_path: Path, route: str, time: str) -> None:
+def test_a_second_build_imports_no_other_framework(folder: Path, route: str, time: str) -> None:
     import pickle
 
     needs(route)
     request = ask(route, time=time)
-    IreeBackend().build(request, tmp_path)
+    IreeBackend().build(request, folder)
     answer = subprocess.run(
         [sys.executable, "-c", LOADED],
-        input=pickle.dumps((request, str(tmp_path))),
+        input=pickle.dumps((request, str(folder))),
         capture_output=True,
         timeout=PATIENCE_S,
         check=True,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.litert import LitertBackend
@@ -105,7 +106,11 @@ def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: st
     program, request = build(time=time), make_request(time=time)
     x = draw_inputs(request.model, 4, 1, seed=1)
     done = subprocess.run(
-        [sys.executable, "-c", RUN], input=pickle.dumps((request, folder, x)), capture_output=True, check=True
+        [sys.executable, "-c", RUN],
+        input=pickle.dumps((request, folder, x)),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     result = json.loads(done.stdout)
     assert (result["cached"], result["tensorflow"]) == (True, False)
@@ -144,7 +149,9 @@ open(sys.argv[1] + "/loop.tflite", "wb").write(converter.convert())
 def test_a_file_with_a_loop_a_flag_and_several_signatures_runs_as_the_oracle(tmp_path: Path) -> None:
     """A loop moves tensors in the interpreter's memory. Another signature has the same names."""
     (tmp_path / "convert.py").write_text(CONVERT)
-    subprocess.run([sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True, timeout=PATIENCE_S
+    )
     path = tmp_path / "loop.tflite"
     found = describe(path)
     section = answered(section_of(found, path.name), found, ["constants.reset=true"])

@@ -28,6 +28,7 @@ from rnnbench.rnn.weights import draw_inputs
 torch = pytest.importorskip("torch")
 
 from torch_requests import LSTM, make_request  # noqa: E402
+from waiting import PATIENCE_S  # noqa: E402
 
 from rnnbench.backends.torch import cuda, store  # noqa: E402
 from rnnbench.backends.torch.device import CPU, device_of, transfers  # noqa: E402
@@ -70,7 +71,10 @@ def test_a_wheel_with_cuda_leaves_the_question_to_the_driver(tmp_path: Path, mon
 def test_the_probe_imports_no_torch() -> None:
     use = "from rnnbench.backends.torch import TorchBackend; TorchBackend().probe()"
     code = f"import sys; {use}; print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S).stdout
+        == "False\n"
+    )
 
 
 @pytest.mark.parametrize("launch", ["stream", "graph"])
@@ -173,7 +177,7 @@ def test_tf32_is_off_in_products_and_in_cudnns_rnns_by_both_kinds_of_switches() 
         "print(before, b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32, b.cuda.matmul.fp32_precision,"
         "b.cudnn.rnn.fp32_precision, b.cudnn.conv.fp32_precision, torch.get_float32_matmul_precision())"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert printed.stdout.split() == ["True", "False", "False", "ieee", "ieee", "ieee", "highest"], printed.stderr
 
 

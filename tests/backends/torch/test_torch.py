@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, join
 
 from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.backends.torch import TorchBackend
@@ -352,7 +352,7 @@ def test_a_thread_does_not_switch_onednn_on_while_another_runs_without_it(tmp_pa
 
         other = Thread(target=stream._run, args=(call, torch.zeros(4, 1, 16)))
         stream._run(call, torch.zeros(4, 1, 16))
-        other.join()
+        join(other)
     assert onednn_states == ["first", False, False]
     assert torch._C._get_mkldnn_enabled()
 

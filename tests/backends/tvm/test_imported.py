@@ -22,7 +22,7 @@ pytest.importorskip("tvm")
 LSTM = Model(cell="lstm", input=4, hidden=6)
 MODELS = [
     Model(cell="lstm", input=4, hidden=6, projection=3, bias=False),
-    Model(cell="lstm", input=4, hidden=6, layers=2, direction="bidirectional"),
+    Model(cell="lstm", input=4, hidden=6, direction="bidirectional"),
     Model(cell="gru", input=4, hidden=6),
     Model(cell="rnn", input=4, hidden=6, activation="relu"),
 ]
@@ -74,7 +74,11 @@ def test_an_onnx_graph_without_a_state_has_y_as_its_only_result(tmp_path: Path) 
 def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path, state: State) -> None:
     pytest.importorskip("onnx")
     built_and_right(TvmBackend(), request_for(Mixed(), "onnx", Strategy("unrolled", state, 3)), tmp_path)
-    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", state, 4))
+
+
+def test_copies_are_counted_for_each_layer_with_a_state(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", "stitched", 4))
     assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 20"
 
 

@@ -15,6 +15,7 @@ import pytest
 from mixed_network import Delay, Mixed, built_and_right
 from mixed_network import request_for as asked
 from small_networks import small
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.program_store import described
@@ -161,7 +162,7 @@ def test_digests_are_the_same_in_another_process(built: Built, route: str, tmp_p
         "print(artifact.source_digest, artifact.digest)"
     )
     command = [sys.executable, "-c", script, route, str(tmp_path), str(Path(__file__).parent)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout.split()
     artifact = described(built(route), built(route).request)
     assert found == [artifact.source_digest, artifact.digest]
 
@@ -244,4 +245,4 @@ def test_loading_tvm_leaves_torch_alone(tmp_path: Path) -> None:
         "TvmBackend().load()\n"
         "assert 'tvm' in sys.modules and 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ)
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ, timeout=PATIENCE_S)

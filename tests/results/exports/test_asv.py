@@ -8,6 +8,7 @@ from pathlib import Path
 
 import fake_records as fake
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.results import StoreError, read_run
 from rnnbench.results.exports import EXPORTS
@@ -22,7 +23,7 @@ def add(folder: Path, root: Path, day: int, *, name: str = "", started: str = ""
 
 def commits(folder: Path) -> list[str]:
     log = ["git", f"--git-dir={folder}/runs.git", "log", "--reverse", "--format=%s %at %b"]
-    return subprocess.run(log, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(log, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout.splitlines()
 
 
 def test_each_run_is_a_commit_at_its_time_with_its_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

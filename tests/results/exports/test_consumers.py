@@ -25,6 +25,7 @@ from junitparser import Error, Failure, JUnitXml, Properties, Skipped
 from made_runs import NEW, OLD, SLOWER, exported, made_run
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pytest_benchmark import cli as pytest_benchmark
+from waiting import PATIENCE_S
 
 from rnnbench.results import read_run
 from rnnbench.results.exports import EXPORTS
@@ -90,11 +91,15 @@ def test_pyperf_compares_and_checks_two_runs(runs, tmp_path) -> None:
     assert new.get_benchmark(name).mean() == pytest.approx(1.2 * old.get_benchmark(name).mean(), rel=0.02)
     assert len(old) == 2 * 3
     command = [sys.executable, "-m", "pyperf"]
-    compared = subprocess.run([*command, "compare_to", *files], capture_output=True, text=True, check=True).stdout
+    compared = subprocess.run(
+        [*command, "compare_to", *files], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout
     (slower,) = [line for line in compared.splitlines() if line.startswith(name)]
     assert "1.20x slower" in slower
     for verb in ("stats", "check"):
-        shown = subprocess.run([*command, verb, files[0]], capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run(
+            [*command, verb, files[0]], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+        ).stdout
         assert name in shown
 
 
@@ -108,7 +113,12 @@ def test_asv_publishes_a_history_and_reports_its_step(tmp_path) -> None:
         run = fake.write_run(tmp_path / f"night-{night:02}", records, started=started)
         EXPORTS["asv"].write(read_run(run), folder)
     done = subprocess.run(
-        [sys.executable, "-m", "asv", "publish"], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "asv", "publish"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     site = json.loads((folder / "html" / "index.json").read_text())

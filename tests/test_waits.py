@@ -1,0 +1,52 @@
+"""No test waits for ever: what waits for a process or a thread says for how long."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+ENDS = {"run", "call", "check_call", "check_output"}
+"""Functions of `subprocess` that return when the process has ended."""
+WAITS = {"wait", "join", "communicate", "result"}
+"""Methods of processes, threads and futures that wait for as long as it takes where they are given nothing."""
+ALLOWED = {
+    ("fake/ways_of_dying.py", "subprocess.run"),  # hangs, as it is to
+    ("fake/ways_of_dying.py", "thread.join"),  # within a worker, which has a limit
+    ("fake/moved_work.py", "self.device.queue.join"),  # what is queued ends by itself
+    ("fake/faulty_sessions.py", "self.both_wrote.wait"),  # barriers that were made with a limit
+    ("pipeline/test_batches.py", "both.wait"),
+}
+
+
+def waits_for_ever(code: str) -> Iterator[str]:
+    """What is called, of each call that has no limit."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            called, named = ast.unparse(node.func), {keyword.arg for keyword in node.keywords}
+            ends = called in {f"subprocess.{name}" for name in ENDS} and not named & {"timeout", None}
+            if ends or (node.func.attr in WAITS and not node.args and not named):
+                yield called
+
+
+@pytest.mark.parametrize(
+    ("code", "called"),
+    [
+        ("subprocess.run(command, check=True)", ["subprocess.run"]),
+        ("subprocess.run(command, timeout=300)", []),
+        ("process.communicate()", ["process.communicate"]),
+        ("one.join(3), ', '.join(names), both.wait(timeout=1)", []),
+    ],
+)
+def test_a_call_without_a_limit_is_seen(code: str, called: list[str]) -> None:
+    assert list(waits_for_ever(code)) == called
+
+
+def test_every_wait_has_a_limit() -> None:
+    paths = [path for path in TESTS.rglob("*.py") if "benchmarks" not in path.parts]
+    found = {(str(path.relative_to(TESTS)), called) for path in paths for called in waits_for_ever(path.read_text())}
+    assert found - ALLOWED == set()
+    assert found >= ALLOWED, "what is allowed is there"
