@@ -1,5 +1,7 @@
 """`rnnbench repro` prints the smallest programs of faults, and says what they find."""
 
+import sys
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -53,6 +55,23 @@ def test_what_cannot_be_told_ends_with_3(folder):
     assert done.exit_code == 3
     assert "broken: could not be told (versions: here: numpy==" in done.output
     assert "No module named 'nothing_of_this_name'" in done.output
+
+
+def test_what_is_undecided_ends_with_3(folder):
+    (folder / "close.py").write_text(HEAD + "print('1.01 (0.98 to 1.04)')\nraise SystemExit(3)\n")
+    done = run("close", "--versions=here")
+    assert done.exit_code == 3
+    assert f"close: undecided on this machine (versions: here: numpy=={np.__version__})\n  1.01" in done.output
+
+
+def test_two_releases_are_told_beside_each_other(folder, tmp_path, monkeypatch):
+    """The environment of the earlier one is this one, since an older NumPy would have to be installed."""
+    monkeypatch.setattr("rnnbench.pipeline.earlier_environment", lambda *_: sys.executable)
+    head = HEAD.replace('# ///\n"', '# [tool.rnnbench]\n# earlier = ["numpy==2.0.0"]\n# ///\n"')
+    (folder / "there.py").write_text(head + "raise SystemExit(1)\n")
+    assert "there\n  It is wrong\n  numpy, beside numpy==2.0.0\n" in run().output
+    version = f"numpy=={np.__version__}"
+    assert f"there: still there (versions: here: {version}, beside {version})" in run("there", "--versions=here").output
 
 
 def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path):

@@ -1,13 +1,26 @@
 """The smallest programs of faults: which there are, and what is said of them."""
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rnnbench.pipeline.reproduction as module
-from rnnbench.pipeline import Finding, ReproductionError, find_reproduction, reproduce, reproductions
+from rnnbench.pipeline import (
+    Finding,
+    ReproductionError,
+    earlier_environment,
+    find_reproduction,
+    reproduce,
+    reproductions,
+)
+from rnnbench.pipeline.made_environments import MadeEnvironment
 
 HEAD = '# /// script\n# dependencies = ["one==1.2", "two"]\n# ///\n"""A compiler is wrong. More."""\n'
+HERE = HEAD.replace('"one==1.2", "two"', '"numpy", "click"')
+"""With packages that are installed wherever the suite is."""
+TWO = HERE.replace('# ///\n"', '# [tool.rnnbench]\n# earlier = ["numpy==2.0.0"]\n# ///\n"')
 
 
 @pytest.fixture
@@ -23,7 +36,7 @@ def written(folder: Path, source: str, head: str = HEAD):
 
 def test_every_script_has_its_packages_a_title_and_a_report():
     for one in reproductions():
-        assert all("==" in each or each == "numpy" for each in one.requirements), one.name
+        assert all("==" in each or each == "numpy" for each in (*one.requirements, *one.earlier)), one.name
         assert one.title
         report = one.script.with_suffix(".md").read_text()
         assert f"[{one.name}.py]({one.name}.py)" in report
@@ -40,20 +53,43 @@ def test_packages_are_read_from_the_head(folder):
     [
         ("print('y is 2')\nraise SystemExit(1)", Finding.STILL_THERE, "y is 2"),
         ("print('y is 1')", Finding.MENDED, "y is 1"),
+        ("print('1.01 (0.98 to 1.04)')\nraise SystemExit(3)", Finding.UNDECIDED, "1.01 (0.98 to 1.04)"),
         ("import nothing_of_this_name", Finding.UNKNOWN, "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         ("raise SystemExit(7)", Finding.UNKNOWN, "exit status 7"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", Finding.UNKNOWN, "exit status -11"),
     ],
 )
 def test_what_a_script_says_is_its_exit_status(folder, source, finding, printed):
-    found = reproduce(written(folder, source))
+    found = reproduce(written(folder, source, HERE))
     assert found.finding is finding
     assert printed in found.printed
 
 
+def test_a_script_whose_packages_are_not_installed_says_what_to_install(folder):
+    found = reproduce(written(folder, "raise SystemExit(1)"))
+    assert found.finding is Finding.UNKNOWN
+    assert found.printed == "it needs one and two: pip install one==1.2 two"
+
+
+def test_a_script_that_compares_two_releases_gets_the_interpreter_of_the_earlier_one(folder):
+    one = written(folder, "import sys\nprint('beside', sys.argv[1])", TWO)
+    assert one.earlier == ("numpy==2.0.0",)
+    found = reproduce(one, earlier=sys.executable)
+    assert (found.finding, found.printed) == (Finding.MENDED, f"beside {sys.executable}")
+    assert found.earlier == (f"numpy=={np.__version__}",)
+
+
+def test_only_a_script_that_compares_two_releases_has_a_second_environment(folder, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(module, "plain_environment", lambda *wanted: made.append(wanted) or MadeEnvironment("python"))
+    assert earlier_environment(written(folder, "", HERE), tmp_path) == ""
+    assert earlier_environment(written(folder, "", TWO), tmp_path) == "python"
+    assert made == [(("numpy==2.0.0",), tmp_path)]
+
+
 def test_a_script_that_does_not_end_is_ended(folder, monkeypatch):
     monkeypatch.setattr(module, "TIME_LIMIT_S", 0.5)
-    found = reproduce(written(folder, "import time\ntime.sleep(60)"))
+    found = reproduce(written(folder, "import time\ntime.sleep(60)", HERE))
     assert found.finding is Finding.UNKNOWN
     assert "it did not end within" in found.printed
 

@@ -36,9 +36,12 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
     Without a NAME, list the programs. They lie in docs/upstream, each beside a report for the makers of the compiler,
     and need nothing of this suite.
 
+    A program that compares two releases measures them in turn, and names an interval. The earlier release always has
+    an environment of its own.
+
     Example: rnnbench repro iree-onnx-rnn-clip --versions=newest
 
-    Exit status: 0 if every fault is still there; 1 if one is mended; 3 if one could not be told.
+    Exit status: 0 if every fault is still there; 1 if one is mended; 3 if one could not be told, or is undecided.
     """
     from rnnbench.pipeline import find_reproduction, reproductions
 
@@ -46,7 +49,7 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
         raise click.UsageError("give NAMEs or --all, not both")
     if not names and not everything:
         for one in reproductions():
-            tell(f"{one.name}\n  {one.title}\n  {' '.join(one.requirements)}")
+            tell(f"{one.name}\n  {one.title}\n  {_packages(one.requirements, one.earlier)}")
         return
     chosen = reproductions() if everything else [find_reproduction(name) for name in names]
     if not everything:
@@ -57,25 +60,29 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
 
 def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
     """Run it, and say what was found. An environment that cannot be made is told as a finding that is unknown."""
-    from rnnbench.pipeline import Finding, Reproduced, SideError, environment_of, reproduce
+    from rnnbench.pipeline import Finding, Reproduced, SideError, earlier_environment, environment_of, reproduce
 
     try:
         python = (
             sys.executable if versions == "here" else environment_of(one, environments, newest=versions == "newest")
         )
-        found = reproduce(one, python)
+        found = reproduce(one, python, earlier_environment(one, environments))
     except SideError as error:
         found = Reproduced(Finding.UNKNOWN, str(error))
     printed = found.printed.replace("\n", "\n  ")
-    with_versions = f": {' '.join(found.versions)}" if found.versions else ""
+    with_versions = f": {_packages(found.versions, found.earlier)}" if found.versions else ""
     tell(f"{one.name}: {found.finding.value} (versions: {versions}{with_versions})\n  {printed}")
     return found
+
+
+def _packages(versions: Sequence[str], earlier: Sequence[str]) -> str:
+    return " ".join(versions) + (f", beside {' '.join(earlier)}" if earlier else "")
 
 
 def _status(found: Sequence[Reproduced]) -> int:
     from rnnbench.pipeline import Finding
 
     findings = {one.finding for one in found}
-    if Finding.UNKNOWN in findings:
+    if findings & {Finding.UNKNOWN, Finding.UNDECIDED}:
         return FAILED
     return NONCONFORMING if Finding.MENDED in findings else OK

@@ -1,7 +1,9 @@
 """The smallest programs that show a fault of a compiler: `docs/upstream/NAME.py`, with its report `NAME.md`.
 
 Each is a script without this suite. It exits with 1 where the fault is there, and with 0 where it is not. The packages
-that it needs are in its head, as PEP 723 has them.
+that it needs are in its head, as PEP 723 has them. One that compares two releases names the packages of the other one
+under `earlier` in the head's table `tool.rnnbench`. It gets that environment's interpreter as its argument, and exits
+with 3 where its interval leaves it open whether the fault is there.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import distributions
@@ -25,7 +28,7 @@ from rnnbench.pipeline.releases import newest_release
 FOLDERS = (Path(__file__).parents[3] / "docs" / "upstream", Path(__file__).parents[1] / "docs" / "upstream")
 """Where the scripts lie: in a checkout, or in an installed package."""
 TIME_LIMIT_S = 600.0
-_STILL_THERE, _MENDED = 1, 0
+_STILL_THERE, _MENDED, _UNDECIDED = 1, 0, 3
 # The expression of PEP 723.
 _METADATA = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
@@ -35,6 +38,7 @@ class Finding(Enum):
 
     STILL_THERE = "still there"
     MENDED = "mended"
+    UNDECIDED = "undecided on this machine"
     UNKNOWN = "could not be told"
 
 
@@ -52,11 +56,13 @@ class Reproduction:
     """The first sentence of its docstring: compiler, and what is wrong."""
     requirements: tuple[str, ...]
     """Packages with their versions: `onnx==1.23.2`."""
+    earlier: tuple[str, ...] = ()
+    """Those of a second environment, with the release that it is compared with. Empty where it compares none."""
 
     @property
     def unpinned(self) -> tuple[str, ...]:
         """The same packages in any version."""
-        return tuple(Requirement(text).name for text in self.requirements)
+        return _names(self.requirements)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,8 @@ class Reproduced:
     printed: str
     versions: tuple[str, ...] = ()
     """The packages that it ran with: `onnx==1.23.2`."""
+    earlier: tuple[str, ...] = ()
+    """Those of the environment that it compared them with."""
 
 
 def reproductions() -> tuple[Reproduction, ...]:
@@ -85,17 +93,21 @@ def find_reproduction(name: str) -> Reproduction:
     return known[name]
 
 
-def reproduce(one: Reproduction, python: str = sys.executable) -> Reproduced:
-    """Run the script with this interpreter, for at most `TIME_LIMIT_S`."""
-    finding, printed = _run(one.script, python)
-    return Reproduced(finding, printed, _versions(one, python))
+def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = "") -> Reproduced:
+    """Run the script with this interpreter, for at most `TIME_LIMIT_S`. `earlier` is that of `earlier_environment`."""
+    versions = _versions(one.requirements, python)
+    if missing := _missing(one.requirements, versions):
+        names = " and ".join(_names(missing))
+        return Reproduced(Finding.UNKNOWN, f"it needs {names}: pip install {' '.join(missing)}", versions)
+    finding, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
+    return Reproduced(finding, printed, versions, _versions(one.earlier, earlier) if earlier else ())
 
 
-def _run(script: Path, python: str) -> tuple[Finding, str]:
+def _run(command: list[str]) -> tuple[Finding, str]:
     """What a script finds, and what it printed, or why it found nothing."""
     try:
         done = subprocess.run(
-            [python, str(script)],
+            command,
             capture_output=True,
             text=True,
             errors="replace",
@@ -107,6 +119,8 @@ def _run(script: Path, python: str) -> tuple[Finding, str]:
     printed = safe_text(done.stdout.strip())
     if done.returncode == _MENDED:
         return Finding.MENDED, printed
+    if done.returncode == _UNDECIDED:
+        return Finding.UNDECIDED, printed
     # An uncaught exception exits with 1, too: a traceback is no finding.
     if done.returncode == _STILL_THERE and "Traceback (most recent call last)" not in done.stderr:
         return Finding.STILL_THERE, printed
@@ -126,14 +140,31 @@ def environment_of(one: Reproduction, cache: Path, *, newest: bool = False) -> s
     return plain_environment(one.requirements, cache).python
 
 
-def _versions(one: Reproduction, python: str) -> tuple[str, ...]:
-    """The script's packages that this interpreter has. They may be older than the newest ones: pip takes what fits."""
+def earlier_environment(one: Reproduction, cache: Path) -> str:
+    """The interpreter of an environment with the release that the script compares with; "" for none. Raises SideError.
+
+    It has the listed versions, whichever the script itself runs with.
+    """
+    return plain_environment(one.earlier, cache).python if one.earlier else ""
+
+
+def _versions(requirements: Sequence[str], python: str) -> tuple[str, ...]:
+    """The packages that this interpreter has. They may be older than the newest ones: pip takes what fits."""
     here = python == sys.executable
     folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
     found = {canonicalize_name(each.name): each.version for each in distributions(path=folders)}
     return tuple(
-        f"{name}=={found[canonicalize_name(name)]}" for name in one.unpinned if canonicalize_name(name) in found
+        f"{name}=={found[canonicalize_name(name)]}" for name in _names(requirements) if canonicalize_name(name) in found
     )
+
+
+def _missing(requirements: Sequence[str], versions: Sequence[str]) -> list[str]:
+    there = _names(versions)
+    return [text for text in requirements if Requirement(text).name not in there]
+
+
+def _names(requirements: Sequence[str]) -> tuple[str, ...]:
+    return tuple(Requirement(text).name for text in requirements)
 
 
 def _read(script: Path) -> Reproduction:
@@ -143,8 +174,10 @@ def _read(script: Path) -> Reproduction:
         raise ReproductionError(f"{script}: expected one block `# /// script` (PEP 723), found {len(heads)}")
     text = "".join(line[2:] if line.startswith("# ") else line[1:] for line in heads[0].splitlines(keepends=True))
     try:
-        requirements = tuple(str(Requirement(each)) for each in tomllib.loads(text)["dependencies"])
+        head = tomllib.loads(text)
+        requirements = tuple(str(Requirement(each)) for each in head["dependencies"])
+        earlier = tuple(str(Requirement(each)) for each in head.get("tool", {}).get("rnnbench", {}).get("earlier", ()))
     except (tomllib.TOMLDecodeError, KeyError, InvalidRequirement) as error:
         raise ReproductionError(f"{script}: its block `# /// script` cannot be read: {error}") from error
     title = re.search(r'"""(.*?)(?:\.\s|\.?""")', source, re.DOTALL)
-    return Reproduction(script.stem, script, " ".join(title[1].split()) if title else "", requirements)
+    return Reproduction(script.stem, script, " ".join(title[1].split()) if title else "", requirements, earlier)
