@@ -5,5 +5,5 @@
 - `kernel`: the kernel as TIR, and its compilation.
 - `program`, `session`: a loaded kernel, and streams through it.
 
-The source also runs on the processor, in tests: `tests/backends/tvm/cuda_on_processor.h` plays the GPU.
+The source also runs on the processor, in tests: `tests/fake/cuda_on_processor.h` plays the GPU.
 """
