@@ -302,7 +302,7 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("state", "chunk", "batch"), [("stitched", 7, 1), ("stateful", 1, 3), ("stateful", 300, 1)])
 @pytest.mark.parametrize("model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2})])
-def test_a_persistent_kernel_on_a_gpu_is_the_reference(
+def test_a_gpu_gives_what_the_reference_says_in_one_kernel(
     tmp_path: Path, request_for: Callable[..., Request], model: Model, state: str, chunk: int, batch: int
 ) -> None:
     request = replace(request_for("tir", "looped", state, chunk, batch, model), device="cuda")
