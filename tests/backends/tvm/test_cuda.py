@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from device_programs import built_as_the_reference
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.explanation import IrStage
@@ -22,6 +23,8 @@ from rnnbench.rnn.spec import Model
 
 H100 = Device("NVIDIA H100 80GB HBM3", "NVIDIA 580.159.04", "sm_90", 81559 * 2**20)
 WIDE = Model(cell="lstm", input=64, hidden=64)
+TWO_GRUS = Model(cell="gru", input=64, hidden=64, layers=2)
+LSTM_512 = Model(cell="lstm", input=64, hidden=512)
 
 
 @pytest.fixture
@@ -33,11 +36,11 @@ def on_cuda(request_for: Callable[..., Request], *arguments: Any) -> Request:
     return replace(request_for("relax", *arguments), device="cuda")
 
 
-@pytest.mark.parametrize("route", ["tir", "torch", "onnx"])
+@pytest.mark.parametrize("route", ["torch", "onnx"])
 def test_other_routes_are_refused_with_a_reason(request_for: Callable[..., Request], route: str) -> None:
     answer = TvmBackend().support(replace(request_for(route), device="cuda"))
     assert answer.level == "unsupported"
-    assert "on cuda use relax" in answer.reason
+    assert "on cuda use relax or tir" in answer.reason
 
 
 def test_a_worker_finds_nvidias_libraries_and_numbers_gpus_as_nvml_does(
@@ -110,9 +113,13 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def built(monkeypatch: pytest.MonkeyPatch, request: Request, folder: Path) -> Any:
     """Through the adapter's own build."""
     pytest.importorskip("tvm")
-    from rnnbench.backends.tvm import relax_program
+    from rnnbench.backends.tvm import explanation, relax_program
+    from rnnbench.backends.tvm.persistent import program as persistent_program
 
+    assert explanation.PersistentProgram is not Unloaded, "it was imported before"
     monkeypatch.setattr(relax_program, "RelaxProgram", Unloaded)
+    monkeypatch.setattr(persistent_program, "PersistentProgram", Unloaded)
+    monkeypatch.setattr(persistent_program, "_multiprocessors", lambda: 132)
     return TvmBackend().build(request, folder)
 
 
@@ -155,6 +162,55 @@ def test_the_kernels_are_explained(
     assert "llvm" not in stages
 
 
+def persistent(request_for: Callable[..., Request], model: Model, state: str = "stitched", batch: int = 1) -> Request:
+    return replace(request_for("tir", "looped", state, 6, batch, model), device="cuda")
+
+
+@pytest.mark.usefixtures("h100")
+def test_a_persistent_kernel_is_one_launch_of_blocks_that_all_run_at_once(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], sources: list[str], tmp_path: Path
+) -> None:
+    program = built(monkeypatch, persistent(request_for, TWO_GRUS), tmp_path)
+    (source,) = sources
+    assert source.count("__global__ void __launch_bounds__(256) main_kernel(") == 2, "a declaration and a definition"
+    library = (program.folder / "program.so").read_bytes()
+    assert b"tirx.use_cooperative_launch" in library
+    assert b"tirx.use_dyn_shared_memory" in library
+    assert (program.artifact.origin, program.artifact.math) == ("kernel", "exact")
+    assert program.artifact.lowered == "looped 2"
+    assert any("64 blocks" in note and "for 1 units each" in note for note in program.artifact.notes)
+
+
+@pytest.mark.usefixtures("h100", "sources")
+def test_a_persistent_kernel_is_explained(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], tmp_path: Path
+) -> None:
+    request = persistent(request_for, TWO_GRUS, "stateful")
+    program = built(monkeypatch, request, tmp_path)
+    from rnnbench.backends.tvm import explanation
+
+    monkeypatch.setattr(explanation, "PersistentProgram", Unloaded)
+    explained = explanation.explain(program, request, tmp_path)
+    (stage,) = explained.stages
+    assert isinstance(stage, IrStage)
+    assert (stage.name, stage.operations) == ("cuda", {"layer": 2})
+    assert "grid_barrier" in stage.text
+    assert "In buffers of the session" in explained.state
+
+
+def test_a_gpu_with_other_multiprocessors_gets_another_program(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], sources: list[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: H100)
+    request = persistent(request_for, TWO_GRUS)
+    first = built(monkeypatch, request, tmp_path).folder
+    from rnnbench.backends.tvm.persistent import program
+
+    monkeypatch.setattr(program, "_multiprocessors", lambda: 114)
+    assert TvmBackend().build(request, tmp_path).folder != first
+    assert len(sources) == 2 - (sources[0] == sources[-1])
+
+
 @pytest.mark.usefixtures("h100")
 def test_products_of_full_tiles_are_computed_in_float32(
     monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], sources: list[str], tmp_path: Path
@@ -194,6 +250,27 @@ def test_nvrtc_makes_machine_code_and_exact_ptx_of_the_source(
 
 
 @pytest.mark.usefixtures("with_nvrtc")
+@pytest.mark.parametrize("capability", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("model", "state", "batch"), [(LSTM_512, "stitched", 1), (TWO_GRUS, "stateful", 3)])
+def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+    request_for: Callable[..., Request],
+    tmp_path: Path,
+    capability: str,
+    model: Model,
+    state: str,
+    batch: int,
+) -> None:
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: replace(H100, capability=capability))
+    folder = built(monkeypatch, persistent(request_for, model, state, batch), tmp_path).folder
+    assert (folder / nvrtc.KERNELS).read_bytes().startswith(b"\x7fELF")
+    ptx = nvrtc.compiled((folder / nvrtc.SOURCE).read_text(), capability.replace("sm", "compute")).decode()
+    assert ptx.count("atom.add.release.gpu") == ptx.count("ld.acquire.gpu") > 0
+    assert ptx.count(".entry") == 1
+    assert not re.search(r"tanh\.approx|fma\.rn\.ftz|mma\.|tf32", ptx)
+
+
+@pytest.mark.usefixtures("with_nvrtc")
 def test_what_nvrtc_refuses_is_an_error_with_its_message() -> None:
     with pytest.raises(BuildError, match=r"NVRTC failed for sm_90: .*\n(.*\n)*.*no_such_type"):
         nvrtc.compiled('extern "C" __global__ void kernel(no_such_type* y) {}', "sm_90")
@@ -221,3 +298,12 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
     assert [bytes(compile_source(f"// {name}")) for name in ("one", "other")] == [b"one", b"other"]
     if before is not None:
         tvm_ffi.register_global_func(nvrtc.CALLBACK, before, override=True)
+
+
+@pytest.mark.parametrize(("state", "chunk", "batch"), [("stitched", 7, 1), ("stateful", 1, 3), ("stateful", 300, 1)])
+@pytest.mark.parametrize("model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2})])
+def test_a_gpu_gives_what_the_reference_says_in_one_kernel(
+    tmp_path: Path, request_for: Callable[..., Request], model: Model, state: str, chunk: int, batch: int
+) -> None:
+    request = replace(request_for("tir", "looped", state, chunk, batch, model), device="cuda")
+    assert built_as_the_reference(TvmBackend(), request, tmp_path).lowered == f"looped {model.layers}"

@@ -17,6 +17,7 @@ from rnnbench.backends.shared import (
 from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import layout, size
+from rnnbench.backends.tvm.persistent import support as persistent
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
 from rnnbench.devices import VARIABLES
@@ -24,6 +25,8 @@ from rnnbench.rnn import TOGETHER, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
+ON_CUDA = ("relax", "tir")
+"""Routes with programs for NVIDIA's GPUs."""
 READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = {"relax": onnx_graphs.PRIMITIVES, "onnx": onnx_graphs.PRIMITIVES - TOGETHER}
@@ -40,7 +43,7 @@ MAX_COPIES = 512
 
 
 class TvmBackend:
-    """TVM on the processor and, by Relax, on CUDA, in float32."""
+    """TVM on the processor and, by Relax and by a kernel, on CUDA, in float32."""
 
     name = "tvm"
 
@@ -72,6 +75,10 @@ class TvmBackend:
         """Compile for this machine's processor or GPU, or load what an earlier build left under `cache`."""
         require_support(self, request, PROCESSOR_AND_CUDA, authors=AUTHORS, reads=READS)
         self.load()
+        if request.route == "tir" and request.device == CUDA:
+            from rnnbench.backends.tvm.persistent.program import build_persistent
+
+            return build_persistent(request, cache)
         if request.route == "tir":
             from rnnbench.backends.tvm.tir_program import build_tir
 
@@ -90,6 +97,8 @@ def _unsupported(request: Request) -> tuple[str, str]:
     reason = _unsupported_by_all(request) or _too_large(request)
     if not reason and request.route in imported.PACKAGES:
         return imported.unsupported(request)
+    if not reason and request.route == "tir" and request.device == CUDA:
+        return persistent.unsupported(request), ""
     return reason, ""
 
 
@@ -98,8 +107,8 @@ def _unsupported_by_all(request: Request) -> str:
     strategy = request.strategy
     if request.route not in ROUTES:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
-    if request.device == CUDA and request.route != ROUTES[0]:
-        return f"The programs of {request.route} are written for the processor here; on cuda use {ROUTES[0]}."
+    if request.device == CUDA and request.route not in ON_CUDA:
+        return f"The programs of {request.route} are built for the processor here; on cuda use {' or '.join(ON_CUDA)}."
     if request.precision.uniform != "float32":
         return "Programs compute in float32 here, and in no other precision."
     if strategy.time == "fused" and request.route not in imported.PACKAGES:

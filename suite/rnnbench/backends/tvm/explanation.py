@@ -13,6 +13,7 @@ from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tvm import llvm_ir
 from rnnbench.backends.tvm.imported_module import imported_module
 from rnnbench.backends.tvm.nvrtc import source_of
+from rnnbench.backends.tvm.persistent.program import PersistentProgram, compiled_for_gpu
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_operations import operations
 from rnnbench.backends.tvm.tir_program import TirProgram, compiled_kernel
@@ -28,7 +29,7 @@ _DEFINED = re.compile(r"^ *def (main\(.*\)(?: -> .*)?):$", re.MULTILINE)
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
     state = ""
-    if request.strategy.state == "stateful" and not isinstance(program, TirProgram):
+    if request.strategy.state == "stateful" and not isinstance(program, (TirProgram, PersistentProgram)):
         state = "In arrays of the session, which the program overwrites or returns anew; a reset writes zeros."
     elif request.strategy.state != "none":
         state = "In buffers of the session; a reset fills them with zeros."
@@ -36,6 +37,9 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
         function, ir = compiled_kernel(request)
         text = function.script()
         return Explanation(tuple(_DEFINED.findall(text)), state, _of_kernel(program, text, ir))
+    if isinstance(program, PersistentProgram):
+        function, executable = compiled_for_gpu(request)
+        return Explanation(tuple(_DEFINED.findall(function.script())), state, _of_persistent(program, executable))
     module, _ = relax_module(request) if request.route == "relax" else imported_module(request)
     text = module.script()
     return Explanation(tuple(_DEFINED.findall(text)), state, _of_module(program, module, text, request.device))
@@ -46,6 +50,13 @@ def _of_kernel(program: TirProgram, text: str, ir: str) -> Iterator[IrStage]:
     loops = loops_in(program.artifact.lowered)
     yield IrStage("tir", "The kernel that this suite writes: loops over buffers.", text, given, "py", "def main")
     yield _llvm(ir, loops)
+
+
+def _of_persistent(program: Program, executable: Any) -> Iterator[IrStage]:
+    given = program.artifact.operations[OperationStage.INPUT]
+    loops = loops_in(program.artifact.lowered)
+    meaning = "The kernel that this suite writes, as NVRTC gets it: all steps of a call in one launch."
+    yield IrStage("cuda", meaning, source_of(executable), given, "cu", "__global__", other_loops=loops)
 
 
 def _of_module(program: Program, module: Any, text: str, device: str) -> Iterator[IrStage | Unreadable]:

@@ -17,12 +17,15 @@ from rnnbench.backends.tvm.framework import PACKAGES, target_of
 LIBRARY = "program.so"
 
 
-def folder(request: Request, cache: Path) -> Path:
-    """The folder of a request's program under `cache`. The program is for this machine's processor or GPU."""
+def folder(request: Request, cache: Path, **decisive: str) -> Path:
+    """The folder of a request's program under `cache`. The program is for this machine's processor or GPU.
+
+    `decisive` has what else decides the program, by name.
+    """
     packages = (*PACKAGES, *imported.PACKAGES.get(request.route, ()))
     versions = {package: version(package) for package in packages}
     of_cuda = cuda_libraries.versions() if request.device == CUDA else {}
-    return program_folder(request, cache, {"target": str(target_of(request.device)), **versions, **of_cuda})
+    return program_folder(request, cache, {"target": str(target_of(request.device)), **versions, **of_cuda, **decisive})
 
 
 def export(executable: Any, folder: Path) -> None:

@@ -1,0 +1,145 @@
+"""The persistent kernel in CUDA C++: all steps of a call in one launch, the recurrent weights held on the chip.
+
+For each layer and direction, a block first projects x for all steps, for its own units. Then the steps follow one
+another. In each, a block copies h to shared memory, multiplies its rows by it, and computes its units. A barrier of the
+whole grid ends the step. So a step costs one barrier, whatever the size of the layer.
+
+Persistent kernels of RNNs: Diamos et al., "Persistent RNNs: Stashing Recurrent Weights On-Chip", ICML 2016; Holmes et
+al., "GRNN: Low-Latency and Scalable RNN Inference on GPUs", EuroSys 2019.
+"""
+
+from __future__ import annotations
+
+from rnnbench.backends.tvm.persistent.layout import BARRIER, THREADS, WARPS, Plan, padded
+from rnnbench.backends.tvm.persistent.text import ATOMICS, CELLS, HELPERS, PRODUCT, STEPS
+from rnnbench.rnn import Model
+
+ENTRY = "rnnbench_chunk"
+"""The function that a kernel calls: params, x, the state, y, scratch memory, shared memory."""
+LAYER = "run_layer<"
+"""How the code of each layer in each direction begins. It has one loop over the steps."""
+
+
+def arguments(state: str) -> tuple[str, ...]:
+    """The arrays of the kernel in order, all flat float32. A stateful state changes in place."""
+    states = {"none": (), "stateful": ("state",), "stitched": ("state_in", "state_out")}[state]
+    return ("params", "x", *states, "y", "scratch")
+
+
+def source(plan: Plan) -> str:
+    """The functions of the kernel of a plan. `ENTRY` is the last one."""
+    return "".join(
+        (
+            ATOMICS,
+            _constants(plan),
+            _functions(plan.model),
+            PRODUCT,
+            HELPERS,
+            _cell(plan.model),
+            STEPS,
+            _entry(plan),
+        )
+    )
+
+
+def _constants(plan: Plan) -> str:
+    values = {
+        "THREADS": THREADS,
+        "WARPS": WARPS,
+        "BLOCKS": plan.blocks,
+        "UNITS": plan.units,
+        "ROWS": plan.rows,
+        "ROWS_PER_WARP": plan.rows_per_warp,
+        "HIDDEN": plan.model.hidden,
+        "WIDTH": plan.model.width,
+        "CHUNK": plan.chunk,
+        "BATCH": plan.batch,
+        "TILE": plan.tile,
+        "STAGED": plan.staged,
+        "SUMS": plan.sums,
+    }
+    return "".join(f"constexpr int {name} = {value};\n" for name, value in values.items())
+
+
+def _functions(model: Model) -> str:
+    gate = "1.0f / (1.0f + expf(-x))"
+    if model.recurrent_activation == "hard_sigmoid":
+        gate = _bounded("0.2f * x + 0.5f", "0.0f", "1.0f")
+    activated = "tanhf(x)" if model.activation == "tanh" else "x < 0.0f ? 0.0f : x"
+    clipped = "x" if model.clip is None else _bounded("x", f"-{model.clip!r}f", f"{model.clip!r}f")
+    cell = "x" if model.cell_clip is None else _bounded("x", f"-{model.cell_clip!r}f", f"{model.cell_clip!r}f")
+    functions = {"gate": gate, "activated": activated, "clipped": clipped, "clipped_cell": cell}
+    return "".join(
+        f"__device__ __forceinline__ float {name}(float x) {{ return {body}; }}\n" for name, body in functions.items()
+    )
+
+
+def _bounded(value: str, low: str, high: str) -> str:
+    """A comparison with NaN is false, so NaN passes."""
+    return f"({value}) < {low} ? {low} : ({value}) > {high} ? {high} : ({value})"
+
+
+def _cell(model: Model) -> str:
+    return f"""
+// The block's units of `count` sequences from `first`. A unit of a sequence is the same thread's in each step.
+__device__ __forceinline__ void cells(const Layer& layer, int step, int first, int count, const float* projected,
+                                      const float* staged, const float* sums, float* out) {{
+  for (int at = threadIdx.x; at < count * UNITS; at += THREADS) {{
+    const int vector = at / UNITS, of_block = at % UNITS, unit = blockIdx.x * UNITS + of_block;
+    if (unit >= HIDDEN) continue;
+    const float* z = sums + vector * ROWS + of_block;
+    const float* p = projected + (size_t)(first + vector) * ROWS + of_block;
+    const size_t of_unit = (size_t)(first + vector) * HIDDEN + unit;{CELLS[model.cell]}\
+    out[(size_t)(first + vector) * WIDTH + unit] = h;
+  }}
+}}
+"""
+
+
+def _entry(plan: Plan) -> str:
+    given = ", ".join(f"float* {name}" for name in (*arguments(plan.state), "shared"))
+    body = "".join(_layer(plan, index) for index in range(plan.model.layers * plan.model.directions))
+    return f"""
+__device__ __forceinline__ void {ENTRY}({given}) {{
+  unsigned* counter = reinterpret_cast<unsigned*>(scratch);
+  float* projections = scratch + {BARRIER};
+{body}}}
+"""
+
+
+def _layer(plan: Plan, index: int) -> str:
+    """The code of a layer in one direction."""
+    model, (number, direction) = plan.model, divmod(index, plan.model.directions)
+    width, offsets = model.layer_input(number), plan.layers[index]
+    outputs = BARRIER + padded(plan.projected)
+    above = f"scratch + {outputs + number % 2 * plan.outputs}" if number < model.layers - 1 else "y"
+    below = f"scratch + {outputs + (number - 1) % 2 * plan.outputs}" if number else "x"
+    weights = [
+        "nullptr" if start is None else f"params + {start}"
+        for start in (offsets.w_ih, offsets.w_hh, offsets.b_x, offsets.b_h)
+    ]
+    fields = ", ".join([*weights, below, *_states(plan, index), f"{above} + {direction * model.hidden}"])
+    of_x, of_h = plan.held(width), plan.held(model.hidden)
+    backward = direction == 1 or model.direction == "reverse"
+    last = index == model.layers * model.directions - 1 and not plan.writes_before_read
+    sizes = f"{width}, {of_x.registers}, {of_x.shared}, {of_h.registers}, {of_h.shared}"
+    return f"""\
+  {{
+    const Layer layer = {{{fields}}};
+    {LAYER}{sizes}, {str(backward).lower()}, {str(last).lower()}>(layer, projections, counter, shared);
+  }}
+"""
+
+
+def _states(plan: Plan, index: int) -> list[str]:
+    """h and c before the call, and h and c after it."""
+    size = plan.batch * plan.model.hidden
+    of_c = (plan.model.layers * plan.model.directions + index) * size
+    if plan.state == "none":
+        states = ["nullptr", "nullptr", "nullptr", f"scratch + {plan.scratch - size}"]
+    else:
+        before, after = ("state", "state") if plan.state == "stateful" else ("state_in", "state_out")
+        states = [f"{name} + {start}" for name in (before, after) for start in (index * size, of_c)]
+    if plan.model.cell != "lstm":
+        states[1] = states[3] = "nullptr"
+    return states

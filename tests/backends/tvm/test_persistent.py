@@ -1,0 +1,211 @@
+"""The persistent kernel of `tir` on CUDA, without a GPU: its source runs on a GPU that the processor plays.
+
+Every number is from the source that a GPU gets, and from the adapter's own session. What that does not show is in
+`cuda_on_processor.h`. The last tests compile it for GPUs, where NVRTC is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.tvm.persistent.layout import FLOAT, WARPS, Gpu, Plan
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import Trajectory, run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+
+pytest.importorskip("tvm_ffi")
+from cuda_on_processor import ProgramOnProcessor, StuckError
+
+SMALL = Gpu(processors=3, shared_bytes=48 * 1024)
+TOLERANCE = 1e-6
+LSTM = Model(cell="lstm", input=5, hidden=17)
+GRU = Model(cell="gru", input=5, hidden=17)
+TWO_LSTMS, TWO_GRUS = (model.model_copy(update={"layers": 2}) for model in (LSTM, GRU))
+BOUNDED = Model(
+    cell="lstm", input=5, hidden=6, recurrent_activation="hard_sigmoid", activation="relu", clip=0.4, cell_clip=0.2
+)
+BOTH_WAYS = Model(cell="rnn", input=5, hidden=7, layers=3, direction="bidirectional", bias=False)
+BACKWARDS = Model(cell="gru", input=3, hidden=8, direction="reverse")
+
+
+def asked(model: Model, state: State = "stitched", chunk: int = 7, batch: int = 1) -> Request:
+    strategy = Strategy("looped", state, chunk)
+    return Request("tir", model, draw_weights(model, 1), strategy, batch, Precision.of("float32"), "cuda")
+
+
+def reference(request: Request, x: np.ndarray, state: dict[str, np.ndarray] | None = None) -> Trajectory:
+    return run_reference(request.model, request.weights, x, state)
+
+
+def computes_the_network(program: ProgramOnProcessor, calls: int = 2) -> None:
+    """Several calls from a state, the state after them, and bound calls, which go on from there."""
+    request, chunk = program.request, program.request.strategy.chunk
+    x = draw_inputs(request.model, calls * chunk, request.batch, seed=1)
+    session = program.open()
+    if request.strategy.state == "none":
+        for part in np.split(x, calls):
+            np.testing.assert_allclose(session.step({"x": part})["y"], reference(request, part).y, atol=TOLERANCE)
+        return
+    state = draw_state(request.model, request.batch, seed=3)
+    session.set_state(state)
+    expected = reference(request, x, state)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=TOLERANCE)
+    for name, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[name], atol=TOLERANCE)
+    bound = session.bind([{"x": x[:chunk]}, {"x": x[chunk : 2 * chunk]}])
+    bound(), bound()
+    expected = reference(request, x[: 2 * chunk], expected.final)
+    np.testing.assert_allclose(bound.output()["y"], expected.y[chunk:], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "chunk", "batch"),
+    [
+        (TWO_LSTMS, "stitched", 7, 3),
+        (TWO_LSTMS, "stateful", 1, 1),
+        (LSTM, "none", 7, 1),
+        (LSTM, "stateful", 7, 3),
+        (TWO_GRUS, "stateful", 7, 1),
+        (TWO_GRUS, "stitched", 1, 3),
+        (GRU, "stateful", 1, 3),
+        (GRU, "none", 1, 1),
+        (BOUNDED, "stitched", 7, 1),
+        (BOTH_WAYS, "none", 7, 3),
+        (BACKWARDS, "none", 7, 1),
+    ],
+)
+def test_the_kernel_computes_the_network(tmp_path: Path, model: Model, state: State, chunk: int, batch: int) -> None:
+    program = ProgramOnProcessor(asked(model, state, chunk, batch), SMALL, tmp_path)
+    assert program.plan.blocks == 3
+    for program.kernel.order in (0, 1):
+        computes_the_network(program)
+
+
+def test_the_rest_of_a_call_is_run_by_a_kernel_of_one_step(tmp_path: Path) -> None:
+    request = asked(LSTM, "stateful", 3)
+    x = draw_inputs(LSTM, 8, 1, seed=1)
+    y = ProgramOnProcessor(request, SMALL, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, reference(request, x).y, atol=TOLERANCE)
+
+
+def test_sessions_share_nothing(tmp_path: Path) -> None:
+    request = asked(GRU, "stateful", 2)
+    program = ProgramOnProcessor(request, SMALL, tmp_path)
+    one, other = program.open(), program.open()
+    x = draw_inputs(GRU, 4, 1, seed=1)
+    first = one.step({"x": x[:2]})["y"]
+    other.step({"x": x[2:]})
+    y = np.concatenate([first, one.step({"x": x[2:]})["y"]])
+    np.testing.assert_allclose(y, reference(request, x).y, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_barrier_holds_hundreds_of_times_and_needs_no_reset(tmp_path: Path, order: int) -> None:
+    request = asked(Model(cell="gru", input=2, hidden=6), "stateful", 150)
+    program = ProgramOnProcessor(request, SMALL, tmp_path)
+    program.kernel.order = order
+    computes_the_network(program)
+    assert program.kernel.barriers == 4 * 149, "one between steps, in each of four calls"
+
+
+def test_weights_in_registers_in_shared_memory_and_through_l2_give_the_same(tmp_path: Path) -> None:
+    wide = Gpu(processors=1, shared_bytes=60 * 1024)
+    program = ProgramOnProcessor(asked(Model(cell="lstm", input=5, hidden=200), "stitched", 2, 3), wide, tmp_path)
+    held = program.plan.held(200)
+    assert 0 < held.registers < held.registers + held.shared < program.plan.rows_per_warp
+    computes_the_network(program)
+
+
+def test_a_batch_that_shared_memory_does_not_hold_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 20)
+    program = ProgramOnProcessor(asked(GRU, "stitched", 3, 5), SMALL, tmp_path)
+    assert program.plan.tile == 2
+    computes_the_network(program)
+
+
+FAULTS = {
+    "no barrier between steps": ("if (!LAST || step < CHUNK - 1) grid_barrier(counter);", "__syncthreads();"),
+    "the gates of another order": ("gate(clipped(z[1 * UNITS]", "gate(clipped(z[2 * UNITS]"),
+    "h is multiplied before all of it is there": ("stride, count);\n      __syncthreads();", "stride, count);"),
+    "the cell state of the step before is lost": ("step == 0 ? layer.c_before : layer.c_after", "layer.c_before"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(tmp_path: Path, fault: str) -> None:
+    honest, planted = FAULTS[fault]
+
+    def plant(text: str) -> str:
+        assert text.count(honest) == 1
+        return text.replace(honest, planted)
+
+    program = ProgramOnProcessor(asked(LSTM, "stitched", 7), SMALL, tmp_path, plant)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        computes_the_network(program)
+
+
+def test_a_stateful_step_without_its_barrier_is_found(tmp_path: Path) -> None:
+    """A block would write the new h over the one that another block still has to read."""
+
+    def plant(text: str) -> str:
+        assert text.count("false, false>(layer") == 1
+        return text.replace("false, false>(layer", "false, true>(layer")
+
+    program = ProgramOnProcessor(asked(GRU, "stateful", 1), SMALL, tmp_path, plant)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        computes_the_network(program)
+
+
+def test_a_block_that_leaves_out_a_barrier_stops_the_others(tmp_path: Path) -> None:
+    left_out = "if ((!LAST || step < CHUNK - 1) && (blockIdx.x != 2 || step != 3)) grid_barrier(counter);"
+    honest, _ = FAULTS["no barrier between steps"]
+    edit = lambda text: text.replace(honest, left_out)  # noqa: E731
+    with pytest.raises(StuckError):
+        computes_the_network(ProgramOnProcessor(asked(LSTM), SMALL, tmp_path, edit))
+
+
+@pytest.mark.parametrize("capability", ["sm_75", "sm_80", "sm_90", "sm_999"])
+@pytest.mark.parametrize("hidden", [1, 17, 133, 512, 1024, 2048, 8192])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_every_plan_fits_its_gpu(cell: str, hidden: int, capability: str) -> None:
+    plan = Plan(Model(cell=cell, input=64, hidden=hidden), "stitched", 16, 4, Gpu.of(capability, 40))
+    assert plan.units * plan.blocks >= hidden > plan.units * (plan.blocks - 1)
+    assert plan.blocks <= 40
+    assert plan.tile >= 1
+    assert FLOAT * plan.shared <= plan.gpu.shared_bytes
+    held = plan.held(hidden)
+    assert (plan.read_bytes == 0) == (WARPS * (held.registers + held.shared) >= plan.rows)
+
+
+def test_on_an_h100_a_layer_of_512_is_held_in_registers_and_one_of_2048_is_not() -> None:
+    h100 = Gpu.of("sm_90", 132)
+    plans = {hidden: Plan(Model(cell="lstm", input=64, hidden=hidden), "none", 1, 1, h100) for hidden in (512, 2048)}
+    assert (plans[512].blocks, plans[512].units, plans[512].held(512).shared, plans[512].read_bytes) == (128, 4, 0, 0)
+    assert 0 < plans[2048].read_bytes < 4 * 2048 * 2048 * FLOAT
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"strategy": Strategy("unrolled", "none", 2)}, "it is looped, and not unrolled"),
+        ({"model": Model(cell="counter", input=4, hidden=4)}, "a counter has none"),
+        ({"model": Model(cell="lstm", input=4, hidden=4, projection=2)}, "a projected LSTM needs two"),
+        ({"model": Model(cell="gru", input=4, hidden=4, reset_after=False)}, "resets before the product needs two"),
+        ({"model": Model(cell="lstm", input=4, hidden=9000)}, "36000 bytes; it has room for 32768"),
+        ({"batch": 2**18, "model": LSTM, "strategy": Strategy("looped", "none", 64)}, "32-bit offsets"),
+    ],
+)
+def test_what_the_kernel_has_not_is_refused_with_a_reason(
+    change: dict[str, object], reason: str, request_for: Callable[..., Request]
+) -> None:
+    from rnnbench.backends.tvm import TvmBackend
+
+    answer = TvmBackend().support(replace(request_for("tir"), device="cuda", **change))
+    assert (answer.level, reason in answer.reason) == ("unsupported", True), answer.reason
