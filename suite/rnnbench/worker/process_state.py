@@ -138,9 +138,10 @@ class ProcessWatch:
         for name, result in results:
             compare = changed_beyond_imports if _imported_since(modules) else changed_settings
             modules = len(sys.modules)
-            changed = compare(before, read_settings(OF_RESULTS))
+            after = read_settings(OF_RESULTS)
+            changed = compare(before, after)
             restore_settings(before, changed)
-            before = read_settings(OF_RESULTS)
+            before = read_settings(OF_RESULTS) if changed else after
             sentences = [f"left {setting} changed{_of(what)}" for setting, what in changed.items()]
             for setting, sentence in zip(changed, sentences, strict=True):
                 self._tell(f"the check {name!r}", trial, setting, sentence)
