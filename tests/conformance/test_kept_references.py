@@ -16,6 +16,10 @@ TRIAL = make_trial()
 
 @pytest.fixture
 def kept(tmp_path):
+    return in_cache(tmp_path)
+
+
+def in_cache(tmp_path):
     return KeptReferences(CacheFolder(tmp_path / "cache", 1 << 20))
 
 
@@ -55,6 +59,6 @@ def test_another_seed_model_or_suite_is_computed(tmp_path, kept, monkeypatch):
         trajectories.from_zeros()
         assert trajectories.seconds > 0
     monkeypatch.setattr(kept_references, "rooms_digest", lambda rooms: "others")
-    changed = ReferenceTrajectories(TRIAL, tmp_path / "4", kept)
+    changed = ReferenceTrajectories(TRIAL, tmp_path / "4", in_cache(tmp_path))
     changed.from_zeros()
     assert changed.seconds > 0

@@ -14,7 +14,7 @@ from rnnbench_fake import CONVERTER
 from rnnbench.plan import examine
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, start_trial_worker
 from rnnbench.worker.commands import Build
-from rnnbench.worker.preload import modules, modules_since, preload
+from rnnbench.worker.preload import freeze, modules, modules_since, preload
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_imported_modules_are_named_in_order_and_a_broken_one_is_left_out(packag
     assert "preload_broken" not in sys.modules
 
 
-def test_the_collector_leaves_alone_what_is_preloaded(packages: None) -> None:
-    preload([])
+def test_the_collector_leaves_alone_what_is_frozen(packages: None) -> None:
+    freeze()
     assert gc.get_freeze_count() > 0
 
 

@@ -59,6 +59,7 @@ EXCHANGES: list[tuple[Command, object]] = [
         commands.Load(TRIAL),
         LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}),
     ),
+    (commands.ComputeReference(TRIAL), commands.ReferenceFigures(12.5)),
     (commands.RunChecks(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
     (commands.Restore(TRIAL), Done()),
     (commands.Compare(TRIAL, TRIAL), commands.ComparedBlocks((1e-6, 2e-6), (1.5e-6,))),

@@ -172,6 +172,9 @@ class LimitsSection(Section):
     endurance: Endurance = Field(
         default=ENDURANCE_S, description="What each long-running check may take in `rnnbench check`."
     )
+    reference: BuildTime = Field(
+        default=Limits.reference, description="What the reference of one trial may take, beside the trial itself."
+    )
 
 
 class _SamplingSection(Section):

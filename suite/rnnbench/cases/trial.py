@@ -100,6 +100,8 @@ class Limits:
     memory: int = 4 << 30
     endurance: float = 0.0
     """Seconds for each long-running check; with 0, these checks are left out."""
+    reference: float = 600.0
+    """Seconds for the trajectories of the reference, which are none of the trial's."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -18,6 +17,7 @@ import numpy as np
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.measure import read_holdings, resident_in_use
@@ -161,7 +161,8 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Public and timed calls in turn, then sessions that come and go."""
     budget_s = reference.trial.limits.endurance
-    with _frozen():
+    gc.collect()
+    with only_new_garbage():
         call = _both_paths(open_session, reference)
         of_calls = _grown_twice(call, lambda: _window(call, budget_s / 2))
         of_sessions = _grown_twice(lambda: _come_and_go(open_session, reference), lambda: SESSIONS)
@@ -203,17 +204,6 @@ class _Growth:
                 f"{name} {grows} without end: {self.per_thousand(name):,.0f}{bytes_} for every 1,000 {what}, over "
                 f"{self.rounds:,} of them"
             )
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    """Garbage collection skips the objects that exist now: a framework's objects would take longer than the calls."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _both_paths(open_session: OpenSession, reference: ReferenceTrajectories) -> Callable[[], None]:

@@ -19,6 +19,8 @@ class KeptReferences:
 
     def __init__(self, folder: CacheFolder) -> None:
         self._cache = Cache(folder)
+        # Read here, once, by a process that then forks others.
+        self._maker = {"sources": rooms_digest(ROOMS), "numpy": package_digest("numpy"), **machine_facts()}
 
     def restore(self, file: Path, key: Mapping[str, object]) -> None:
         """Put the file into its folder, if it is kept."""
@@ -27,7 +29,5 @@ class KeptReferences:
     def keep(self, file: Path, key: Mapping[str, object]) -> None:
         self._cache.keep(KIND, self._of(file, key), {file.name: file}, {})
 
-    @staticmethod
-    def _of(file: Path, key: Mapping[str, object]) -> dict[str, object]:
-        suite = {"sources": rooms_digest(ROOMS), "numpy": package_digest("numpy")}
-        return {"file": file.name, "key": dict(key), **suite, **machine_facts()}
+    def _of(self, file: Path, key: Mapping[str, object]) -> dict[str, object]:
+        return {"file": file.name, "key": dict(key), **self._maker}

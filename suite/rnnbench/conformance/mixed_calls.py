@@ -6,14 +6,13 @@ Two sessions follow the same plan, the second one an action behind. So their cal
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import zip_longest
 
 import numpy as np
 
 from rnnbench.backends import Session
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -38,23 +37,13 @@ BEFORE_RESET = 3
 
 def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors = Errors()
-    with _new_objects_alone():
+    with only_new_garbage():
         first, second = (_Follower(open_session(), reference, errors) for _ in range(2))
         for ahead, behind in zip_longest(PLAN, (None, *PLAN)):
             first.follow(ahead)
             second.follow(behind)
     _reset_within_ring(open_session, reference, errors)
     return errors.verdict()
-
-
-@contextmanager
-def _new_objects_alone() -> Iterator[None]:
-    """The collector looks only at what is made from now on: a framework's objects would take longer than the calls."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class _Follower:

@@ -22,7 +22,7 @@ from rnnbench.cases import Trial
 from rnnbench.conformance.array_files import load_arrays, save_arrays
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
-from rnnbench.disk import read_cached
+from rnnbench.disk import locked, read_cached
 from rnnbench.rnn import (
     Trajectory,
     Weights,
@@ -132,6 +132,12 @@ class ReferenceTrajectories:
         y = self.trial.model.expected_y(self.trial.batch)
         return None if y is None else y[: self.trial.steps]
 
+    def compute(self) -> None:
+        """Compute what most checks compare with, where it is in no file yet. It takes longer than all else here."""
+        if self.is_stream:
+            self.from_zeros()
+        _ = self.ring_trajectory, self.rounding
+
     def from_zeros(self) -> Trajectory:
         """The stream from zeros."""
         return self._stream_trajectory(0)
@@ -187,8 +193,7 @@ class ReferenceTrajectories:
 
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:
-        key = {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
-        arrays = self._stored("ring", key, self._compute_ring)
+        arrays = self._stored("ring", self._ring_key, self._compute_ring)
         names = list(self.start) if self.is_stream else []
         return RingTrajectory(
             y=arrays["y"],
@@ -198,6 +203,16 @@ class ReferenceTrajectories:
             orbit_states={n: arrays[f"orbit_{n}"] for n in names},
             followed_calls=int(arrays["followed_calls"]),
         )
+
+    @property
+    def late_file(self) -> Path:
+        """The file that says, once a limit of time has ended this computation, how many seconds were too few."""
+        return self.directory / f"late-{_key_digest(self._ring_key)}"
+
+    @property
+    def _ring_key(self) -> dict[str, object]:
+        """All that the trajectories depend on."""
+        return {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
 
     @property
     def _settled(self) -> float:
@@ -310,20 +325,31 @@ class ReferenceTrajectories:
         self, name: str, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
         """Arrays from an earlier trial's file, or computed now and written to a file named by a digest of `key`."""
-        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-        path = self.directory / f"{name}-{digest}.npz"
+        path = self.directory / f"{name}-{_key_digest(key)}.npz"
         if path not in self._loaded:
             arrays = read_cached(path, load_arrays)
-            if arrays is None and self._kept is not None:
-                self._kept.restore(path, key)
-                arrays = read_cached(path, load_arrays)
             if arrays is None:
-                save_arrays(path, self._timed(compute))
-                arrays = load_arrays(path)
-                if self._kept is not None:
-                    self._kept.keep(path, key)
+                # Another worker that needs the same waits here, and reads the file.
+                with locked(path.with_suffix(".lock")):
+                    arrays = read_cached(path, load_arrays) or self._restored(path, key)
+                    if arrays is None:
+                        arrays = self._made(path, key, compute)
             self._loaded[path] = arrays
         return self._loaded[path]
+
+    def _restored(self, path: Path, key: dict[str, object]) -> dict[str, np.ndarray] | None:
+        if self._kept is None:
+            return None
+        self._kept.restore(path, key)
+        return read_cached(path, load_arrays)
+
+    def _made(
+        self, path: Path, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        save_arrays(path, self._timed(compute))
+        if self._kept is not None:
+            self._kept.keep(path, key)
+        return load_arrays(path)
 
     def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
         start = time.perf_counter()
@@ -331,6 +357,10 @@ class ReferenceTrajectories:
             return compute()
         finally:
             self.seconds += time.perf_counter() - start
+
+
+def _key_digest(key: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _digest(arrays: Arrays) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rnnbench.cases import Trial
 from rnnbench.measure import exceeds_wait
+from rnnbench.pipeline.reference import compute_reference
 from rnnbench.results import Finding
 from rnnbench.sampling import Context
 from rnnbench.stages import (
@@ -99,23 +100,21 @@ def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
 
 
 def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool = False) -> Checked:
-    """Run the conformance checks, within what is left of the trial's limit. Other threads may check other trials.
+    """Compute the reference and run the conformance checks, within what is left of the trial's limit.
+
+    The reference has a limit of its own. Other threads may check other trials.
 
     With `reuse`, results of an earlier run of the same checks will do.
     """
     if loaded.failure is not None:
         return loaded
     trial = loaded.trial
-    context.on_stage(trial, "check")
     try:
-        seconds = trial.limits.trial - loaded.worker_s
+        seconds = trial.limits.trial - loaded.worker_s + compute_reference(trial, worker, context)
+        context.on_stage(trial, "check")
         figures = worker.ask(RunChecks(trial, reuse, seconds), seconds, trial.limits.memory)
     except WorkerError as error:
-        failure = _failure("check", error)
-        if failure.outcome == "timed-out":
-            # The worker computes the reference too, and where it was is not known.
-            failure = replace(failure, reason=f"{failure.reason}. If its reference is slow, give limits.trial more")
-        return replace(loaded, findings=_found(loaded.built, worker), failure=failure)
+        return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
     found = _found(loaded.built, worker)
     return replace(loaded, figures=figures, findings=found, failure=_nonconforming(figures))
 

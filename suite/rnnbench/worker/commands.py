@@ -90,6 +90,21 @@ class Load(Command[LoadFigures]):
 
 
 @dataclass(frozen=True)
+class ReferenceFigures:
+    """What a trial's reference cost."""
+
+    seconds: float
+    """0 where its trajectories were in files."""
+
+
+@dataclass(frozen=True)
+class ComputeReference(Command[ReferenceFigures]):
+    """Compute the reference trajectories that are not in files yet, so that checks need not wait for them."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
 class RunChecks(Command[CheckResults]):
     """Run the conformance checks."""
 

@@ -11,7 +11,7 @@ from rnnbench.results import Finding
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.kernel import die_with_parent
-from rnnbench.worker.preload import preload
+from rnnbench.worker.preload import freeze, preload
 from rnnbench.worker.protocol import Done, encode_reply
 from rnnbench.worker.server import Handlers, serve
 
@@ -22,13 +22,23 @@ class Forking:
     The child answers, and nobody else. This process dies of whatever the child dies of, so that the suite sees it.
     """
 
-    def __init__(self, channel: Channel, handlers: Handlers, take_findings: Callable[[], tuple[Finding, ...]]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        handlers: Handlers,
+        take_findings: Callable[[], tuple[Finding, ...]],
+        prepare: Callable[[], object],
+    ) -> None:
         self._channel = channel
         self._handlers = handlers
         self._take_findings = take_findings
+        self._prepare = prepare
+        """Called in this process before each fork."""
 
     def __call__(self, command: commands.Fork) -> None:
         preload(command.modules)
+        self._prepare()
+        freeze()
         parent = os.getpid()
         served, tell_served = os.pipe()
         child = os.fork()

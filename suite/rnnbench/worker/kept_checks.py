@@ -35,6 +35,12 @@ class KeptChecks:
         checks = {"trial": trial.params, "endurance": trial.limits.endurance, "suite": rooms_digest()}
         return {"program": digest, **checks, "numpy": package_digest("numpy"), **self._programs.key(request)}
 
+    def read_sources(self) -> None:
+        """Read the files whose digests keys have: once in a process that forks others, and not in each of them."""
+        rooms_digest()
+        package_digest("numpy")
+        _results()
+
     def restore(self, key: Key, state: WorkerState) -> CheckResults | None:
         """The results, for a process in this state; None where there are none."""
         entry = self._cache.find(KIND, key)

@@ -1,4 +1,4 @@
-"""Modules that builds import, imported once by the worker that forks a child for each trial.
+"""Modules that builds and checks import, imported once by the worker that forks a child for each trial.
 
 A converter is imported when it is first needed: TensorFlow takes longer to import than a network takes to convert.
 """
@@ -27,13 +27,14 @@ def modules_since(before: Collection[str]) -> tuple[str, ...]:
 
 
 def preload(names: Iterable[str]) -> None:
-    """Import the modules, and freeze what is in memory now, so that no child's garbage collector visits it again.
-
-    A module that does not import by itself is left to the child that needs it.
-    """
+    """Import the modules. A module that does not import by itself is left to the child that needs it."""
     for name in names:
         if name not in sys.modules:
             with suppress(Exception):
                 importlib.import_module(name)
+
+
+def freeze() -> None:
+    """Freeze what is in memory now, so that no child's garbage collector visits it again."""
     gc.collect()
     gc.freeze()

@@ -59,8 +59,8 @@ class Functions:
 
     def __init__(self) -> None:
         self._modules: set[str] = set()
-        self._seen: tuple[int, str] = (0, "")
-        """How many modules there were when new ones were last looked for, and the last of them."""
+        self._last_seen: tuple[int, str] = (0, "")
+        """How many modules there were when new ones were last looked for, and the last one imported."""
         self._names: list[Names] = []
         for module in (builtins, np, np.linalg):
             self._take_up(module)
@@ -77,10 +77,10 @@ class Functions:
             names.put_back()
 
     def _take_up_new_modules(self) -> None:
-        seen = len(sys.modules), next(reversed(sys.modules), "")
-        if seen == self._seen:
+        last_seen = len(sys.modules), next(reversed(sys.modules), "")
+        if last_seen == self._last_seen:
             return
-        self._seen = seen
+        self._last_seen = last_seen
         for name in [name for name in sys.modules if name.startswith(SUITE) and name not in self._modules]:
             self._modules.add(name)
             module = sys.modules[name]

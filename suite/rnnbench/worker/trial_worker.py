@@ -52,6 +52,8 @@ class TrialWorker:
         self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
         self.sampler = TrialSampler(self.held)
         self._imported_by_builds: tuple[str, ...] = ()
+        self._forked_with: set[str] = set()
+        """Modules that a forked child has had from its parent."""
         self._findings: list[Finding] = []
         self._watch = ProcessWatch()
 
@@ -67,6 +69,7 @@ class TrialWorker:
         return {
             commands.Build: self.build,
             commands.Restore: self.restore,
+            commands.ComputeReference: self._watched(WatchedWork.CHECK, self.compute_reference),
             commands.Load: self._watched(WatchedWork.LOAD, self.load),
             commands.RunChecks: self.check,
             commands.Compare: self.compare,
@@ -186,6 +189,11 @@ class TrialWorker:
             metrics=metrics,
         )
 
+    def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures:
+        reference = self.held.reference(command.trial)
+        reference.compute()
+        return commands.ReferenceFigures(reference.seconds)
+
     def check(self, command: commands.RunChecks) -> CheckResults | Failed:
         """The results of the checks, or those of an earlier run where these will do."""
         kept, trial = self._kept_checks, command.trial
@@ -239,8 +247,16 @@ class TrialWorker:
             session.close()
         return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
+    def prepare_fork(self) -> None:
+        """Before this process forks a child: find out once what every child would find out anew."""
+        self._forked_with = set(modules())
+        if self._kept_checks is not None:
+            self._kept_checks.read_sources()
+
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
-        return commands.ImportedModules(self._imported_by_builds)
+        """What the child of this trial and its build had to import."""
+        imported = modules_since(self._forked_with | set(self._imported_by_builds))
+        return commands.ImportedModules((*self._imported_by_builds, *imported))
 
 
 def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
@@ -269,5 +285,6 @@ def main() -> None:
     _hold_to(start.affinity)
     channel.send(encode_reply(imports, worker.take_findings()))
     with suppress(ChannelClosedError):
-        handlers: Handlers = {**worker.handlers, commands.Fork: Forking(channel, worker.handlers, worker.take_findings)}
+        forking = Forking(channel, worker.handlers, worker.take_findings, worker.prepare_fork)
+        handlers: Handlers = {**worker.handlers, commands.Fork: forking}
         serve(channel, handlers, take_findings=worker.take_findings)

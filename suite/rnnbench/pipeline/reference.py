@@ -1,0 +1,48 @@
+"""The reference of a trial is computed before its checks, within a limit of its own: its time is not the program's."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rnnbench.cases import Trial
+from rnnbench.conformance import ReferenceTrajectories
+from rnnbench.disk import read_cached, write_text
+from rnnbench.sampling import Context
+from rnnbench.worker import Command, ComputeReference, Reply, WorkerError
+
+CHECKS_REFERENCES = 10
+"""Single checks have references of their own, from other states and inputs. They may take so many times as long as what
+is computed before them."""
+
+
+class Asked(Protocol):
+    """What the reference needs of a worker."""
+
+    def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
+
+
+def compute_reference(trial: Trial, worker: Asked, context: Context) -> float:
+    """Compute what no earlier trial has, within `limits.reference`. Returns the seconds that checks may add for theirs.
+
+    A reference that was too slow for one trial is not begun for another one with the same limit. Raises WorkerError.
+    """
+    limit = trial.limits.reference
+    late = ReferenceTrajectories(trial, context.folders.references).late_file
+    if (read_cached(late, lambda file: float(file.read_text())) or 0.0) >= limit:
+        raise WorkerError("timed-out", f"{_too_slow(limit)}. Another trial has shown this", alive=True)
+    context.on_stage(trial, "reference")
+    try:
+        figures = worker.ask(ComputeReference(trial), limit, trial.limits.memory)
+    except WorkerError as error:
+        if error.outcome != "timed-out":
+            raise
+        write_text(late, f"{limit}")
+        raise WorkerError("timed-out", _too_slow(limit), alive=error.alive) from error
+    return min(limit, CHECKS_REFERENCES * figures.seconds)
+
+
+def _too_slow(limit: float) -> str:
+    return (
+        f"its float64 reference takes more than {limit:.4g} s (limits.reference), so its program was not checked. Give "
+        f"it more, as in --set limits.reference={4 * limit:.4g}s, or fewer steps"
+    )
