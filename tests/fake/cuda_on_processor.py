@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Artifact, Program, Request
 from rnnbench.backends.shared import ChunkedProgram, of_one_step
@@ -94,7 +95,7 @@ def build(text: str, plan: Plan, folder: Path) -> KernelOnProcessor:
     (folder / "kernel.cpp").write_text(f'#include "{HEADER}"\n{text}\n{call}')
     flags = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC", "-shared")
     command = [_compiler(), *flags, "-o", str(folder / "kernel.so"), str(folder / "kernel.cpp")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return KernelOnProcessor(folder / "kernel.so", plan)
 
