@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.base import BuildError, InStream, Lack, Request
 from rnnbench.backends.shared import PROCESSOR_AND_CUDA, support_of
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.installed import LIBRARY, cuda_lack
@@ -253,3 +253,13 @@ def test_a_queued_bound_call_waits_for_the_stream_when_it_is_asked_to(monkeypatc
     assert fake.asked == []
     bound.sync()
     assert fake.asked == ["the host waits for current"]
+
+
+def test_a_queued_bound_call_names_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeCuda()
+    fake.current.cuda_stream = 77
+    monkeypatch.setattr(cuda.torch, "cuda", fake)
+    request = make_request(device="meta")
+    bound = LoopedStream(request, torch.float32).bind([(zero_input(request),)], lambda tensor: np.zeros(tensor.shape))
+    assert isinstance(bound, InStream)
+    assert bound.stream == 77
