@@ -5,6 +5,7 @@ CUDA itself is played by a fake that notes what is asked of it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -244,6 +245,7 @@ def test_a_call_is_recorded_after_warm_calls_on_a_stream_of_its_own(monkeypatch:
 
 
 def test_a_queued_bound_call_waits_for_the_stream_when_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    importlib.import_module("torch._dynamo")  # A first call imports it, and it looks at the real torch.cuda.
     fake = FakeCuda()
     monkeypatch.setattr(cuda.torch, "cuda", fake)
     request = make_request(device="meta")
