@@ -84,6 +84,18 @@ def test_without_the_bindings_or_the_driver_there_is_a_reason(monkeypatch: pytes
             make()
 
 
+def test_a_call_is_timed_between_two_events_of_its_stream(api: FakeCuda) -> None:
+    seconds = CUDA.open_clock(7)
+
+    def call() -> None:
+        assert api.contexts == [], "the program has its own"
+        api.device_ms += 1.5
+
+    assert [seconds(call), seconds(call)] == [0.0015, 0.0015]
+    assert api.recorded == 2 * [(0, 7), (1, 7)]
+    assert api.contexts == []
+
+
 def test_an_error_of_the_driver_is_a_reason(api: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "cuMemAlloc", lambda _nbytes: (SimpleNamespace(name="CUDA_ERROR_OUT_OF_MEMORY"), 0))
     with pytest.raises(UnmeasuredError, match=re.escape("CUDA's cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY.")):

@@ -13,10 +13,12 @@ FUNCTION_OF = {
     "device_memory": "process_memory",
     "device_conditions": "conditions",
     "energy": "open_energy",
+    "device_time": "open_clock",
 }
 """The function of a kind that measures a figure."""
-OF_THE_HOST = {"device_memory", "device_conditions"}
-"""Figures that the processor has under other names: its memory is the host's, and each block says what disturbed it."""
+OF_THE_HOST = {"device_memory", "device_conditions", "device_time"}
+"""Figures that the processor has under other names: its memory and its clock are the host's, and each block says what
+disturbed it."""
 
 
 def test_the_processor_comes_first_and_is_on_every_machine() -> None:

@@ -28,6 +28,13 @@ class FakeCuda(SimpleNamespace):
         self.filled: list[tuple[int, int]] = []
         self.launched: list[tuple[str, int, tuple[int, ...]]] = []
         self.contexts: list[str] = []
+        self.device_ms = 0.0
+        """What the GPU's own clock says."""
+        self.events: list[float | None] = []
+        """When each event was recorded, by that clock; None before."""
+        self.recorded: list[tuple[int, int]] = []
+        """Each event that was recorded, and in which stream."""
+        self.waited_for: set[int] = set()
         self.CUdevice_attribute = SimpleNamespace(**{PREFIX + name: name for name in H100})
 
     def __getattr__(self, name: str) -> Any:
@@ -63,6 +70,25 @@ class FakeCuda(SimpleNamespace):
 
     def CUstream(self, number: int) -> int:
         return number
+
+    def cuEventCreate(self, _flags: int) -> tuple[int, int]:
+        assert self.contexts, "an event needs a current context"
+        self.events.append(None)
+        return 0, len(self.events) - 1
+
+    def cuEventRecord(self, event: int, stream: int) -> tuple[int]:
+        self.events[event] = self.device_ms
+        self.recorded.append((event, stream))
+        self.waited_for.discard(event)
+        return (0,)
+
+    def cuEventSynchronize(self, event: int) -> tuple[int]:
+        self.waited_for.add(event)
+        return (0,)
+
+    def cuEventElapsedTime(self, before: int, after: int) -> tuple[int, float]:
+        assert after in self.waited_for, "not known before the event has come"
+        return 0, self.events[after] - self.events[before]
 
     def cuModuleGetFunction(self, _module: object, name: bytes) -> tuple[int, str]:
         return 0, name.decode()

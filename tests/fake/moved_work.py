@@ -12,11 +12,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from honest_adapter import HonestBound, HonestProgram, HonestSession
 from waiting import PATIENCE_S, join
+
+from rnnbench.backends import request_of
+from rnnbench.backends.base import ProgramFiles
+from rnnbench.cases import Trial
+from rnnbench.worker import commands
+from rnnbench.worker.trial_worker import TrialWorker
 
 WORK_S = 0.0006
 """Seconds of work that a call of a liar leaves to others: about what the arithmetic takes."""
@@ -600,3 +607,17 @@ class Preparing(HonestSession):
 
 def program_of(session: type[HonestSession]) -> type[HonestProgram]:
     return type("Program", (HonestProgram,), {"open": lambda self: session(self)})
+
+
+def worker_with(trial: Trial, session: type[HonestSession], folder: Path) -> TrialWorker:
+    """A worker in this process, which has loaded a program that opens such sessions."""
+    worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
+    request = request_of(trial, worker.held.reference(trial).weights)
+    program = program_of(session)(request, "digest", True, lambda: None)
+    file = worker._programs._cache / "program"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("program")
+    program.files = ProgramFiles((file,))
+    worker._programs._store.note(trial.digest, [str(file.relative_to(folder / "cache" / "programs"))])
+    worker._programs._loaded[trial.id] = program
+    return worker

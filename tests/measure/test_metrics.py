@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rnnbench.measure import EnergyUse
-from rnnbench.measure.metrics import METRICS, energy_metrics, read_metrics
+from rnnbench.measure.metrics import METRICS, device_metrics, energy_metrics, read_metrics
 
 USE = EnergyUse(joules=30.0, seconds=1.5, calls=1000)
 
@@ -23,12 +23,19 @@ def test_a_metric_has_a_title_a_meaning_and_a_figure(metric):
     if metric.of_energy:
         assert metric.when is None
         assert metric.of_energy(USE, 4) > 0
+    elif metric.of_device:
+        assert metric.when is None
+        assert metric.of_device(0.5, 4) > 0
     else:
         assert metric.read() >= 0
 
 
 def test_energy_is_shared_by_the_steps_of_all_calls():
     assert energy_metrics([USE], 4) == {"energy_per_step": 30.0 / (1000 * 4), "energy_power": 20.0}
+
+
+def test_a_devices_seconds_are_shared_by_the_steps_of_a_call():
+    assert device_metrics(0.5, 4) == {"device_time_per_step": 0.125}
 
 
 def test_of_several_processes_the_median_counts():

@@ -8,15 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness_trials import make_trial
-from moved_work import HONEST, LIARS, LONG_S, Preparing, program_of
+from moved_work import HONEST, LIARS, LONG_S, Preparing, worker_with
 
-from rnnbench.backends import request_of
-from rnnbench.backends.base import ProgramFiles
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
 from rnnbench.results import Finding
 from rnnbench.worker import commands, trial_sampler
-from rnnbench.worker.trial_worker import TrialWorker
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
@@ -53,20 +50,6 @@ def counted(path):
         return Block(0.0, 0, np.array(seconds), elapsed=now() - begun)
 
     return replace(path, sample=sample)
-
-
-def worker_with(trial, session, folder):
-    """A worker in this process, which has loaded a program that opens such sessions."""
-    worker = TrialWorker(commands.Start("fake", folder / "cache", folder / "references", (0,)))
-    request = request_of(trial, worker.held.reference(trial).weights)
-    program = program_of(session)(request, "digest", True, lambda: None)
-    file = worker._programs._cache / "program"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("program")
-    program.files = ProgramFiles((file,))
-    worker._programs._store.note(trial.digest, [str(file.relative_to(folder / "cache" / "programs"))])
-    worker._programs._loaded[trial.id] = program
-    return worker
 
 
 def sampled(moved, folder):

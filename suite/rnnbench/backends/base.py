@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ __all__ = [
     "Backend",
     "Bound",
     "BuildError",
+    "InStream",
     "Lack",
     "Level",
     "Math",
@@ -275,6 +276,14 @@ class Program(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class InStream(Protocol):
+    """A bound call that says in which stream of its device it queues its work. The device's own events can time it."""
+
+    stream: int
+    """The stream's handle, as the device's driver knows it. 0 is CUDA's default stream."""
 
 
 class Session(Protocol):

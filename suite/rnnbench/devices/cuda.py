@@ -16,6 +16,12 @@ def _evictor() -> Callable[[], object]:
     return empty_l2()
 
 
+def _clock(stream: int) -> Callable[[Callable[[], object]], float]:
+    from rnnbench.devices.cuda_driver import CudaDriver
+
+    return CudaDriver().clock(stream)
+
+
 def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer:
     from rnnbench.devices.cuda_measuring import measure_roof
 
@@ -38,6 +44,7 @@ KIND = DeviceKind(
     open_energy=GpuEnergy,
     make_evictor=_evictor,
     measure_roof=_roof,
+    open_clock=_clock,
     roof_is_proven=False,
     process_memory=_process_memory,
 )

@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 from rnnbench.measure import DeviceConditions, EnergyCounter, Roof
 from rnnbench.outside_text import OutsideText
 
-Figure = Literal["latency_floor", "cold", "device_memory", "device_conditions", "energy"]
+Figure = Literal["latency_floor", "cold", "device_memory", "device_conditions", "energy", "device_time"]
 """Figures that depend on the kind of device: the floor of a latency, calls with empty caches, a device's own memory,
-its clock and whatever else disturbs it, the energy of a step."""
+its clock and whatever else disturbs it, the energy of a step, the time of a call by the device's own events."""
 
 
 class UnmeasuredError(RuntimeError):
@@ -76,6 +76,9 @@ class DeviceKind:
     """Bytes of its caches by level, where they are known without a measurement."""
     roof_is_proven: bool = True
     """Whether its roof was seen to be one on such a device. Otherwise a latency below the floor accuses no program."""
+    open_clock: Callable[[int], Callable[[Callable[[], object]], float]] | None = None
+    """Of a stream of the device, by its handle: what gives the seconds from before the work that a call queues there to
+    after it, by the device's own events. Called in the process of the timed programs."""
     process_memory: Callable[[int], int] | None = None
     """Bytes that a process has on the device, by its PID, less those of an empty session. Called in the suite's
     process, while that process exists."""

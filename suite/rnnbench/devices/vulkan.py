@@ -14,5 +14,6 @@ KIND = DeviceKind(
         "device_memory": "The suite reads no account of what a program has allocated on a Vulkan device.",
         "device_conditions": "Vulkan tells nothing of a device's clock, power or other users.",
         "energy": "Vulkan has no counter of energy.",
+        "device_time": "The suite times no call by a Vulkan device's own clock.",
     },
 )

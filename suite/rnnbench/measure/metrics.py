@@ -1,4 +1,5 @@
-"""Metrics: figures that a worker reads off its own process, and of the energy of its calls. Each is declared here once.
+"""Metrics: figures that a worker reads off its own process, of the energy of its calls, and of its device's own clock.
+Each is declared here once.
 
 The record keeps each under its name, tables and rows have a column for each. To add a metric, add one entry.
 """
@@ -39,11 +40,13 @@ class Metric:
     """A sentence for readers of a report."""
     when: When | None = None
     """`loaded`: once the program was loaded and called. `sampled`: once its calls were timed. None: of a block whose
-    energy is read."""
+    energy is read, or of calls that the device times."""
     read: Callable[[], float] = lambda: math.nan
     """Of a process."""
     of_energy: Callable[[EnergyUse, int], float] | None = None
     """Of a block whose energy was read, with the time steps of a call."""
+    of_device: Callable[[float, int], float] | None = None
+    """Of the seconds of a call by the device's own clock, with the time steps of a call."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -79,6 +82,13 @@ METRICS: Mapping[str, Metric] = {
             meaning="Power of the whole device while these calls ran.",
             of_energy=lambda use, _: use.power,
         ),
+        Metric(
+            name="device_time_per_step",
+            title="device/step",
+            unit="seconds",
+            meaning="Time per step of a bound call by events of the device itself, its waits for the host included.",
+            of_device=lambda seconds, chunk: seconds / chunk,
+        ),
     )
 }
 
@@ -95,3 +105,8 @@ def energy_metrics(uses: Sequence[EnergyUse], chunk: int) -> dict[str, float]:
         for metric in METRICS.values()
         if metric.of_energy and uses
     }
+
+
+def device_metrics(seconds: float, chunk: int) -> dict[str, float]:
+    """The metrics of a bound call that took so many seconds by the device's own clock, by name."""
+    return {metric.name: metric.of_device(seconds, chunk) for metric in METRICS.values() if metric.of_device}

@@ -209,7 +209,7 @@ class Record(FrozenModel):
     records of schema 1 and 2, which were all made on the processor that `run.json` names."""
     unmeasured: dict[str, str] = Field(default_factory=dict)
     """Why the suite cannot measure a figure on this device: `latency_floor`, `cold`, `device_memory`,
-    `device_conditions`, `energy`."""
+    `device_conditions`, `energy`, `device_time`."""
     device_state: DeviceState | None = None
     """The device while the trial was sampled; None where its kind does not tell, and on the processor."""
     support: SupportResult

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from rnnbench.backends import Arrays, Bound, Program
+from rnnbench.backends import Arrays, Bound, InStream, Program
 from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
 from rnnbench.measure import (
     LatencyPath,
@@ -27,6 +28,11 @@ one step a call none of these calls can be left out. Of long calls, each one sho
 SETTLING_CALLS, SETTLING_S = 64 * RING, 0.02
 """Calls after which the states of a ring come again to the bit, so that a table of results has them all; and the most
 seconds for them."""
+DEVICE_CALLS = 20
+"""Calls that the device's own events time, one at a time."""
+Clock = Callable[[Callable[[], object]], float]
+OpenClock = Callable[[int], Clock]
+"""`DeviceKind.open_clock`."""
 
 
 class PreparedProgram:
@@ -38,6 +44,7 @@ class PreparedProgram:
         self.public = PublicPath(program.open(), reference)
         self._reference = reference
         self._new = NewArrays(reference.trial.seed)
+        self._device_clock: Clock | None = None
         bound = self.timed.bound
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
@@ -58,6 +65,21 @@ class PreparedProgram:
     def sync(self) -> None:
         """Returns once the device has done what the bound calls have queued. A stopped process does not stop it."""
         self.timed.bound.sync()
+
+    def open_device_clock(self, open_clock: OpenClock) -> None:
+        """Where the adapter names the stream of its calls, open the device's clock of it. Raises UnmeasuredError."""
+        if isinstance(self.timed.bound, InStream):
+            self._device_clock = open_clock(self.timed.bound.stream)
+
+    def device_seconds(self) -> float | None:
+        """Seconds of a bound call by the device's own events, a median; None where no clock was opened."""
+        if self._device_clock is None:
+            return None
+        self.timed.start()
+        seconds = [self._device_clock(self.timed.bound) for _ in range(DEVICE_CALLS)]
+        self.timed.called(DEVICE_CALLS)
+        self.timed.start()
+        return statistics.median(seconds)
 
     def copy_state(self) -> None:
         """The state's round trip through NumPy, there and back again."""

@@ -16,6 +16,7 @@ from rnnbench.measure import (
     ThreadTimes,
     arrival_times,
     deferred_work,
+    device_metrics,
     read_metrics,
     replaced_clocks,
     requested,
@@ -74,7 +75,7 @@ class TrialSampler:
             verified = prepared.verify_first_calls()
             prepared.sync()
         # Filling its buffer takes longer than a block.
-        return commands.Prepared(verified, self._make_evictor(trial))
+        return commands.Prepared(verified, {**self._make_evictor(trial), **self._open_device_clock(trial)})
 
     def _make_evictor(self, trial: Trial) -> dict[str, str]:
         """Make what empties the device's caches, where the case asks for cold calls. Returns why it cannot be had."""
@@ -85,6 +86,16 @@ class TrialSampler:
                 self._evictor = make()
             except UnmeasuredError as error:
                 return dict.fromkeys(paths, str(error))
+        return {}
+
+    def _open_device_clock(self, trial: Trial) -> dict[str, str]:
+        """Open the device's own clock, where it has one. Returns why it cannot be had."""
+        open_clock = KINDS[trial.device].open_clock
+        if open_clock is not None:
+            try:
+                self._prepared[trial.id].open_device_clock(open_clock)
+            except UnmeasuredError as error:
+                return {"device_time": str(error)}
         return {}
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
@@ -152,12 +163,14 @@ class TrialSampler:
         timed = self._prepared[trial.id].verify()
         self._find_moved_work(trial)
         self._prepared[trial.id].sync()
+        device_s = self._prepared[trial.id].device_seconds()
+        of_device = {} if device_s is None else device_metrics(device_s, trial.strategy.chunk)
         return commands.Verified(
             timed=timed,
             state=worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
-            metrics=read_metrics("sampled"),
+            metrics={**read_metrics("sampled"), **of_device},
         )
 
     def _find_moved_work(self, trial: Trial) -> None:

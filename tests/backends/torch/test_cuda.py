@@ -5,6 +5,7 @@ CUDA itself is played by a fake that notes what is asked of it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.base import BuildError, InStream, Lack, Request
 from rnnbench.backends.shared import PROCESSOR_AND_CUDA, support_of
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.installed import LIBRARY, cuda_lack
@@ -244,6 +245,7 @@ def test_a_call_is_recorded_after_warm_calls_on_a_stream_of_its_own(monkeypatch:
 
 
 def test_a_queued_bound_call_waits_for_the_stream_when_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    importlib.import_module("torch._dynamo")  # A first call imports it, and it looks at the real torch.cuda.
     fake = FakeCuda()
     monkeypatch.setattr(cuda.torch, "cuda", fake)
     request = make_request(device="meta")
@@ -253,3 +255,13 @@ def test_a_queued_bound_call_waits_for_the_stream_when_it_is_asked_to(monkeypatc
     assert fake.asked == []
     bound.sync()
     assert fake.asked == ["the host waits for current"]
+
+
+def test_a_queued_bound_call_names_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeCuda()
+    fake.current.cuda_stream = 77
+    monkeypatch.setattr(cuda.torch, "cuda", fake)
+    request = make_request(device="meta")
+    bound = LoopedStream(request, torch.float32).bind([(zero_input(request),)], lambda tensor: np.zeros(tensor.shape))
+    assert isinstance(bound, InStream)
+    assert bound.stream == 77

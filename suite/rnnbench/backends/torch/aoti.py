@@ -109,6 +109,10 @@ class PackageBound(SynchronousBound):
 class QueuedPackageBound(PackageBound):
     """A bound call that returns once its work is queued for a GPU."""
 
+    @property
+    def stream(self) -> int:
+        return cuda.stream()
+
     def sync(self) -> None:
         cuda.wait()
 

@@ -52,6 +52,12 @@ def wait() -> None:
     torch.cuda.current_stream().synchronize()
 
 
+def stream() -> int:
+    """The handle of the stream in which calls queue their work, replays of graphs too."""
+    handle: int = torch.cuda.current_stream().cuda_stream
+    return handle
+
+
 def described(request: Request, artifact: Artifact) -> Artifact:
     """The artifact with what the device and the launch of the request add to its flags and notes."""
     if request.device != CUDA:

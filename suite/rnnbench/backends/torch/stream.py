@@ -186,5 +186,9 @@ class TorchBound(SynchronousBound):
 class QueuedBound(TorchBound):
     """A bound call that returns once its work is queued for a GPU."""
 
+    @property
+    def stream(self) -> int:
+        return cuda.stream()
+
     def sync(self) -> None:
         cuda.wait()

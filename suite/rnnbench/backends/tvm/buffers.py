@@ -14,6 +14,9 @@ import numpy as np
 ALIGNMENT = 64
 """Bytes. TVM's kernels assume this alignment of every argument, and NumPy's arrays do not have it."""
 
+DEFAULT_STREAM = 0
+"""TVM queues its work in CUDA's default stream, unless it is told another one."""
+
 
 class Buffer:
     """`array`, flat, and `tensor`, the same memory as TVM's argument. The tensor keeps the array alive."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
-from rnnbench.backends.tvm.buffers import Buffer, DeviceBuffer, memory_on
+from rnnbench.backends.tvm.buffers import DEFAULT_STREAM, Buffer, DeviceBuffer, memory_on
 
 
 class RelaxSession(ChunkedSession):
@@ -106,12 +106,16 @@ class StitchedBound(SavedBound):
 class QueuedSavedBound(SavedBound):
     """On a GPU, where a call only queues its kernels."""
 
+    stream = DEFAULT_STREAM
+
     def sync(self) -> None:
         self._session.memory.device.sync()
 
 
 class QueuedStitchedBound(StitchedBound):
     """On a GPU, where a call only queues its kernels."""
+
+    stream = DEFAULT_STREAM
 
     def sync(self) -> None:
         self._session.memory.device.sync()

@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnbench.backends.base import Arrays, Bound
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession
-from rnnbench.backends.tvm.buffers import Buffer, DeviceBuffer, Memory
+from rnnbench.backends.tvm.buffers import DEFAULT_STREAM, Buffer, DeviceBuffer, Memory
 from rnnbench.backends.tvm.persistent.layout import Plan
 
 Call = Callable[[], object]
@@ -74,6 +74,8 @@ class PersistentSession(ChunkedSession):
 
 class PersistentBound:
     """Prepared calls, for each chunk one by turn. A call returns when its kernel is queued."""
+
+    stream = DEFAULT_STREAM
 
     def __init__(self, session: PersistentSession, ring: Sequence[tuple[Call, ...]], y: OnDevice) -> None:
         self._call = session.call

@@ -1,0 +1,77 @@
+"""Where an adapter names the stream of its calls, the device's own events time them. The device is the processor here,
+and its clock says what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness_trials import make_trial
+from honest_adapter import HonestBound, HonestSession
+from moved_work import worker_with
+
+from rnnbench.devices import KINDS, UnmeasuredError
+from rnnbench.worker import commands, trial_sampler
+from rnnbench.worker.prepared_program import DEVICE_CALLS
+from rnnbench.worker.trial_worker import TrialWorker
+
+CALL_S = 0.008
+TRIAL = make_trial()
+
+
+class RecordedClock:
+    """A clock of a device. It makes the calls that it times, and keeps of which stream it was opened."""
+
+    def __init__(self) -> None:
+        self.streams: list[int] = []
+        self.calls = 0
+
+    def __call__(self, stream: int) -> Callable[[Callable[[], object]], float]:
+        self.streams.append(stream)
+        return self.seconds
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        call()
+        self.calls += 1
+        return CALL_S if self.calls > 3 else 9.0
+
+
+def prepared(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, open_clock: object
+) -> tuple[TrialWorker, commands.Prepared]:
+    kind = replace(KINDS["cpu"], open_clock=open_clock)
+    monkeypatch.setattr(trial_sampler, "KINDS", {"cpu": kind})
+    worker = worker_with(TRIAL, HonestSession, folder)
+    return worker, worker.sampler.prepare(commands.Prepare(TRIAL))
+
+
+def test_a_call_in_a_stream_has_the_median_of_the_devices_seconds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(HonestBound, "stream", 5, raising=False)
+    clock = RecordedClock()
+    worker, ready = prepared(monkeypatch, tmp_path, clock)
+    assert (ready.timed.verdict, dict(ready.unmeasured)) == ("pass", {})
+    verified = worker.sampler.verify(commands.Verify(TRIAL))
+    assert verified.metrics["device_time_per_step"] == CALL_S / TRIAL.strategy.chunk
+    assert (clock.streams, clock.calls) == ([5], DEVICE_CALLS)
+    assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
+
+
+def test_an_adapter_that_names_no_stream_has_no_such_metric(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = RecordedClock()
+    worker, _ = prepared(monkeypatch, tmp_path, clock)
+    assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
+    assert clock.streams == []
+
+
+def test_a_clock_that_cannot_be_had_has_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def none(_stream: int) -> None:
+        raise UnmeasuredError("CUDA's cuEventCreate failed.")
+
+    monkeypatch.setattr(HonestBound, "stream", 0, raising=False)
+    worker, ready = prepared(monkeypatch, tmp_path, none)
+    assert ready.unmeasured == {"device_time": "CUDA's cuEventCreate failed."}
+    assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
