@@ -20,7 +20,9 @@ expectations:
 
 def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
     routes = "fake:honest,fake:wrong-third-step,fake:build-fails"
-    done = rnnbench("check", "tiny.yaml", f"--backend={routes}", "--filter=chunk=4", "--no-shrink", status=1)
+    done = rnnbench(
+        "check", "tiny.yaml", f"--backend={routes}", "--filter=chunk=4,state=stitched", "--no-shrink", status=1
+    )
     found = {(r["route"], r["outcome"]) for r in records_in(folder)}
     assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
     assert all(not r["timing"]["latency"] and r["timing"]["build_s"] is None for r in records_in(folder))
@@ -75,6 +77,8 @@ def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
         "--backend=fake:wrong-third-step",
         "--filter=chunk=4,state=stitched",
         "--endurance=0",
+        "--set=model.hidden=2",
+        "--set=model.input=1",
     )
     assert "smallest trial found" in rnnbench(*arguments, status=1).stdout
     assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout

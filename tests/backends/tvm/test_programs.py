@@ -83,10 +83,15 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: St
     built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
 
 
-@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
-@pytest.mark.parametrize(("name", "time"), [("mingru", "parallel"), ("gla", "chunked:2"), ("mamba2", "looped")])
+@pytest.mark.parametrize(
+    ("name", "time", "state"),
+    [
+        *(("mingru", "parallel", "none"), ("mingru", "parallel", "stateful")),
+        *(("gla", "chunked:2", "stateful"), ("mamba2", "looped", "stateful"), ("mamba2", "looped", "stitched")),
+    ],
+)
 def test_linear_recurrences_keep_their_state(tmp_path: Path, name: str, time: str, state: State) -> None:
-    """Calls of 4 steps, and a rest of one."""
+    """Calls of 4 steps, and a rest of one. `test_linear_recurrences` has the stitched ones of many steps at once."""
     built_and_right(TvmBackend(), asked(small(name), "relax", Strategy(time, state, 4)), tmp_path)
 
 
