@@ -7,11 +7,11 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG_BACKENDS := iree torch tvm tensorflow
-BACKENDS := litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch iree-vulkan numpy
-ROOMS := pipeline cli fleet worker site conformance history night rnn reports sampling model_files
+LONG := backend-torch room-pipeline backend-iree others backend-tvm room-cli backend-tensorflow
+ROOMS := pipeline cli conformance worker sampling history rnn night site reports model_files fleet
+BACKENDS := iree torch tvm tensorflow iree-vulkan litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
-JOBS := lint $(LONG_BACKENDS:%=backend-%) others $(ROOMS:%=room-%) $(BACKENDS:%=backend-%)
+JOBS := lint $(LONG) $(filter-out $(LONG),$(ROOMS:%=room-%) $(BACKENDS:%=backend-%))
 AT_ONCE ?= 3
 AT_MOST ?= 2400
 # A test that waits for ten minutes shows where each thread stands, and ends its job: the next jobs still have their time.

@@ -70,10 +70,10 @@ def rnnbench(package: Path, *arguments: str) -> str:
 
 
 def test_it_runs_on_three_backends_and_stands_in_the_report(package):
-    rnnbench(package, "run", "case.yaml", "--backend=numpy,onnxruntime,jax")
+    rnnbench(package, "run", "case.yaml", "--backend=numpy,onnxruntime,jax", "--filter=hidden=6")
     (report,) = package.glob("reports/*/report.md")
     text = report.read_text()
-    assert "6 trials: 6 ok" in text
+    assert "3 trials: 3 ok" in text
     assert "mine: toy, input 5, hidden 6" in text
     for program in ("numpy:eager", "onnxruntime:onnx", "jax:jit"):
         assert f"| {program} | looped-stitched |" in text
