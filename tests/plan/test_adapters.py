@@ -62,6 +62,14 @@ def outcome_of(target: str) -> tuple[str, Failure | None]:
     return ("ok" if failure is None else failure.outcome), failure
 
 
+def session_of(pid: int) -> int:
+    """-1 for a process that has ended."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return -1
+
+
 def counted_forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Has an entry for each fork of this process from now on."""
     forks: list[int] = []
@@ -130,6 +138,16 @@ def test_what_an_adapter_started_ends_with_its_process(dying):
     assert len(started) >= 3
     adapters.close_adapters()
     assert ended(started)
+
+
+def test_children_that_fork_on_end_with_a_process_whose_guard_is_slow(dying, monkeypatch):
+    """The guard is given no time at all. Each child forks the next one, in the session of the adapter's process."""
+    monkeypatch.setattr(adapter_process, "GUARD_LIMIT_S", 0.0)
+    examine_all([make_trial("dying:support.many-children")])
+    guard = psutil.Process(adapters._adapters["dying"]._process.pid)
+    session = os.getsid(guard.children()[0].pid)
+    adapters.close_adapters()
+    assert ended([one for one in psutil.process_iter() if session_of(one.pid) == session])
 
 
 def test_an_adapter_that_hangs_in_every_answer_is_not_asked_for_ever(dying, monkeypatch):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from rnnbench.worker.adapter_worker import LoadAdapter, guard
 from rnnbench.worker.channel import Channel
+from rnnbench.worker.kernel import family
 from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Reply
@@ -22,6 +25,8 @@ MEMORY_LIMIT = 1 << 30
 """Bytes that an adapter and what it starts may have resident, beside what they share with the suite."""
 MAX_ANSWER = 4 << 20
 """Bytes of one answer."""
+GUARD_LIMIT_S = KILL_LIMIT_S
+"""Longest that the guard may take to kill what its adapter started."""
 _PROCESSES = 2
 """The guard and the adapter's process. Each has what the suite has resident when it is forked."""
 
@@ -77,7 +82,19 @@ class AdapterProcess(AskedProcess[Done]):
         if self._held_by_suite >= 0:
             os.close(self._held_by_suite)
             self._held_by_suite = -1
-        until = time.monotonic() + KILL_LIMIT_S
+        until = time.monotonic() + GUARD_LIMIT_S
         while not self._has_ended() and time.monotonic() < until:
             time.sleep(0.005)
+        self._kill_adopted()
         super()._kill_family()
+
+    def _kill_adopted(self) -> None:
+        """What a guard that has not ended has adopted. While it lives, it also adopts what is forked meanwhile."""
+        guard, until = self._process.pid, time.monotonic() + KILL_LIMIT_S
+        while not self._has_ended() and time.monotonic() < until:
+            if not (adopted := family(guard, self._mark) - {guard}):
+                return
+            for pid in adopted:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
