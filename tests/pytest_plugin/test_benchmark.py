@@ -21,11 +21,11 @@ FIRST = "rnnbench(chunk=2, time='looped', state='stitched')"
 
 
 @pytest.fixture
-def benchmarks(tiny):
+def benchmarks(tiny, forked_workers):
     """Runs pytest on some trials, and reads the file that pytest-benchmark wrote."""
 
     def run(*arguments):
-        result = tiny.runpytest_subprocess(*QUICK, *arguments)
+        result = tiny.runpytest_inprocess(*QUICK, *arguments)
         return result, json.loads((tiny.path / "benchmark.json").read_text())["benchmarks"]
 
     return run
