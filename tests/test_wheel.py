@@ -55,3 +55,9 @@ def test_new_and_run_end_in_a_report(installed, tmp_path):
 def test_the_expected_failures_of_the_suite_are_in_it(installed):
     shipped = (CHECKOUT / "cases" / "expectations.yaml").read_bytes()
     assert (installed / "rnnbench" / "cases" / "expectations.yaml").read_bytes() == shipped
+
+
+def test_the_smallest_programs_of_faults_are_in_it(installed, tmp_path):
+    listed = rnnbench(installed, tmp_path, "repro").splitlines()
+    scripts = sorted(script.stem for script in (CHECKOUT / "docs" / "upstream").glob("*.py"))
+    assert [line for line in listed if not line.startswith(" ")] == scripts

@@ -1,5 +1,7 @@
 # /// script
 # dependencies = ["iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "numpy"]
+# [tool.rnnbench]
+# tools = "a Vulkan driver: apt-get install --no-install-recommends libvulkan1 mesa-vulkan-drivers"
 # ///
 """IREE on Vulkan: a looped program is wrong from the second or third call on. Compares each call with the processor's.
 

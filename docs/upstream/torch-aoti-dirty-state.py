@@ -1,5 +1,7 @@
 # /// script
 # dependencies = ["torch==2.13.0", "numpy"]
+# [tool.rnnbench]
+# tools = "g++: apt-get install g++"
 # ///
 """AOTInductor starts a program from what its buffers held when it was packaged, and not from what was exported.
 

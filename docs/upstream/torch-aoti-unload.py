@@ -1,5 +1,7 @@
 # /// script
 # dependencies = ["torch==2.13.0", "numpy"]
+# [tool.rnnbench]
+# tools = "g++: apt-get install g++"
 # ///
 """PyTorch keeps a package of AOTInductor mapped after it is unloaded, until the thread ends that loaded it.
 

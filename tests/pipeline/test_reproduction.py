@@ -71,6 +71,13 @@ def test_a_script_whose_packages_are_not_installed_says_what_to_install(folder):
     assert found.printed == "it needs one and two: pip install one==1.2 two"
 
 
+def test_a_script_that_fails_says_which_tools_it_needs_beside_its_packages(folder):
+    head = HERE.replace('# ///\n"', '# [tool.rnnbench]\n# tools = "g++: apt-get install g++"\n# ///\n"')
+    failed = reproduce(written(folder, "import nothing_of_this_name", head))
+    assert failed.printed.endswith("\nit also needs g++: apt-get install g++")
+    assert reproduce(written(folder, "print('right')", head)).printed == "right"
+
+
 def test_a_script_that_compares_two_releases_gets_the_interpreter_of_the_earlier_one(folder):
     one = written(folder, "import sys\nprint('beside', sys.argv[1])", TWO)
     assert one.earlier == ("numpy==2.0.0",)

@@ -1,9 +1,9 @@
 """The smallest programs that show a fault of a compiler: `docs/upstream/NAME.py`, with its report `NAME.md`.
 
 Each is a script without this suite. It exits with 1 where the fault is there, and with 0 where it is not. The packages
-that it needs are in its head, as PEP 723 has them. One that compares two releases names the packages of the other one
-under `earlier` in the head's table `tool.rnnbench`. It gets that environment's interpreter as its argument, and exits
-with 3 where its interval leaves it open whether the fault is there.
+that it needs are in its head, as PEP 723 has them. The head's table `tool.rnnbench` has what else it needs: `tools`,
+which pip does not install, and `earlier`, the packages of a second environment, where it compares two releases. It then
+gets that environment's interpreter as its argument, and exits with 3 where its interval leaves the fault open.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Reproduction:
     """Packages with their versions: `onnx==1.23.2`."""
     earlier: tuple[str, ...] = ()
     """Those of a second environment, with the release that it is compared with. Empty where it compares none."""
+    tools: str = ""
+    """What else it needs that pip does not install, and how to get it."""
 
     @property
     def unpinned(self) -> tuple[str, ...]:
@@ -100,6 +102,8 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
         names = " and ".join(_names(missing))
         return Reproduced(Finding.UNKNOWN, f"it needs {names}: pip install {' '.join(missing)}", versions)
     finding, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
+    if finding is Finding.UNKNOWN and one.tools:
+        printed += f"\nit also needs {one.tools}"
     return Reproduced(finding, printed, versions, _versions(one.earlier, earlier) if earlier else ())
 
 
@@ -176,8 +180,11 @@ def _read(script: Path) -> Reproduction:
     try:
         head = tomllib.loads(text)
         requirements = tuple(str(Requirement(each)) for each in head["dependencies"])
-        earlier = tuple(str(Requirement(each)) for each in head.get("tool", {}).get("rnnbench", {}).get("earlier", ()))
+        more = head.get("tool", {}).get("rnnbench", {})
+        earlier = tuple(str(Requirement(each)) for each in more.get("earlier", ()))
     except (tomllib.TOMLDecodeError, KeyError, InvalidRequirement) as error:
         raise ReproductionError(f"{script}: its block `# /// script` cannot be read: {error}") from error
     title = re.search(r'"""(.*?)(?:\.\s|\.?""")', source, re.DOTALL)
-    return Reproduction(script.stem, script, " ".join(title[1].split()) if title else "", requirements, earlier)
+    return Reproduction(
+        script.stem, script, " ".join(title[1].split()) if title else "", requirements, earlier, more.get("tools", "")
+    )
