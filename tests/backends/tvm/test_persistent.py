@@ -124,9 +124,14 @@ def test_weights_in_registers_in_shared_memory_and_through_l2_give_the_same(tmp_
     computes_the_network(program)
 
 
-def test_a_batch_that_shared_memory_does_not_hold_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 20)
-    program = ProgramOnProcessor(asked(GRU, "stitched", 3, 5), SMALL, tmp_path)
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_batch_that_shared_memory_does_not_hold_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 40)
+    model = Model(cell="gru", input=5, hidden=40)
+    program = ProgramOnProcessor(asked(model, "stitched", 3, 5), Gpu(1, SMALL.shared_bytes), tmp_path)
+    program.kernel.order = order
     assert program.plan.tile == 2
     computes_the_network(program)
 
