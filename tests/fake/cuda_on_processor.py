@@ -37,7 +37,7 @@ class StuckError(RuntimeError):
 class KernelOnProcessor:
     """A built kernel. Calling it runs a grid on flat float32 arrays, in the order of `arguments`.
 
-    With `order` 0 the first block runs ahead of the others, and its first thread, with 1 the last ones. `barriers` counts
+    With `order` 0 the first block and its first thread run ahead of the others, with 1 the last ones. `barriers` counts
     those of all calls.
     """
 
