@@ -97,12 +97,15 @@ inline void resume(Fiber& fiber) {
 }
 
 // Every thread of a block, until all of them wait or have ended. Whether any ran.
-inline bool run_block(std::vector<Fiber>& fibers) {
+inline bool run_block(std::vector<Fiber>& fibers, bool backwards) {
+  const size_t count = fibers.size();
   bool ran = false;
   for (bool again = true; again; ran = ran || again) {
     again = false;
-    for (Fiber& fiber : fibers)
+    for (size_t n = 0; n < count; ++n) {
+      Fiber& fiber = fibers[backwards ? count - 1 - n : n];
       if (can_run(fiber)) resume(fiber), again = true;
+    }
   }
   return ran;
 }
@@ -146,7 +149,7 @@ inline unsigned on_processor_load(const unsigned* at) {
 #define LOAD_ACQUIRE on_processor_load
 
 // Runs the grid. 0: done; 1: threads wait for each other for ever; 2: something wrote beyond the shared memory.
-// `order`: 0 runs the blocks from the first to the last, 1 the other way round.
+// `order`: 0 runs blocks and their threads from the first to the last, 1 the other way round.
 extern "C" int run_grid(float** arrays, int blocks, int threads, int shared, int order, long* arrivals) {
   using namespace processor;
   processor::arrays = arrays;
@@ -170,7 +173,7 @@ extern "C" int run_grid(float** arrays, int blocks, int threads, int shared, int
   }
   for (bool ran = true; ran;) {
     ran = false;
-    for (int b = 0; b < blocks; ++b) ran = run_block(fibers[order ? blocks - 1 - b : b]) || ran;
+    for (int b = 0; b < blocks; ++b) ran = run_block(fibers[order ? blocks - 1 - b : b], order) || ran;
   }
   *arrivals = processor::arrivals;
   for (const auto& of_block : fibers)

@@ -38,7 +38,8 @@ class StuckError(RuntimeError):
 class KernelOnProcessor:
     """A built kernel. Calling it runs a grid on flat float32 arrays, in the order of `arguments`.
 
-    With `order` 0 the first block runs ahead of the others, with 1 the last one. `barriers` counts those of all calls.
+    With `order` 0 the first block and its first thread run ahead of the others, with 1 the last ones. `barriers` counts
+    those of all calls.
     """
 
     def __init__(self, library: Path, plan: Plan) -> None:

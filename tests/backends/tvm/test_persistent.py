@@ -21,7 +21,7 @@ from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
 
 pytest.importorskip("tvm_ffi")
-from cuda_on_processor import ProgramOnProcessor, StuckError
+from cuda_on_processor import Edit, ProgramOnProcessor, StuckError
 
 SMALL = Gpu(processors=3, shared_bytes=48 * 1024)
 TOLERANCE = 1e-6
@@ -124,11 +124,36 @@ def test_weights_in_registers_in_shared_memory_and_through_l2_give_the_same(tmp_
     computes_the_network(program)
 
 
-def test_a_batch_that_shared_memory_does_not_hold_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 20)
-    program = ProgramOnProcessor(asked(GRU, "stitched", 3, 5), SMALL, tmp_path)
+def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit = str) -> ProgramOnProcessor:
+    """A kernel whose shared memory holds two of the five sequences at a time."""
+    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 40)
+    request = asked(Model(cell="gru", input=5, hidden=39), "stitched", 3, 5)
+    program = ProgramOnProcessor(request, Gpu(1, SMALL.shared_bytes), folder, edit)
     assert program.plan.tile == 2
-    computes_the_network(program)
+    return program
+
+
+def test_a_batch_that_shared_memory_does_not_hold_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = cut(tmp_path, monkeypatch)
+    for program.kernel.order in (0, 1):
+        computes_the_network(program)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_where_a_batch_is_cut_the_threads_of_a_block_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    """Before h is copied anew, and before the last one is kept."""
+
+    def plant(text: str) -> str:
+        waits = "if (TILE < BATCH) __syncthreads();"
+        assert text.count(waits) == 1
+        return text.replace(waits, "")
+
+    program = cut(tmp_path, monkeypatch, plant)
+    program.kernel.order = order
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        computes_the_network(program)
 
 
 FAULTS = {

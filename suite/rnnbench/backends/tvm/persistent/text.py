@@ -137,7 +137,7 @@ CELLS = {
 }
 
 STEPS = """
-// The h of the last step, each unit by the thread that computed it.
+// The h of the last step, of the block's own units. Where a batch is not cut, they are the thread's own.
 __device__ __forceinline__ void keep(const Layer& layer) {
   const float* last = layer.out + (size_t)(CHUNK - 1) * BATCH * WIDTH;
   for (int at = threadIdx.x; at < BATCH * UNITS; at += THREADS) {
@@ -180,6 +180,8 @@ __device__ __forceinline__ void run_layer(const Layer& layer, float* projections
       product.multiply(staged, count, bias, sums);
       __syncthreads();
       cells(layer, step, first, count, projected + (size_t)time * BATCH * ROWS, staged, sums, out);
+      // The next copy of h overwrites what a GRU's units read, and `keep` reads what other threads wrote.
+      if (TILE < BATCH) __syncthreads();
     }
     if (!LAST || step < CHUNK - 1) grid_barrier(counter);
   }
