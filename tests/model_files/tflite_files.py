@@ -103,6 +103,15 @@ def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
     return writer
 
 
+def giving_its_state(writer: Writer) -> Writer:
+    """The model with h_out and y as two names of one tensor, as the converter writes a cell whose y is its state."""
+    (signature,) = writer.model.signatureDefs
+    state, y = signature.outputs
+    y.tensorIndex = state.tensorIndex
+    writer.graph.outputs = [state.tensorIndex, state.tensorIndex]
+    return writer
+
+
 def behind_another(writer: Writer) -> Writer:
     """The model with another graph before its own, of the same names and shapes, with a sigmoid where it has tanh."""
     (tanh,) = (

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rnnbench.cli.options import console
 from rnnbench.cli.output import tell
+
+if TYPE_CHECKING:
+    from rnnbench.model_files import FileDescription, FileSection
 
 
 @click.command(short_help="Print what is in a model file, and the section of a case that runs it.")
@@ -56,5 +60,20 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
-        tell(f"\nThe section of a case that runs it:\n\n{section_yaml(section, answers)}")
+        section_text = section_yaml(section, answers)
+        if reason := "" if questions else _why_no_case(file, section, description):
+            tell(f"\nNo case runs it so: {reason}\n\nThe section, as far as the file says it:\n\n{section_text}")
+        else:
+            tell(f"\nThe section of a case that runs it:\n\n{section_text}")
     sys.exit(1 if check is not None and not check.ok else 0)
+
+
+def _why_no_case(file: Path, section: FileSection, description: FileDescription) -> str:
+    """Why no case can run the file with this section; empty where one can."""
+    from rnnbench.model_files import Given, ModelFileError, network_of
+
+    try:
+        network_of(file, section, description, Given(ranges=section.ranges))
+    except ModelFileError as error:
+        return str(error)
+    return ""

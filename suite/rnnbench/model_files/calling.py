@@ -85,8 +85,10 @@ def _check(
     if not results:
         raise ModelFileError("it has no outputs, so there is nothing to compare")
     _check_types(streams, beside)
-    for array in (*results, *(before for before, _ in states)):
+    for array in results:
         _check_float(array)
+    for before, _ in states:
+        _check_float(before, f"; or begin each call with the same value of it, as in --set constants.{before.name}=0")
     for before, after in states:
         _check_fits(before, after)
 
@@ -119,7 +121,7 @@ def _check_float(array: ArrayDescription, otherwise: str = "") -> None:
     how = (
         f"convert the file to inputs and outputs of {STREAMED}"
         if "float" in array.dtype
-        else "export the file without it"
+        else f"export the file with {STREAMED} there, and cast it inside"
     )
     raise ModelFileError(
         f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; {how}{otherwise}"

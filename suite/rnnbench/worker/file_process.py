@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -20,6 +21,14 @@ COPIES = 4
 """The bytes that were read, protobuf's objects, and what ONNX's checker makes of them."""
 COPIES_TO_RUN = 12
 """Of its weights: as they are, and several times in float64."""
+TOO_SLOW: Mapping[str, str] = {
+    "reading": f"reading it takes more than {READ_LIMIT_S:.0f} s, so it is not read; export a smaller network",
+    "calling": (
+        f"its calls in float64 take more than {READ_LIMIT_S:.0f} s, so nobody knows whether its states are states. Its "
+        "oracle computes node by node, and loops of many passes take long: export fewer passes or steps a call"
+    ),
+}
+"""What to do where a limit of time ended the process, by what it did."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Each thread of a library reserves memory."""
 
@@ -56,4 +65,6 @@ def _asked(path: Path, doing: str, command: Command[Reply], memory: int) -> Repl
                     raise ModelFileError(error.reason) from error
                 if error.outcome == "unavailable":
                     raise MissingExtraError(error.reason) from error
+                if error.outcome == "timed-out":
+                    raise ModelFileError(f"{path}: {TOO_SLOW[doing]}") from error
                 raise ModelFileError(f"{path}: {doing} it failed ({error.outcome}): {error.reason}") from error

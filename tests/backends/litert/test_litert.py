@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import Program, Request
+from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.backends.litert import LitertBackend
+from rnnbench.backends.litert.convert import convert
+from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.model_files import answered, describe, network_of, section_of
 from rnnbench.rnn.reference import run_reference
@@ -38,10 +40,12 @@ print(json.dumps({"cached": program.cached, "tensorflow": "tensorflow" in sys.mo
 """
 
 
-def make_request(time: str = "looped", state: State = "stateful", chunk: int = 4, **model: Any) -> Request:
+def make_request(
+    time: str = "looped", state: State = "stateful", chunk: int = 4, dtype: str = "float32", **model: Any
+) -> Request:
     spec = Model(**{"cell": "lstm", "input": 5, "hidden": 17, **model})
-    weights = draw_weights(spec, 0)
-    return Request("tensorflow", spec, weights, Strategy(time, state, chunk), 1, Precision.of("float32"))
+    weights = draw_weights(spec, 0, dtype)
+    return Request("tensorflow", spec, weights, Strategy(time, state, chunk), 1, Precision.of(dtype))
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +90,30 @@ def test_a_loop_writes_rows_of_y_in_place(build) -> None:
     operations = build().artifact.operations["compiled"]
     assert operations["DYNAMIC_UPDATE_SLICE"] == 1
     assert "SLICE" not in operations
+
+
+@pytest.mark.parametrize(
+    ("options", "products"),
+    [
+        ({"projection": 5}, 3),
+        ({"time": "unrolled", "cell": "gru"}, 5),
+    ],
+    ids=str,
+)
+def test_every_product_of_a_matrix_has_int8_weights(build, options: dict[str, Any], products: int) -> None:
+    """One of x for all steps, and one of each other matrix for each copy of the cell."""
+    artifact = build(dtype="int8_dynamic", **options).artifact
+    assert artifact.int8_operations == ("FULLY_CONNECTED int8",)
+    assert artifact.operations["compiled"]["FULLY_CONNECTED int8"] == products
+    assert "FULLY_CONNECTED" not in artifact.operations["compiled"]
+
+
+def test_a_matrix_that_is_in_no_product_is_not_passed_over() -> None:
+    request = make_request(time="unrolled", cell="rnn", chunk=1, dtype="int8_dynamic")
+    model = Flatbuffer(convert(request))
+    others = draw_weights(request.stack, 1, "int8_dynamic")
+    with pytest.raises(BuildError, match="2 of 2 matrices are in no FULLY_CONNECTED as a whole"):
+        model.set_int8_weights(others)
 
 
 @pytest.mark.parametrize("cell_clip", [None, 0.2])

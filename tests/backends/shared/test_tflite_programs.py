@@ -17,10 +17,16 @@ TARGETS = [(LitertBackend, "tensorflow"), (OpenVinoBackend, "opset")]
 STEPS = 6
 
 
-@pytest.fixture(params=["alone", "behind another"])
+FILES = {
+    "alone": files.elman,
+    "behind another": lambda: files.behind_another(files.elman()),
+    "giving its state": lambda: files.giving_its_state(files.elman()),
+}
+
+
+@pytest.fixture(params=list(FILES))
 def network(tmp_path, request):
-    writer = files.elman() if request.param == "alone" else files.behind_another(files.elman())
-    path = files.saved(writer, tmp_path / "cell.tflite")
+    path = files.saved(FILES[request.param](), tmp_path / "cell.tflite")
     description = describe(path)
     return network_of(path, section_of(description, path.name), description)
 

@@ -11,6 +11,7 @@ from rnnbench.backends.base import ACTIVATIONS, Artifact, Level, Probe, Program,
 from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.shared import (
+    cut_matrix,
     int8_notes,
     int8_operations,
     load_or_build,
@@ -28,7 +29,6 @@ KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 NOT_ON = {"cuda": "LiteRT's accelerators reach GPUs through OpenCL, WebGPU and Metal, and none does through CUDA."}
 READS = {"tensorflow": frozenset({"tflite"})}
 IN_BUFFERS = "The session keeps the states of the file in its buffers."
-INT8_IS_FUSED = "The suite gives int8 weights to the operator UNIDIRECTIONAL_SEQUENCE_LSTM alone (time fused)."
 INT8_RESULTS = (
     "LiteRT's products of int8 operands with fixed ranges (FULLY_CONNECTED, its LSTM) need ranges for their results "
     "too, and round them to 8 or 16 bits. In int8_static they are float32."
@@ -64,7 +64,7 @@ class LitertBackend:
         artifact = Artifact(
             source_digest=stored.facts.source_digest,
             operations=stored.facts.operations,
-            int8_operations=int8_operations(request, stored.facts.operations, (store.FUSED,)),
+            int8_operations=int8_operations(request, stored.facts.operations, (store.FUSED, store.INT8_PRODUCT)),
             lowered=stored.facts.lowered,
             origin="library" if request.strategy.time == "fused" else "imported",
             math="exact",
@@ -83,9 +83,9 @@ class LitertBackend:
 def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.precision.int8 == "int8_weights":
-        return "LiteRT's LSTM with int8 weights quantises x and h in each call too: that is int8_dynamic."
+        return "LiteRT's kernels with int8 weights quantise x and h in each call too: that is int8_dynamic."
     if request.precision.int8 == "int8_dynamic":
-        return INT8_IS_FUSED if request.strategy.time != "fused" else _not_fused(request)
+        return _not_fused(request) if request.strategy.time == "fused" else cut_matrix(request)
     if request.precision.int8 == "int8_static":
         return INT8_RESULTS
     if request.precision.uniform != "float32":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,8 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from rnnbench.backends.litert.store import FUSED
+from rnnbench.backends.base import BuildError
+from rnnbench.backends.litert.store import FUSED, INT8_PRODUCT, PRODUCT
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.rnn import Model, Weights, in_int8
 
@@ -39,9 +40,13 @@ class Flatbuffer:
         return bytes(builder.Output())
 
     def operations(self) -> dict[str, int]:
-        """The number of each operator in the model."""
-        names = (name for index in range(len(self._model.subgraphs)) for name, _ in self._operators(index))
-        return dict(sorted(Counter(names).items()))
+        """The number of each operator in the model. A product of int8 weights has a name of its own."""
+        names = Counter(
+            INT8_PRODUCT if name == PRODUCT and self._matrix(index, each).type == schema.TensorType.INT8 else name
+            for index in range(len(self._model.subgraphs))
+            for name, each in self._operators(index)
+        )
+        return dict(sorted(names.items()))
 
     def listing(self) -> Iterator[str]:
         """Each operator with the tensors that it reads and gives, by subgraph."""
@@ -85,20 +90,59 @@ class Flatbuffer:
                 each.builtinOptions.cellClip = bound or 0.0
 
     def set_int8_weights(self, weights: Weights) -> None:
-        """Give every fused operator its weights in int8, with the scale of the whole matrix for each of its gates."""
+        """Give every fused operator, or every product by a matrix, its weights in int8 with the scale of the matrix.
+
+        Raises BuildError where a matrix is in no product as a whole.
+        """
+        if any(name == FUSED for name, _ in self._operators(self._step)):
+            self._set_int8_operators(weights)
+        else:
+            self._set_int8_products(weights)
+
+    def _set_int8_operators(self, weights: Weights) -> None:
         fused = [each for name, each in self._operators(self._step) if name == FUSED]
         for each, layer in zip(fused, weights.layers, strict=True):
             for inputs, matrix in ((_FROM_X, layer.w_ih), (_FROM_H, layer.w_hh)):
                 for number in inputs:
-                    self._set_int8(int(each.inputs[number]), in_int8(matrix).scale)
+                    tensor = self._model.subgraphs[self._step].tensors[int(each.inputs[number])]
+                    self._set_int8([tensor], in_int8(matrix).scale)
 
-    def _set_int8(self, number: int, scale: float) -> None:
-        tensor = self._model.subgraphs[self._step].tensors[number]
-        buffer = self._model.buffers[tensor.buffer]
+    def _set_int8_products(self, weights: Weights) -> None:
+        matrices = [m for layer in weights.layers for m in (layer.w_ih, layer.w_hh, layer.w_hr) if m is not None]
+        tensors: defaultdict[int, list[Any]] = defaultdict(list)  # By their buffers, which copies of the cell share.
+        for index in range(len(self._model.subgraphs)):
+            for name, each in self._operators(index):
+                if name == PRODUCT and (tensor := self._matrix(index, each)) not in tensors[tensor.buffer]:
+                    tensors[tensor.buffer].append(tensor)
+        in_products = set()
+        for buffer, sharing in tensors.items():
+            values = np.frombuffer(self._bytes_of(buffer), np.float32)
+            for number, matrix in enumerate(matrices):
+                if list(matrix.shape) == list(sharing[0].shape) and np.array_equal(values, matrix.ravel()):
+                    in_products.add(number)
+                    self._set_int8(sharing, in_int8(matrix).scale)
+                    break
+        if len(in_products) < len(matrices):
+            missing = len(matrices) - len(in_products)
+            raise BuildError(f"{missing} of {len(matrices)} matrices are in no {PRODUCT} as a whole, so not in int8")
+
+    def _set_int8(self, tensors: Sequence[Any], scale: float) -> None:
+        """Of tensors that share one buffer."""
+        buffer = self._model.buffers[tensors[0].buffer]
         values = np.frombuffer(bytes(buffer.data), np.float32)
         buffer.data = np.rint(values / scale).astype(np.int8).view(np.uint8)
-        tensor.type = schema.TensorType.INT8
-        tensor.quantization = schema.QuantizationParametersT(scale=[scale], zeroPoint=[0])
+        for tensor in tensors:
+            tensor.type = schema.TensorType.INT8
+            tensor.quantization = schema.QuantizationParametersT(scale=[scale], zeroPoint=[0])
+
+    def _matrix(self, subgraph: int, product: Any) -> Any:
+        """The tensor of a product's weights."""
+        return self._model.subgraphs[subgraph].tensors[int(product.inputs[1])]
+
+    def _bytes_of(self, buffer: int) -> bytes:
+        """Empty for what is computed."""
+        data = self._model.buffers[buffer].data
+        return b"" if data is None else bytes(data)
 
     def _operators(self, subgraph: int) -> Iterator[tuple[str, Any]]:
         for each in self._model.subgraphs[subgraph].operators:

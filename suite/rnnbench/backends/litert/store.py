@@ -13,6 +13,8 @@ from rnnbench.disk import read_cached, write_bytes, write_text
 
 FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 """The fused operator, by LiteRT's name."""
+PRODUCT, INT8_PRODUCT = "FULLY_CONNECTED", "FULLY_CONNECTED int8"
+"""The product by a constant matrix, by LiteRT's name, and its name in a record where the matrix is in int8."""
 
 
 @dataclass(frozen=True)

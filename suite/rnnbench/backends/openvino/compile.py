@@ -143,6 +143,8 @@ def _lay_states_as_in_file(request: Request, network: FileNetwork, model: Any) -
         result = model.output(NEXT + name).get_node()
         value = result.input_value(0)
         value.get_tensor().set_names(value.get_names() - {NEXT + name})
+        while value.get_node().get_type_name() == "Reshape":  # y may be another one of the same value.
+            value = value.get_node().input_value(0)
         laid = opset.reshape(value, np.array(shape, np.int64), False).output(0)
         laid.get_tensor().set_names({NEXT + name})
         result.input(0).replace_source_output(laid)

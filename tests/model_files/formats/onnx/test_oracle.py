@@ -349,6 +349,28 @@ def test_a_loop_without_an_end_ends(tmp_path, monkeypatch):
         oracle_of(path).run({"x": np.ones(2)})
 
 
+def test_the_passes_of_loops_inside_a_loop_count_too(tmp_path, monkeypatch):
+    def loop(given, made, name, inside=()):
+        """Ten passes of a body whose values have names that begin with `name`."""
+        i, going, going_out, before, after = (f"{name}_{part}" for part in ("i", "going", "going_out", "s", "s_out"))
+        nodes = list(inside) or [helper.make_node("Identity", [before], [after])]
+        ins = files.arrays((i, files.INT64, ()), (going, TensorProto.BOOL, ()), (before, (2,)))
+        outs = files.arrays((going_out, TensorProto.BOOL, ()), (after, (2,)))
+        nodes.append(helper.make_node("Identity", [going], [going_out]))
+        return helper.make_node("Loop", ["ten", "", given], [made], body=helper.make_graph(nodes, name, ins, outs))
+
+    nodes = [loop("x", "y", "outer", [loop("outer_s", "outer_s_out", "inner")])]
+    weights = [numpy_helper.from_array(np.array(10), "ten")]
+    model = files.model(nodes, files.arrays(("x", (2,))), files.arrays(("y", (2,))), weights)
+    oracle = oracle_of(files.saved(model, tmp_path / "x.onnx"))
+    monkeypatch.setattr("rnnbench.model_files.limits.PASSES", 110)
+    for _ in range(2):
+        oracle.run({"x": np.ones(2)})
+    monkeypatch.setattr("rnnbench.model_files.limits.PASSES", 109)
+    with pytest.raises(ModelFileError, match="with those of the Loops inside it"):
+        oracle.run({"x": np.ones(2)})
+
+
 @pytest.mark.parametrize("opset", [10, 13, 19])
 def test_quantised_weights_agree_with_onnxruntime(tmp_path, opset):
     """Exporters write DequantizeLinear of version 13; ONNX's reference begins at 19."""

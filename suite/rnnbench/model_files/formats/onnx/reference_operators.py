@@ -12,6 +12,8 @@ Source: onnx/reference/ops/op_{loop,dequantize_linear,conv_transpose,batch_norma
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ def reference_operators(opset: int) -> list[Any]:
     loop = require_onnx("onnx.reference.ops.op_loop").Loop
     transpose = require_onnx("onnx.reference.ops.op_conv_transpose").ConvTranspose
     classes = [
-        type("Loop", (loop,), {"op_domain": "", "_run": _loop}),
+        type("Loop", (loop,), {"op_domain": "", "_run": _loop, "passes": _Passes()}),
         type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
     ]
     if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
@@ -63,22 +65,45 @@ def _softmax(self: Any, x: Any, **options: Any) -> tuple[Any, ...]:
     return (result.reshape(x.shape),)
 
 
+class _Passes:
+    """The passes of a Loop and of all Loops inside it."""
+
+    def __init__(self) -> None:
+        self._done = self._depth = 0
+
+    @contextmanager
+    def of_a_loop(self) -> Iterator[None]:
+        self._done = self._done if self._depth else 0
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def count(self) -> None:
+        """Before each pass. Raises ModelFileError where there are too many."""
+        if self._done == limits.PASSES:
+            raise ModelFileError(
+                f"a Loop makes more than {limits.PASSES:,} passes in one call, with those of the Loops inside it; that "
+                "many are not computed"
+            )
+        self._done += 1
+
+
 def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = None, **options: Any) -> tuple[Any, ...]:
     """`trips` passes, or as long as the condition holds. Either may be left out (None)."""
     options = {name: options[name] for name in ("attributes", "bindings") if name in options}
     held, scanned = list(states), list[list[Any]]()
     goes_on, done = condition is None or bool(np.all(condition)), 0
-    while goes_on and (trips is None or done < int(np.max(trips))):
-        if done == limits.PASSES:
-            raise ModelFileError(
-                f"a Loop makes more than {limits.PASSES:,} passes in one call; that many are not computed"
-            )
-        given = zip(self.body.input_names, (np.array(done, np.int64), np.array(True), *held), strict=True)
-        got = self._run_body({**(context or {}), **dict(given)}, **options)
-        goes_on = condition is None or bool(np.all(got[0]))
-        held = list(got[1 : 1 + len(states)])
-        scanned.append(list(got[1 + len(states) :]))
-        done += 1
+    with self.passes.of_a_loop():
+        while goes_on and (trips is None or done < int(np.max(trips))):
+            self.passes.count()
+            given = zip(self.body.input_names, (np.array(done, np.int64), np.array(True), *held), strict=True)
+            got = self._run_body({**(context or {}), **dict(given)}, **options)
+            goes_on = condition is None or bool(np.all(got[0]))
+            held = list(got[1 : 1 + len(states)])
+            scanned.append(list(got[1 + len(states) :]))
+            done += 1
     sides = [np.stack(values) for values in zip(*scanned, strict=True)] if scanned else _nothing(self, len(states))
     return (*held, *sides)
 

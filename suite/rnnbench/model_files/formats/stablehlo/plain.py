@@ -26,7 +26,8 @@ def plain_type(ir: Any, type_: Any) -> TensorType:
         raise ModelFileError(f"a value is a {shown}, with an open size; lower the network for one size")
     if str(tensor.element_type) not in DTYPES:
         raise ModelFileError(
-            f"a value is a {shown}; elements of {safe_text(str(tensor.element_type), 40)} are not read"
+            f"a value is a {shown}; elements of {safe_text(str(tensor.element_type), 40)} are not read; "
+            "export the function with float32 in their place"
         )
     return TensorType(tuple(tensor.shape), DTYPES[str(tensor.element_type)])
 

@@ -272,9 +272,11 @@ class _Reader:
             )
             named = ({_text(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
         inputs, outputs = named
-        for ends, arrays in ((graph.inputs, inputs), (graph.outputs, outputs)):
-            if sorted(arrays.values()) != sorted(ends) or not all(arrays):
-                raise ModelFileError("its signature does not name each input and output of its graph once")
+        # An output may have two names: the converter joins y and a next state that are the same.
+        once = sorted(inputs.values()) == sorted(graph.inputs) and {*outputs.values()} == {*graph.outputs}
+        for arrays in (inputs, outputs):
+            if not once or not all(arrays):
+                raise ModelFileError("its signature does not name each input of its graph once, and each output")
             if len(arrays) > limits.ARRAYS:
                 raise ModelFileError(f"it has {len(arrays):,} inputs; up to {limits.ARRAYS} are read")
         order = {number: place for place, number in enumerate((*graph.inputs, *graph.outputs))}
