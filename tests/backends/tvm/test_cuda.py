@@ -307,3 +307,12 @@ def test_a_gpu_gives_what_the_reference_says_in_one_kernel(
 ) -> None:
     request = replace(request_for("tir", "looped", state, chunk, batch, model), device="cuda")
     assert built_as_the_reference(TvmBackend(), request, tmp_path).lowered == f"looped {model.layers}"
+
+
+@pytest.mark.parametrize(("time", "lowered"), [("looped", "looped 1"), ("unrolled", "unrolled 4")])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_gpu_gives_what_the_reference_says(
+    tmp_path: Path, request_for: Callable[..., Request], state: str, time: str, lowered: str
+) -> None:
+    request = on_cuda(request_for, time, state, 4, 1, WIDE)
+    assert built_as_the_reference(TvmBackend(), request, tmp_path).lowered == lowered
