@@ -103,6 +103,21 @@ def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
     return writer
 
 
+def adding(hidden: int = 4) -> Writer:
+    """x [batch, hidden] is added to a product of h, without weights of its own. y is its state."""
+    writer = Writer()
+    x, h, product, total, new = (
+        writer.value(name, [-1, hidden])
+        for name in ("serving_default_x:0", "serving_default_h:0", "b", "sum", "Call:0")
+    )
+    weight = writer.constant("R", (np.random.default_rng(0).standard_normal((hidden, hidden)) * 0.5).astype(np.float32))
+    writer.operator("FULLY_CONNECTED", [h, weight, -1], product, "FullyConnectedOptions")
+    writer.operator("ADD", [x, product], total, "AddOptions")
+    writer.operator("TANH", [total], new)
+    writer.ends({"x": x, "h": h}, {"h_out": new, "y": new})
+    return writer
+
+
 def giving_its_state(writer: Writer) -> Writer:
     """The model with h_out and y as two names of one tensor, as the converter writes a cell whose y is its state."""
     (signature,) = writer.model.signatureDefs

@@ -182,10 +182,13 @@ def changed(change):
     return write
 
 
-def reads_files(meta):
-    for function in meta.graph_def.library.function:
-        for node in function.node_def:
-            node.op = "ReadFile" if node.op == "Tanh" else node.op
+def with_operation(op):
+    def change(meta):
+        for function in meta.graph_def.library.function:
+            for node in function.node_def:
+                node.op = op if node.op == "Tanh" else node.op
+
+    return changed(change)
 
 
 def needs_a_table(meta):
@@ -212,7 +215,9 @@ def enlarged(folder):
 
 REFUSED = {
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
-    "reads files": (changed(reads_files), "its operation ReadFile is not among those that are read"),
+    "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
+    "scatters": (with_operation("ResourceScatterNdUpdate"), "those that are read; assign the whole variable: "),
+    "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
     "table": (changed(needs_a_table), "needs a table, an asset or a constant"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),
     "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),

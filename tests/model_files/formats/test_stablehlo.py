@@ -165,6 +165,15 @@ REFUSED = {
         in_main('%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>'),
         "its operation stablehlo.custom_call is not among those that are read",
     ),
+    "scatter": (
+        in_main(
+            "%i = stablehlo.constant dense<0> : tensor<1xi32>\n%u = stablehlo.constant dense<1.0> : tensor<f32>\n"
+            '%0 = "stablehlo.scatter"(%x, %i, %u) ({^bb0(%a: tensor<f32>, %b: tensor<f32>): '
+            "stablehlo.return %b : tensor<f32>}) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims "
+            "= [0], scatter_dims_to_operand_dims = [0]>} : (tensor<2xf32>, tensor<1xi32>, tensor<f32>) -> tensor<2xf32>"
+        ),
+        "those that are read; write a row of a buffer with jax.lax.dynamic_update_slice",
+    ),
     "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
     "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),
     "open size": (in_main("", x="tensor<?xf32>"), "with an open size; lower the network for one size"),

@@ -23,6 +23,12 @@ from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, one_line, safe_text
 
+INSTEAD: Mapping[str, str] = {
+    "ResourceScatterNd": "assign the whole variable: v.assign(tf.tensor_scatter_nd_update(v, indices, values))",
+    "LookupTable": "write the table's values as a tensor, and read them with tf.gather",
+}
+"""What says the same in operations that are read, by the beginning of an operation's name."""
+
 VARIABLES = "variables"
 MAIN = "serving_default"
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -127,7 +133,9 @@ class _Reader:
             for node in self._functions[name].node_def:
                 count += 1
                 if node.op not in READ:
-                    raise ModelFileError(f"its operation {safe_text(node.op, 80)} is not among those that are read")
+                    name = safe_text(node.op, 80)
+                    instead = next((f"; {what}" for begin, what in INSTEAD.items() if node.op.startswith(begin)), "")
+                    raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
                 waiting += _called(node)
             if count > limits.NODES:
                 raise ModelFileError(f"it has more than {limits.NODES:,} operations; that many are not read")

@@ -25,6 +25,11 @@ from rnnbench.model_files.formats.stablehlo.parsing import parsed, parser, text_
 from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_array, plain_type
 from rnnbench.outside_text import describe_error, one_line, safe_text
 
+INSTEAD: Mapping[str, str] = {
+    "stablehlo.scatter": "; write a row of a buffer with jax.lax.dynamic_update_slice, and not with x.at[i].set(row)"
+}
+"""What says the same in operations that are read."""
+
 MAIN = "main"
 _FUNCTION, _CALLS = "func.func", ("func.call", "stablehlo.composite")
 _LOCATION = re.compile(r'loc\("([^"\n]{1,200})"\)')
@@ -103,7 +108,8 @@ class _Reader:
             for node in _all_operations(self._functions[name]):
                 count += 1
                 if node.name not in READ:
-                    raise ModelFileError(f"its operation {safe_text(node.name, 80)} is not among those that are read")
+                    name, instead = safe_text(node.name, 80), INSTEAD.get(node.name, "")
+                    raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
                 if node.name in _CALLS:
                     pending.append((_called(node), (*callers, name)))
             if count > limits.NODES:
