@@ -22,7 +22,8 @@ def microseconds_a_step(rows: list[Row], hidden: int, layers: int, chunk: int) -
     (row,) = (
         row
         for row in rows
-        if (row["model_hidden"], json.loads(str(row["model"]))["layers"], row["chunk"]) == (hidden, layers, chunk)
+        if (row["model_hidden"], json.loads(str(row["model"])).get("layers", 1), row["chunk"])
+        == (hidden, layers, chunk)
     )
     assert row["outcome"] == "ok"
     return float(row["bound_per_step_s"]) * 1e6  # type: ignore[arg-type]
