@@ -11,7 +11,7 @@ from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends import Request, package_digest, rooms_digest
+from rnnbench.backends import Request, package_digest
 from rnnbench.cases import Trial
 from rnnbench.stages import CheckResults, WorkerState
 from rnnbench.worker.kept_programs import KeptPrograms
@@ -32,7 +32,7 @@ class KeptChecks:
 
     def key(self, trial: Trial, request: Request, digest: str) -> Key:
         """All that decides the results: the program's digest, what made it, the checks, and what they compare with."""
-        checks = {"trial": trial.params, "endurance": trial.limits.endurance, "suite": rooms_digest()}
+        checks = {"trial": trial.params, "endurance": trial.limits.endurance, "suite": self._programs.suite}
         return {"program": digest, **checks, "numpy": package_digest("numpy"), **self._programs.key(request)}
 
     def read_sources(self) -> None:
