@@ -50,8 +50,7 @@ class KeptPrograms:
         self._artifacts = artifacts
         self._store = store
 
-    @property
-    def suite(self) -> str:
+    def suite_digest(self) -> str:
         """Digest of all sources of the suite."""
         return self._use.suite or rooms_digest()
 
