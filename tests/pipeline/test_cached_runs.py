@@ -20,7 +20,7 @@ from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.plan import begin_run, close_adapters, examine
 from rnnbench.results import CheckResult, Store, read_run
 from rnnbench.stages import Examined
-from rnnbench.worker import kept_checks, start_trial_worker, trial_process, trial_worker
+from rnnbench.worker import start_trial_worker, trial_process, trial_worker
 from rnnbench.worker.prepared_program import PreparedProgram
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -214,7 +214,9 @@ def test_a_run_that_rebuilds_and_a_check_make_every_check(tmp_path, checked):
     assert build(tmp_path / "3", checked, NUMPY).figures.checked == ""
 
 
-@pytest.mark.parametrize("change", [*CHANGES.values(), lambda patch: patch.setattr(kept_checks, "rooms_digest", str)])
+@pytest.mark.parametrize(
+    "change", [*CHANGES.values(), lambda patch: patch.setattr(trial_process, "rooms_digest", lambda: "others")]
+)
 def test_what_decides_a_program_or_a_check_decides_whether_it_is_checked(tmp_path, checked, monkeypatch, change):
     change(monkeypatch)
     assert checked_in(tmp_path / "2", checked).figures.checked == ""

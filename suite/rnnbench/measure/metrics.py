@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import psutil
-
+from rnnbench.measure.descendants import children_of_this_process
 from rnnbench.measure.energy import EnergyUse
 from rnnbench.measure.paths import Setting
 
@@ -66,7 +65,7 @@ METRICS: Mapping[str, Metric] = {
             unit="count",
             meaning="Processes that the runtime has started and that still run once calls were timed.",
             when="sampled",
-            read=lambda: len(psutil.Process().children(recursive=True)),
+            read=lambda: len(children_of_this_process()),
         ),
         Metric(
             name="energy_per_step",

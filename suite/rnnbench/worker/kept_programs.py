@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from rnnbench.backends import ProgramStore, Request, program_key
+from rnnbench.backends import ProgramStore, Request, program_key, rooms_digest
 from rnnbench.cache import Cache, CacheFolder, Entry
 from rnnbench.cases import Trial
 from rnnbench.devices import Device
@@ -35,6 +35,8 @@ class CacheUse:
     variables: dict[str, str]
     """Environment variables that the suite and its backend ask for."""
     device: Device | None
+    suite: str
+    """Digest of all sources of the suite, which decide the results of checks. Empty where the worker reads its own."""
 
 
 class KeptPrograms:
@@ -47,6 +49,10 @@ class KeptPrograms:
         self._sources = sources
         self._artifacts = artifacts
         self._store = store
+
+    def suite_digest(self) -> str:
+        """Digest of all sources of the suite."""
+        return self._use.suite or rooms_digest()
 
     def restore(self, trial: Trial, request: Request) -> None:
         """Put the program into the store as its build left it, and its program of one step, if they are kept."""

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.backends import sources_digest
+from rnnbench.backends import rooms_digest, sources_digest
+from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
@@ -24,17 +25,17 @@ def start_trial_worker(
     trial = examined.trial
     affinity = tuple(cores or cores_for(trial.threads))
     backend, interpreter = trial.target.backend, examined.support.interpreter
-    sources = sources_digest(backend) if interpreter in ("", sys.executable) else ""
-    start = Start(backend, folders.artifacts, folders.references, affinity, sources, _cache_use(examined, folders))
+    is_same = interpreter in ("", sys.executable)
+    sources = sources_digest(backend) if is_same else ""
+    kept = _cache_use(examined, folders.cache, rooms_digest() if is_same else "") if folders.cache else None
+    start = Start(backend, folders.artifacts, folders.references, affinity, sources, kept)
     host = Host(folders.logs / log, variables(examined), interpreter)
     return WorkerProcess("rnnbench.worker", start, host)
 
 
-def _cache_use(examined: Examined, folders: RunFolders) -> CacheUse | None:
-    if folders.cache is None:
-        return None
+def _cache_use(examined: Examined, cache: CacheFolder, suite: str) -> CacheUse:
     device = examined.probe.device(examined.trial.device)
-    return CacheUse(folders.cache, dict(examined.probe.versions), variables(examined), device)
+    return CacheUse(cache, dict(examined.probe.versions), variables(examined), device, suite)
 
 
 def log_name(trial: Trial) -> str:
