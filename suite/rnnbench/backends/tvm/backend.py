@@ -58,6 +58,8 @@ class TvmBackend:
         if reason:
             return Support("unsupported", reason, upstream)
         environment = {"TVM_NUM_THREADS": str(request.threads)}
+        if request.threads > 1:
+            environment["TVM_BIND_THREADS"] = "0"  # TVM binds them to the first cores, whichever the worker has.
         if request.device == CUDA:
             environment |= {**VARIABLES, **cuda_libraries.variables()}
         if request.route in imported.PACKAGES:
@@ -118,8 +120,18 @@ def _unsupported_by_all(request: Request) -> str:
         )
     if request.file is None and _copies(strategy) is None and not runs_together(strategy.time):
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
-    if request.threads != 1:
-        return "Programs are serial here: a step is one product, too short to share among threads."
+    return _too_many_threads(request)
+
+
+def _too_many_threads(request: Request) -> str:
+    """Why a program cannot be shared by as many threads; empty where it can."""
+    if request.threads == 1:
+        return ""
+    if request.route != "tir":
+        return "Programs are serial here: a step is one product, and TVM would start its threads anew for each."
+    blocks = min((layer.w_hh.blocks for layer in layout(request.stack, WIDEST)), default=0)
+    if request.threads > blocks:
+        return f"A step has {blocks} blocks of weights to share, which is fewer than {request.threads} threads."
     return ""
 
 

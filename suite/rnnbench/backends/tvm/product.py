@@ -10,6 +10,7 @@ from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr, VectorMath
 from rnnbench.backends.tvm.packing import Matrix
+from rnnbench.backends.tvm.sharing import Sharing
 
 MAX_ACCUMULATORS = 24
 """Vectors of accumulators in one product: a register file of 32 keeps 8 for weights and inputs."""
@@ -34,6 +35,10 @@ class Rows:
 
 class Emitter(VectorMath):
     """Emits loops, copies and products into the PrimFunc that is being built."""
+
+    def __init__(self, lanes: int, threads: int) -> None:
+        super().__init__(lanes)
+        self.sharing = Sharing(threads)
 
     def padded(self, width: int) -> int:
         """`width`, rounded up to whole vectors."""
@@ -93,18 +98,22 @@ class Emitter(VectorMath):
         """The product of `count` rows of `sources`, side by side, by a packed matrix. `count` may vary, up to `most`.
 
         An output starts from `initial(row, unit, gate)` and goes to `finish(row, unit, gates)`, where `unit` is the
-        first of a vector of units. Blocks run backwards where `flipped` is 1, else forwards.
+        first of a vector of units. Threads share the blocks, and wait for each other at the end. The blocks of a thread
+        run backwards where `flipped` is 1, else forwards.
         """
 
-        def block(index: Expr) -> None:
-            index = index + flipped * (matrix.blocks - 1 - 2 * index)
+        def blocks(first: Expr, number: Expr) -> None:
+            def block(turn: Expr) -> None:
+                index = first + turn + flipped * (number - 1 - 2 * turn)
 
-            def tile(rows: Sequence[Expr]) -> None:
-                self._tile(params, matrix, index, sources, rows, initial, finish)
+                def tile(rows: Sequence[Expr]) -> None:
+                    self._tile(params, matrix, index, sources, rows, initial, finish)
 
-            self._in_tiles(count, most, matrix.vectors, tile)
+                self._in_tiles(count, most, matrix.vectors, tile)
 
-        self.each(matrix.blocks, block)
+            self.each(number, block)
+
+        self.sharing.shared(matrix.blocks, blocks)
 
     def _tile(
         self,

@@ -83,7 +83,7 @@ def compiled_kernel(request: Request) -> tuple[Any, str]:
 
 def _compiled(request: Request) -> tuple[Any, Any]:
     tvm = import_tvm()
-    function = kernel(request.stack, request.strategy, request.batch, lanes())
+    function = kernel(request.stack, request.strategy, request.batch, lanes(), request.threads)
     with tvm.transform.PassContext(config=CONFIG):
         return function, tvm.compile(tvm.IRModule({"main": function}), target=target())
 
