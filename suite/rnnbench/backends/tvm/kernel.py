@@ -33,26 +33,28 @@ def tile(strategy: Strategy) -> int:
     return min(strategy.chunk, max(TILE // number, 1) * number)
 
 
-def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, threads: int = 1) -> Any:
+def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, threads: int, dtype: str) -> Any:
     """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
     step reads the blocks of weights. No result depends on it.
     """
-    return _Kernel(model, strategy, batch, lanes, threads).build()
+    return _Kernel(model, strategy, batch, Emitter(lanes, threads, dtype), layout(model, lanes, dtype)).build()
 
 
 class _Kernel:
-    def __init__(self, model: Model, strategy: Strategy, batch: int, lanes: int, threads: int) -> None:
+    def __init__(
+        self, model: Model, strategy: Strategy, batch: int, emit: Emitter, layers: tuple[PackedLayer, ...]
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.batch = batch
         self.chunk = strategy.chunk
         self.copies = copies(strategy) or 1
         self.tile = tile(strategy)
-        self.emit = Emitter(lanes, threads)
-        self.layers = layout(model, lanes)
+        self.emit = emit
+        self.layers = layers
         self.states: dict[str, int] = {}
         end = 0
         for name, shape in model.state_shapes(batch).items():
