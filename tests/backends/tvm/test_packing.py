@@ -23,6 +23,7 @@ def test_every_weight_has_one_place_and_the_rest_is_zero(shape: tuple[int, int, 
     packed = matrix.pack(weight)
     assert packed.size == matrix.size
     assert np.count_nonzero(packed) == weight.size
+    packed = packed.reshape(matrix.blocks, k, gates, matrix.columns, lanes)
     for gate in range(gates):
         for unit in range(units):
             vector, lane = divmod(unit, lanes)
