@@ -25,9 +25,12 @@ def requested(
     chunk: int = 6,
     batch: int = 1,
     model: Model = LSTM,
+    threads: int = 1,
+    dtype: str = "float32",
 ) -> Request:
-    weights = draw_weights(model, 1)
-    return Request(route, model, weights, Strategy(time, state, chunk), batch, Precision.of("float32"))
+    weights = draw_weights(model, 1, dtype)
+    precision = Precision.of(dtype)
+    return Request(route, model, weights, Strategy(time, state, chunk), batch, precision, threads=threads)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from rnnbench.cases.trial import Precision
 from rnnbench.rnn.spec import Model
 
 Requested = Callable[..., Request]
+COUNTER = Model(cell="counter", input=4, hidden=4)
 WIDE = Model(cell="lstm", input=65_536, hidden=65_536)
 
 
@@ -37,7 +38,9 @@ def test_what_is_unsupported_has_a_reason(request_for: Requested, route: str, ar
     ("change", "reason"),
     [
         ({"precision": Precision.of("float16")}, "float32"),
-        ({"threads": 2}, "serial"),
+        ({"route": "relax", "threads": 2}, "serial"),
+        ({"threads": 3}, "2 blocks of weights to share, which is fewer than 3 threads"),
+        ({"model": COUNTER, "threads": 2}, "0 blocks"),
         ({"route": "te"}, "routes relax, tir"),
         ({"model": WIDE}, "32-bit offsets"),
     ],
@@ -65,6 +68,11 @@ def test_a_state_inside_is_emulated_by_buffers(request_for: Requested) -> None:
         "TVM's programs keep no state: they write it into buffers that the session owns.",
     )
     assert support.environment == {"TVM_NUM_THREADS": "1"}
+
+
+def test_threads_stay_on_the_cores_of_their_worker(request_for: Requested) -> None:
+    support = TvmBackend().support(replace(request_for("tir"), threads=2))
+    assert support.environment == {"TVM_NUM_THREADS": "2", "TVM_BIND_THREADS": "0"}
 
 
 def test_a_missing_package_is_told_with_its_cure(monkeypatch: Any) -> None:

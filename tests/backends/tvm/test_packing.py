@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.backends.tvm.packing import Matrix, layout, pack, size
+from rnnbench.backends.tvm.packing import FORMATS, Matrix, layout, pack, size
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
@@ -23,6 +23,7 @@ def test_every_weight_has_one_place_and_the_rest_is_zero(shape: tuple[int, int, 
     packed = matrix.pack(weight)
     assert packed.size == matrix.size
     assert np.count_nonzero(packed) == weight.size
+    packed = packed.reshape(matrix.blocks, k, gates, matrix.columns, lanes)
     for gate in range(gates):
         for unit in range(units):
             vector, lane = divmod(unit, lanes)
@@ -61,3 +62,29 @@ def test_biases_that_nothing_scales_are_added_up() -> None:
     *_, b_x, b_n = packed.arrays(layer, model.hidden)
     np.testing.assert_array_equal(b_x, np.concatenate([layer.b_ih[:6] + layer.b_hh[:6], layer.b_ih[6:]]))
     np.testing.assert_array_equal(b_n, layer.b_hh[6:])
+
+
+@pytest.mark.parametrize(("dtype", "nbytes"), [("bfloat16", 2), ("int8_weights", 1)])
+def test_weights_of_fewer_bits_take_fewer_bytes(dtype: str, nbytes: int) -> None:
+    model = Model(cell="lstm", input=64, hidden=128, bias=False)
+    whole, narrow = (size(layout(model, 16, name)) * 4 for name in ("float32", dtype))
+    scales = 2 * 16 * 4 if dtype == "int8_weights" else 0
+    assert narrow == whole * nbytes // 4 + scales
+
+
+def test_a_bfloat16_has_the_upper_half_of_its_float32_and_stands_beside_the_next_one() -> None:
+    matrix = Matrix(0, 1, 4, 3, 4, FORMATS["bfloat16"])
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3)
+    halves = matrix.pack(weight).view(np.uint16)
+    found = (halves.astype(np.uint32) << 16).view(np.float32).reshape(2, 4, 2)
+    np.testing.assert_array_equal(found[0], weight[:, :2])
+    np.testing.assert_array_equal(found[1], np.stack([weight[:, 2], np.zeros(4)], axis=1))
+
+
+def test_an_int8_matrix_ends_with_its_scale() -> None:
+    weight = np.array([[127, -5, 0], [1, 2, 3]], np.float32) * np.float32(0.25)
+    matrix = Matrix(0, 1, 2, 3, 4, FORMATS["int8_weights"])
+    found = matrix.pack(weight)
+    assert found.size == matrix.size
+    np.testing.assert_array_equal(found[-4:], np.full(4, 0.25, np.float32))
+    np.testing.assert_array_equal(found[:-4].view(np.int8).reshape(3, 4)[:, :2].T, weight * 4)

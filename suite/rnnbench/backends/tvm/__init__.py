@@ -5,8 +5,8 @@
 - `relax`: `relax_module`, `relax_loop` and `relax_primitives` write a module, which TVM's pipeline compiles with the
   schedule in `schedule`.
 - `torch`, `onnx`: `imported` says what is supported, `imported_module` imports, `imported_program` has the streams.
-- `tir`: `kernel`, `step`, `product`, `activations` and `packing` are a kernel written by hand in this suite. Its
-  figures measure this suite's skill and not TVM's.
+- `tir`: `kernel`, `step`, `product`, `sharing`, `activations` and `packing` are a kernel written by hand in this
+  suite. Its figures measure this suite's skill and not TVM's.
 - `persistent`: `tir` on CUDA, a kernel that runs a whole call in one launch.
 - `relax_operations` and `llvm_ir` read what TVM made of a program; `store` keeps it.
 """

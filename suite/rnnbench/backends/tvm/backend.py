@@ -9,6 +9,7 @@ from rnnbench.backends.base import ACTIVATIONS, Lack, Probe, Program, Request, S
 from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
+    cut_matrix,
     onnx_graphs,
     probe_packages,
     require_support,
@@ -16,7 +17,7 @@ from rnnbench.backends.shared import (
 )
 from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
-from rnnbench.backends.tvm.packing import layout, size
+from rnnbench.backends.tvm.packing import FORMATS, layout, size
 from rnnbench.backends.tvm.persistent import support as persistent
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
@@ -43,7 +44,7 @@ MAX_COPIES = 512
 
 
 class TvmBackend:
-    """TVM on the processor and, by Relax and by a kernel, on CUDA, in float32."""
+    """TVM on the processor and, by Relax and by a kernel, on CUDA, in float32; kernels also with narrower weights."""
 
     name = "tvm"
 
@@ -58,6 +59,8 @@ class TvmBackend:
         if reason:
             return Support("unsupported", reason, upstream)
         environment = {"TVM_NUM_THREADS": str(request.threads)}
+        if request.threads > 1:
+            environment["TVM_BIND_THREADS"] = "0"  # TVM binds them to the first cores, whichever the worker has.
         if request.device == CUDA:
             environment |= {**VARIABLES, **cuda_libraries.variables()}
         if request.route in imported.PACKAGES:
@@ -109,8 +112,8 @@ def _unsupported_by_all(request: Request) -> str:
         return f"TVM has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.device == CUDA and request.route not in ON_CUDA:
         return f"The programs of {request.route} are built for the processor here; on cuda use {' or '.join(ON_CUDA)}."
-    if request.precision.uniform != "float32":
-        return "Programs compute in float32 here, and in no other precision."
+    if request.precision.uniform != "float32" and (reason := _not_narrow(request)):
+        return reason
     if strategy.time == "fused" and request.route not in imported.PACKAGES:
         return (
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
@@ -118,8 +121,34 @@ def _unsupported_by_all(request: Request) -> str:
         )
     if request.file is None and _copies(strategy) is None and not runs_together(strategy.time):
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
-    if request.threads != 1:
-        return "Programs are serial here: a step is one product, too short to share among threads."
+    return _too_many_threads(request)
+
+
+def _not_narrow(request: Request) -> str:
+    """Why a program cannot have weights of fewer bits than float32; empty where it can."""
+    dtype = request.precision.uniform or request.precision.int8
+    if request.route != "tir" or request.device == CUDA:
+        return f"Programs of {request.route} on {request.device} compute in float32 here, and in no other precision."
+    if dtype not in FORMATS:
+        return f"Kernels have the precisions {', '.join(FORMATS)} here, and no other."
+    if request.precision.int8 and request.stack.cell == "counter":
+        return "A counter has no weights."
+    if FORMATS[dtype].together > 1 and request.stack.directions == 2 and request.stack.layers > 1:
+        return (
+            "A layer that reads two directions has no weights in bfloat16 here: they are stored for one row of inputs."
+        )
+    return cut_matrix(request) if request.precision.int8 else ""
+
+
+def _too_many_threads(request: Request) -> str:
+    """Why a program cannot be shared by as many threads; empty where it can."""
+    if request.threads == 1:
+        return ""
+    if request.route != "tir" or request.device == CUDA:
+        return "Programs are serial here: a step is one product, and TVM would start its threads anew for each."
+    blocks = min((layer.w_hh.blocks for layer in layout(request.stack, WIDEST)), default=0)
+    if request.threads > blocks:
+        return f"A step has {blocks} blocks of weights to share, which is fewer than {request.threads} threads."
     return ""
 
 

@@ -33,26 +33,28 @@ def tile(strategy: Strategy) -> int:
     return min(strategy.chunk, max(TILE // number, 1) * number)
 
 
-def kernel(model: Model, strategy: Strategy, batch: int, lanes: int) -> Any:
+def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, threads: int, dtype: str) -> Any:
     """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
     step reads the blocks of weights. No result depends on it.
     """
-    return _Kernel(model, strategy, batch, lanes).build()
+    return _Kernel(model, strategy, batch, Emitter(lanes, threads, dtype), layout(model, lanes, dtype)).build()
 
 
 class _Kernel:
-    def __init__(self, model: Model, strategy: Strategy, batch: int, lanes: int) -> None:
+    def __init__(
+        self, model: Model, strategy: Strategy, batch: int, emit: Emitter, layers: tuple[PackedLayer, ...]
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.batch = batch
         self.chunk = strategy.chunk
         self.copies = copies(strategy) or 1
         self.tile = tile(strategy)
-        self.emit = Emitter(lanes)
-        self.layers = layout(model, lanes)
+        self.emit = emit
+        self.layers = layers
         self.states: dict[str, int] = {}
         end = 0
         for name, shape in model.state_shapes(batch).items():
@@ -71,10 +73,11 @@ class _Kernel:
             self.y = self._argument("y", self.chunk * batch * model.width)
             self._allocate()
             turn = self._read_turn()
-            for layer in range(model.layers):
-                for direction in range(model.directions):
-                    self._layer(layer, direction, turn)
-            self._write_y()
+            with self.emit.sharing.region():
+                for layer in range(model.layers):
+                    for direction in range(model.directions):
+                        self._layer(layer, direction, turn)
+                self._write_y()
             if self.after is not None:
                 following = tirx.Cast("float32", tirx.floormod(turn + self.chunk, 2))
                 T.buffer_store(self.after, following, [self.turn])
@@ -124,8 +127,8 @@ class _Kernel:
         reverse = self._backward(direction)
         output = self._output(layer, direction)
         first, last = (self.chunk, 0) if reverse else (0, self.chunk)
-        self._read_state("h", index, output.since(first * self.batch))
-        self._read_state("c", index, self.cell)
+        # Nothing reads these rows before the threads have met behind the projection.
+        self.emit.sharing.alone(lambda: self._read_states(index, output.since(first * self.batch)))
         packed = self.layers[index] if self.layers else None
         step = CellStep(self.emit, self.params, self.model, packed, self.batch)
         sources = self._sources(layer)
@@ -157,8 +160,7 @@ class _Kernel:
                 tile(number)
         else:
             self.emit.each(tiles, tile)
-        self._write_state("h", index, output.since(last * self.batch))
-        self._write_state("c", index, self.cell)
+        self.emit.sharing.alone(lambda: self._write_states(index, output.since(last * self.batch)))
 
     def _steps_left(self, done: Expr) -> Expr:
         """Steps of a tile that starts after `done` steps."""
@@ -208,6 +210,14 @@ class _Kernel:
         _, batch, width = self.model.state_shapes(self.batch)[name]
         return Rows(buffer, self.states[name] + index * batch * width, width, width)
 
+    def _read_states(self, index: int, h: Rows) -> None:
+        self._read_state("h", index, h)
+        self._read_state("c", index, self.cell)
+
+    def _write_states(self, index: int, h: Rows) -> None:
+        self._write_state("h", index, h)
+        self._write_state("c", index, self.cell)
+
     def _read_state(self, name: str, index: int, rows: Rows) -> None:
         if name not in self.states:
             return
@@ -225,4 +235,10 @@ class _Kernel:
             source = self._output(model.layers - 1, direction)
             source = source if self._backward(direction) else source.since(self.batch)
             target = Rows(self.y, direction * model.output, model.width, model.output)
-            self.emit.copy(target, source, self.chunk * self.batch)
+            self._write_rows(target, source)
+
+    def _write_rows(self, target: Rows, source: Rows) -> None:
+        def part(first: Expr, rows: Expr) -> None:
+            self.emit.copy(target.since(first), source.since(first), rows)
+
+        self.emit.sharing.shared(self.chunk * self.batch, part, wait=False)

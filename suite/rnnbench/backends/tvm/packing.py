@@ -4,6 +4,9 @@ A product by a matrix of [gates·units, k] is computed block by block. A block i
 and its weights are laid out as [k, vectors, lanes]: the innermost loop reads memory in order, and every output has a
 lane of an accumulator. All gates of a unit are in one block: vector g·columns + j holds gate g of the block's j-th
 vector of units. Units are padded with zeros to whole vectors. The layout of a bias is [gates, padded].
+
+Weights of fewer bits are in the same buffer: int8 as [k, vectors, lanes], bfloat16 as [k/2, vectors, lanes, 2], so that
+a load of 32-bit lanes has two steps of k. Sizes and offsets count float32 elements.
 """
 
 from __future__ import annotations
@@ -12,10 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.rnn import GATES, Layer, Model, Weights
+from rnnbench.rnn import GATES, Layer, Model, Weights, in_int8
 
 MAX_VECTORS = 6
 """Accumulators of a block: enough to hide the latency of a fused multiply-add, 4 cycles on each of 2 ports."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How weights are stored."""
+
+    nbytes: int
+    """Of a weight."""
+    together: int = 1
+    """Weights of one output, for steps of k that follow each other, in a lane."""
+    scaled: bool = False
+    """Whether a weight is a whole number, and the matrix has a scale."""
+
+
+FORMATS = {"float32": Format(4), "bfloat16": Format(2, together=2), "int8_weights": Format(1, scaled=True)}
+"""By `workload.dtype`."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,7 @@ class Matrix:
     units: int
     k: int
     lanes: int
+    format: Format = FORMATS["float32"]
 
     @property
     def padded(self) -> int:
@@ -48,18 +68,42 @@ class Matrix:
         return self.padded // (self.columns * self.lanes)
 
     @property
+    def groups(self) -> int:
+        """Steps of k, those that are in a lane together counted once."""
+        return -(-self.k // self.format.together)
+
+    @property
+    def vector_size(self) -> int:
+        """Elements of the weights that one vector of outputs has in a group."""
+        return self.lanes * self.format.nbytes * self.format.together // 4
+
+    @property
     def block_size(self) -> int:
-        return self.k * self.vectors * self.lanes
+        return self.groups * self.vectors * self.vector_size
+
+    @property
+    def scale_offset(self) -> int:
+        """Where the scale is, as a vector of equal lanes, if there is one."""
+        return self.offset + self.blocks * self.block_size
 
     @property
     def size(self) -> int:
-        return self.blocks * self.block_size
+        return self.blocks * self.block_size + self.lanes * self.format.scaled
 
     def pack(self, weight: np.ndarray) -> np.ndarray:
-        """[gates·units, k] to [blocks, k, gates, columns, lanes]."""
-        padded = np.zeros((self.gates, self.padded, self.k), weight.dtype)
-        padded[:, : self.units] = weight.reshape(self.gates, self.units, self.k)
-        return padded.reshape(self.gates, self.blocks, self.columns, self.lanes, self.k).transpose(1, 4, 0, 2, 3)
+        """[gates·units, k] to [blocks, groups, gates, columns, lanes, together], seen as float32, and the scale."""
+        together = self.format.together
+        scale = in_int8(weight).scale if self.format.scaled else 1.0
+        padded = np.zeros((self.gates, self.padded, self.groups * together), np.float32)
+        padded[:, : self.units, : self.k] = weight.reshape(self.gates, self.units, self.k) / scale
+        shape = (self.gates, self.blocks, self.columns, self.lanes, self.groups, together)
+        ordered = np.ascontiguousarray(padded.reshape(shape).transpose(1, 4, 0, 2, 3, 5))
+        if self.format.nbytes == 4:
+            return ordered.ravel()
+        if self.format.nbytes == 2:
+            return (ordered.view(np.uint32) >> 16).astype(np.uint16).ravel().view(np.float32)
+        numbers = np.rint(ordered).astype(np.int8).ravel().view(np.float32)
+        return np.concatenate([numbers, np.full(self.lanes, scale, np.float32)])
 
 
 @dataclass(frozen=True)
@@ -122,15 +166,15 @@ class PackedLayer:
         return tuple(arrays)
 
 
-def layout(model: Model, lanes: int) -> tuple[PackedLayer, ...]:
-    """Where everything lies, layer by layer and direction by direction."""
+def layout(model: Model, lanes: int, dtype: str = "float32") -> tuple[PackedLayer, ...]:
+    """Where everything lies, layer by layer and direction by direction. `dtype` is one of FORMATS."""
     if model.cell == "counter":
         return ()
     gates, hidden, end = GATES[model.cell], model.hidden, 0
 
     def matrix(gates: int, units: int, k: int) -> Matrix:
         nonlocal end
-        part = Matrix(end, gates, units, k, lanes)
+        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype])
         end += part.size
         return part
 
@@ -162,7 +206,8 @@ def size(layers: tuple[PackedLayer, ...]) -> int:
 
 
 def pack(layers: tuple[PackedLayer, ...], model: Model, weights: Weights, out: np.ndarray) -> None:
-    """Fill `out` [size] with the weights of every layer."""
+    """Fill `out` [size] with the weights of every layer, as bits: weights of fewer bits may look like NaN."""
+    bits = out.view(np.uint32)
     for packed, layer in zip(layers, weights.layers, strict=True):
         for part, array in zip(packed.parts, packed.arrays(layer, model.hidden), strict=True):
-            out[part.offset : part.offset + part.size] = part.pack(array).ravel()
+            bits[part.offset : part.offset + part.size] = part.pack(array).ravel().view(np.uint32)

@@ -61,22 +61,23 @@ class CellStep:
             where = at.cell.at(row) + unit
             remembered = self._gate(f).value() * emit.load(at.cell.buffer, where)
             c = remembered + (self._gate(i) * self._activated(g)).value()
-            c = emit.stored(c) if self.model.cell_clip is None else emit.clamp(c, self.model.cell_clip)
+            c = emit.of_dtype(c if self.model.cell_clip is None else emit.clamp(c, self.model.cell_clip))
             emit.store(at.cell.buffer, where, c)
-            emit.store(out.buffer, out.at(row) + unit, (self._gate(o) * self._activated(c)).value())
+            h = (self._gate(o) * self._activated(c)).value()
+            emit.store(out.buffer, out.at(row) + unit, h if w_hr is not None else emit.of_dtype(h))
 
         self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
         if w_hr is not None:
 
             def store(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
-                emit.store(at.after.buffer, at.after.at(row) + unit, gates[0])
+                emit.store(at.after.buffer, at.after.at(row) + unit, emit.of_dtype(gates[0]))
 
             self._blocks(w_hr, out, lambda row, unit, gate: emit.constant(0.0), store, 0)
 
     def _rnn(self, layer: PackedLayer, at: StepRows, flipped: Expr) -> None:
         def finish(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
             h = self._activated(self._clipped(gates[0])).value()
-            self.emit.store(at.after.buffer, at.after.at(row) + unit, h)
+            self.emit.store(at.after.buffer, at.after.at(row) + unit, self.emit.of_dtype(h))
 
         self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
 
@@ -118,7 +119,7 @@ class CellStep:
         def add(row: Expr, unit: Expr) -> None:
             total = emit.load(at.before.buffer, at.before.at(row) + unit)
             total = total + emit.load(at.projected.buffer, at.projected.at(row) + unit)
-            emit.store(at.after.buffer, at.after.at(row) + unit, total)
+            emit.store(at.after.buffer, at.after.at(row) + unit, emit.of_dtype(total))
 
         vectors = -(-self.model.hidden // emit.lanes)
         emit.each(self.batch, lambda row: emit.each(vectors, lambda v: add(row, v * emit.lanes)))
@@ -126,7 +127,7 @@ class CellStep:
     def _blend(self, at: StepRows, row: Expr, unit: Expr, z: Expr, n: Expr) -> None:
         """h' = n + z·(h − n)."""
         before = self.emit.load(at.before.buffer, at.before.at(row) + unit)
-        self.emit.store(at.after.buffer, at.after.at(row) + unit, n + z * (before - n))
+        self.emit.store(at.after.buffer, at.after.at(row) + unit, self.emit.of_dtype(n + z * (before - n)))
 
     def _gate(self, x: Expr) -> Quotient:
         return self.emit.sigmoid(x) if self.model.recurrent_activation == "sigmoid" else self.emit.hard_sigmoid(x)

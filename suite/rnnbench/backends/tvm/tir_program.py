@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Artifact, OperationStage, Program, ProgramFiles, Request
-from rnnbench.backends.shared import ChunkedProgram, Stored, load_or_build, of_one_step
+from rnnbench.backends.shared import ChunkedProgram, Stored, int8_notes, int8_operations, load_or_build, of_one_step
 from rnnbench.backends.tvm import llvm_ir, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
@@ -20,12 +20,21 @@ from rnnbench.backends.tvm.framework import import_tvm, lanes, target
 from rnnbench.backends.tvm.kernel import TILE, kernel, tile
 from rnnbench.backends.tvm.packing import layout, pack, size
 from rnnbench.backends.tvm.tir_session import TirSession
-from rnnbench.rnn import Model, Weights
+from rnnbench.rnn import Model
 
 PARAMS = "params.bin"
 """The weights in the layout that the kernel reads. They are an argument of it."""
 CONFIG = {"tirx.disable_cse_tir": True}
 """TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""
+
+MULTIPLIES = ("llvm.fmuladd",)
+"""What multiplies by a weight, which is float32 by then, whatever it is stored as."""
+NOTES = {
+    "bfloat16": (
+        "Weights are stored in bfloat16, and become float32 in registers. Sums and gates are float32. h and c are "
+        "rounded to bfloat16 in each step.",
+    )
+}
 
 
 class TirProgram(ChunkedProgram):
@@ -37,7 +46,7 @@ class TirProgram(ChunkedProgram):
         self.files = ProgramFiles((self.library, stored.folder / PARAMS))
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
-        self.layers = layout(request.stack, lanes())
+        self.layers = layout(request.stack, lanes(), dtype_of(request))
 
     def open(self) -> TirSession:
         return TirSession(self, self.module["main"], self.params)
@@ -50,27 +59,34 @@ def build_tir(request: Request, cache: Path) -> TirProgram:
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
-def packed(model: Model, weights: Weights) -> Buffer:
+def packed(request: Request) -> Buffer:
     """The weights in the layout that the kernel reads."""
-    layers = layout(model, lanes())
+    layers = layout(request.stack, lanes(), dtype_of(request))
     buffer = Buffer(max(1, size(layers)))
-    pack(layers, model, weights, buffer.array)
+    pack(layers, request.stack, request.weights, buffer.array)
     return buffer
+
+
+def dtype_of(request: Request) -> str:
+    """The name that `workload.dtype` has for the precision of a supported request."""
+    return request.precision.uniform or request.precision.int8 or ""
 
 
 def _compile(request: Request, folder: Path) -> Artifact:
     function, executable = _compiled(request)
     ir = executable.mod.inspect_source("ll")
     store.export(executable, folder)
-    packed(request.stack, request.weights).array.tofile(folder / PARAMS)
+    packed(request).array.tofile(folder / PARAMS)
+    counted = {OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)}
     return Artifact(
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
-        operations={OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)},
+        operations=counted,
+        int8_operations=int8_operations(request, counted, MULTIPLIES),
         lowered=llvm_ir.lowered(ir),
         origin="kernel",
         math="approximate" if _approximates(request.stack) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
-        notes=_notes(request.stack),
+        notes=(*_notes(request.stack), *NOTES.get(dtype_of(request), ()), *int8_notes(request)),
         hoisted=tile(request.strategy),
     )
 
@@ -83,7 +99,7 @@ def compiled_kernel(request: Request) -> tuple[Any, str]:
 
 def _compiled(request: Request) -> tuple[Any, Any]:
     tvm = import_tvm()
-    function = kernel(request.stack, request.strategy, request.batch, lanes())
+    function = kernel(request.stack, request.strategy, request.batch, lanes(), request.threads, dtype_of(request))
     with tvm.transform.PassContext(config=CONFIG):
         return function, tvm.compile(tvm.IRModule({"main": function}), target=target())
 
