@@ -41,6 +41,8 @@ void *load(const char *artifact, int input, int hidden) {
   char *content = read_file(artifact, &size);
   check(ov_core_create(&core));
   check(ov_core_set_property(core, "CPU", "INFERENCE_NUM_THREADS", "1", "PERFORMANCE_HINT", "LATENCY", NULL));
+  /* Without it, a processor that has bfloat16 computes in it. */
+  check(ov_core_set_property(core, "CPU", "INFERENCE_PRECISION_HINT", "f32", NULL));
   check(ov_core_import_model(core, content, size, "CPU", &program->model));
   return program;
 }
