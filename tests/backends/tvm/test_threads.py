@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 pytest.importorskip("tvm")
 
@@ -41,7 +42,9 @@ def _run(folder: Path, threads: int, cell: str, time: str = "looped") -> tuple[i
     """Threads of a process that ran the kernels, and what the kernel of several threads was lowered to."""
     variables = {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent), cell, time]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=os.environ | variables
+    )
     assert done.returncode == 0, done.stderr
     seen, lowered = done.stdout.split(maxsplit=1)
     return int(seen), lowered.strip()
