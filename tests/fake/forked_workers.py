@@ -28,7 +28,7 @@ from rnnbench.explain import worker as explain_worker
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
-from rnnbench.worker import file_worker, launcher, trial_worker
+from rnnbench.worker import launcher, trial_worker
 from rnnbench.worker.adapter_process import _Forked
 from rnnbench.worker.adapter_worker import _leave_the_suite
 from rnnbench.worker.protocol import Command, _adapter, _reply_type
@@ -47,12 +47,12 @@ def _describe_environment() -> None:
 
 MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.worker": trial_worker.main,
-    "rnnbench.worker.file_worker": file_worker.main,
     "rnnbench.sampling.roof_worker": roof_worker.main,
     "rnnbench.pipeline.environment_worker": _describe_environment,
     "rnnbench.explain.worker": explain_worker.main,
 }
-"""What a process of each module runs. Processes of other modules are started."""
+"""What a process of each module runs. Processes of other modules are started: that which reads model files limits its
+memory, and a fork has the tests' own memory, too."""
 
 ABOVE = {"plan", "history", "reports", "sampling", "pipeline", "fleet", "fidelity", "explain", "site", "night", "cli"}
 """Rooms of the suite that a started worker has not imported. It does not look for replaced functions in them either."""

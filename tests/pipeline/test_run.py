@@ -225,7 +225,7 @@ def test_the_observer_is_told_each_stage_and_each_record(tmp_path):
     observer, trial = SilentObserver(), make_trial()
     pipeline.run_trials(begin_run([trial, make_trial(time="fused")], Store(tmp_path)), observer)
     stages = [stage for _, stage in observer.stages]
-    assert list(dict.fromkeys(stages)) == ["import", "build", "load", "check", "sample, process 1"]
+    assert list(dict.fromkeys(stages)) == ["import", "build", "load", "reference", "check", "sample, process 1"]
     assert [record.outcome for record in observer.records] == ["unsupported", "ok"]
 
 
