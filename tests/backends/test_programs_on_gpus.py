@@ -45,7 +45,7 @@ def supported(backend: str, route: str, device: str, launch: Launch) -> str:
     return ", ".join(times) or "—"
 
 
-@pytest.mark.parametrize("backend", filter(is_own, registry.names()))
+@pytest.mark.parametrize("backend", list(filter(is_own, registry.names())))
 def test_the_table_says_what_the_adapters_answer(backend: str) -> None:
     table = rows()
     for route in registry.find(backend).probe().routes:
