@@ -182,6 +182,4 @@ def test_another_target_is_another_program(monkeypatch: pytest.MonkeyPatch, requ
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_gpu_gives_what_the_reference_says(request_of: Any, tmp_path: Path, route: str, state: str) -> None:
     request = replace(request_of(state=state), route=route, device="cuda")
-    if (answer := IreeBackend().support(request)).level == "unsupported":
-        pytest.skip(answer.reason)
     assert built_as_the_reference(IreeBackend(), request, tmp_path).lowered == "looped 1"
