@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import stat
 import tempfile
@@ -121,6 +122,47 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
 def write_text(path: Path, content: str, *, durable: bool = False) -> None:
     """`write_whole`, of text in UTF-8."""
     write_bytes(path, content.encode(), durable=durable)
+
+
+def is_json(text: bytes) -> bool:
+    """Whether a line or a file is complete: a torn one is no JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def write_with_copy(path: Path, content: bytes) -> None:
+    """Write JSON that nothing could give again, and a copy beside it: one after the other, each as a whole.
+
+    Raises OSError.
+    """
+    write_bytes(path, content, durable=True)
+    write_bytes(copy_of(path), content, durable=True)
+
+
+def copy_of(path: Path) -> Path:
+    """Where `write_with_copy` keeps the copy."""
+    return path.with_name(f"{path.name}.copy")
+
+
+def read_or_copy(path: Path) -> tuple[bytes, bool]:
+    """The JSON of such a file, and whether it is the copy's, because the file is absent, empty or torn.
+
+    Where the copy is no better, the content is the file's. Raises OSError where neither can be read.
+    """
+    try:
+        content = read_plain(path)
+        if is_json(content):
+            return content, False
+    except OSError:
+        content = None
+    with suppress(OSError):
+        copy = read_plain(copy_of(path))
+        if is_json(copy):
+            return copy, True
+    return read_plain(path) if content is None else content, False
 
 
 def read_cached(path: Path, read: Callable[[Path], T]) -> T | None:

@@ -116,7 +116,8 @@ def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) ->
     return Ended({record.target: record for record in observer.records}, late + outlived, [*left, *files])
 
 
-OF_A_RUN = {"run.json", "records.jsonl", "trials.json", "expected_failures.json", "run.lock", "logs", "samples"}
+WITH_A_COPY = ("run.json", "trials.json", "expected_failures.json")
+OF_A_RUN = {*WITH_A_COPY, *(f"{name}.copy" for name in WITH_A_COPY), "records.jsonl", "run.lock", "logs", "samples"}
 """What a run that has ended keeps in its folder."""
 TEMPORARY = "temporary"
 

@@ -10,11 +10,12 @@ import pytest
 from harness_trials import make_trial
 
 from rnnbench.cases import ExpectedFailure
+from rnnbench.disk import copy_of
 from rnnbench.pipeline import not_checked, not_sampled, record_of
 from rnnbench.plan import begin_run, end_run, examine, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.results import Store, StoreError, read_run
-from rnnbench.results.journal import RECORDS, append_record, write_info
+from rnnbench.results.journal import INFO, RECORDS, append_record, write_info
 
 
 def test_a_new_run_has_all_of_its_trials_left(tmp_path):
@@ -93,13 +94,47 @@ def test_seconds_add_up_over_the_sittings_of_a_run(tmp_path):
 def test_a_run_whose_plan_cannot_be_read_is_not_resumed_and_the_message_names_the_file(tmp_path, damage, name):
     folder = begin_run([make_trial()], Store(tmp_path)).folder
     damage(folder / name)
+    damage(copy_of(folder / name))
     with pytest.raises(StoreError, match=name):
         resume_run(folder)
 
 
-def test_a_torn_plan_is_a_sentence_and_no_other_file_of_the_run_changes(tmp_path):
+@pytest.mark.parametrize("name", [INFO, TRIALS, EXPECTED_FAILURES])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-3]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    ],
+    ids=["torn", "empty", "zeros"],
+)
+def test_a_torn_file_of_a_plan_is_written_again_from_its_copy_and_the_run_goes_on(tmp_path, damage, name):
+    trial = make_trial()
+    folder = begin_run([trial], Store(tmp_path), {trial.case: ()}).folder
+    before = (folder / name).read_bytes()
+    damage(folder / name)
+    resumed = resume_run(folder)
+    assert resumed.trials == (trial,)
+    assert resumed.changes == (f"{name} was torn or gone, and was written again from {name}.copy",)
+    assert (folder / name).read_bytes() == before
+
+
+def test_a_run_whose_run_json_is_torn_is_read_from_its_copy_with_a_warning(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    info = read_run(folder).info
+    (folder / INFO).write_bytes((folder / INFO).read_bytes()[:-20])
+    torn = (folder / INFO).read_bytes()
+    read = read_run(folder)
+    assert read.info == info
+    assert "run.json: torn; run.json.copy was read instead" in read.warnings[0]
+    assert (folder / INFO).read_bytes() == torn
+
+
+def test_a_torn_plan_without_a_copy_is_a_sentence_and_no_other_file_of_the_run_changes(tmp_path):
     folder = begin_run([make_trial()], Store(tmp_path)).folder
     (folder / TRIALS).write_bytes((folder / TRIALS).read_bytes()[:-20])
+    copy_of(folder / TRIALS).unlink()
     before = {path.name for path in folder.iterdir()}
     with pytest.raises(StoreError, match="cannot be read, so the run cannot be resumed; start a new one"):
         resume_run(folder)

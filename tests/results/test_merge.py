@@ -167,6 +167,7 @@ def test_records_of_another_shard_are_refused(tmp_path):
 def test_a_plan_that_is_damaged_or_of_another_run_is_refused(tmp_path, content):
     shard = made.make_shard(tmp_path, 1)
     (shard / "shards.json").write_text(content)
+    (shard / "shards.json.copy").unlink()
     with pytest.raises(StoreError, match=r"shards\.json.*restore"):
         merge_shards([shard])
 

@@ -189,10 +189,10 @@ def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
         read_run(tmp_path / "absent")
 
 
-def test_write_info_replaces_the_whole_file_and_leaves_nothing_beside_it(run: Path) -> None:
+def test_write_info_replaces_the_whole_file_and_leaves_its_copy_alone_beside_it(run: Path) -> None:
     write_info(run, fake.info(finished=None))
     assert read_run(run).info.finished is None
-    assert sorted(p.name for p in run.iterdir()) == [RECORDS, INFO]
+    assert sorted(p.name for p in run.iterdir()) == [RECORDS, INFO, f"{INFO}.copy"]
 
 
 def test_a_run_is_found_by_path_by_name_and_as_latest(run: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,8 +12,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
-from rnnbench.disk import read_plain, write_bytes
-from rnnbench.results import StoreError
+from rnnbench.disk import copy_of, read_or_copy, write_bytes, write_with_copy
+from rnnbench.results import INFO, StoreError
 
 T = TypeVar("T")
 
@@ -23,8 +24,22 @@ _START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
 
 def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> None:
     """Raises OSError."""
-    write_bytes(folder / TRIALS, _trials_adapter().dump_json(list(trials)), durable=True)
-    write_bytes(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)), durable=True)
+    write_with_copy(folder / TRIALS, _trials_adapter().dump_json(list(trials)))
+    write_with_copy(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)))
+
+
+def restore_torn(folder: Path) -> Iterator[str]:
+    """Write the files of a plan, and `run.json`, again from their copies where they are torn; a sentence for each.
+
+    Raises OSError.
+    """
+    for name in (INFO, TRIALS, EXPECTED_FAILURES):
+        file = folder / name
+        with suppress(FileNotFoundError):
+            content, of_copy = read_or_copy(file)
+            if of_copy:
+                write_bytes(file, content, durable=True)
+                yield f"{name} was torn or gone, and was written again from {copy_of(file).name}"
 
 
 def read_trials(folder: Path) -> list[Trial]:
@@ -49,7 +64,7 @@ def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
 
 def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
-        content = _upgraded(json.loads(read_plain(path)))
+        content = _upgraded(json.loads(read_or_copy(path)[0]))
         value = adapter.validate_python(content)
     except (OSError, ValueError, RecursionError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error

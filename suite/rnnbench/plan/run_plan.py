@@ -16,7 +16,7 @@ from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
-from rnnbench.plan.plan_files import read_expected_failures, read_trials, write_plan
+from rnnbench.plan.plan_files import read_expected_failures, read_trials, restore_torn, write_plan
 from rnnbench.plan.run_lock import RunLock, hold_run
 from rnnbench.plan.shards import ShardedPlan
 from rnnbench.results import (
@@ -115,10 +115,14 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     # The records are read once nobody else can append one.
     lock = hold_run(folder)
     require_appendable(folder)
+    try:
+        restored = tuple(restore_torn(folder))
+    except OSError as error:
+        raise unwritable(folder, error) from error
     run = read_run(folder)
     done = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
-    changes = tuple(_changes(run.info, elsewhere=elsewhere))
+    changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 
 

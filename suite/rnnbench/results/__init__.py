@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         growth_word,
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
-    from rnnbench.results.journal import append_record, require_appendable, unwritable, write_info
+    from rnnbench.results.journal import INFO, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
@@ -166,7 +166,7 @@ _NAMES = {
         "growth_word",
     ),
     "identity": ("differences", "fingerprint", "machine_identity"),
-    "journal": ("append_record", "require_appendable", "unwritable", "write_info"),
+    "journal": ("INFO", "append_record", "require_appendable", "unwritable", "write_info"),
     "lowered_form": ("LoweredForm", "is_lowered_form", "parse_lowered"),
     "merge": ("Merged", "Merging", "merge_shards", "shard_folders", "write_merged"),
     "merged": ("machine_key", "split_by_machine"),
@@ -237,6 +237,7 @@ __all__ = [
     "FALLS",
     "FASTEST",
     "FIGURE",
+    "INFO",
     "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
-from rnnbench.disk import open_own, write_text
+from rnnbench.disk import is_json, open_own, write_with_copy
 from rnnbench.results.compressed import RECORDS, restore_records
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
@@ -48,20 +47,11 @@ def require_appendable(path: Path) -> None:
 
 
 def write_info(path: Path, info: RunInfo) -> None:
-    """Write `run.json`, as a whole or not at all."""
+    """Write `run.json`, as a whole or not at all, and its copy."""
     try:
-        write_text(path / INFO, info.model_dump_json(indent=2) + "\n", durable=True)
+        write_with_copy(path / INFO, info.model_dump_json(indent=2).encode() + b"\n")
     except OSError as error:
         raise unwritable(path, error) from error
-
-
-def is_json(text: bytes) -> bool:
-    """Whether a line is complete: a torn one is no JSON."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:

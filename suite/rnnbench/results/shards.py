@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rnnbench.disk import read_plain, write_bytes
+from rnnbench.disk import read_or_copy, write_with_copy
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import visible
@@ -74,14 +74,14 @@ class WholePlan(FrozenModel):
 
 def write_whole_plan(folder: Path, plan: WholePlan) -> None:
     """Raises OSError."""
-    write_bytes(folder / PLAN, plan.model_dump_json().encode() + b"\n", durable=True)
+    write_with_copy(folder / PLAN, plan.model_dump_json().encode() + b"\n")
 
 
 def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
     """The plan that `run.json` names. Raises StoreError where the file is damaged, or has another plan."""
     file = folder / PLAN
     try:
-        plan = WholePlan.model_validate_json(read_plain(file))
+        plan = WholePlan.model_validate_json(read_or_copy(file)[0])
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}; restore it") from error
     except ValidationError as error:

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from rnnbench.disk import open_plain, read_plain
+from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.journal import INFO, LONGEST_LINE, is_json, unwritable
+from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
 from rnnbench.results.model import share_field_sets
@@ -127,11 +127,17 @@ def read_run(path: Path, keep: Keep | None = None) -> Run:
 
 def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     """The `run.json` of a run, and what was left out of it. Raises StoreError."""
-    if not (path / INFO).is_file():
+    file = path / INFO
+    if not file.is_file():
         raise _not_a_run(path)
-    reader = Reader(str(path / INFO))
-    info = reader.parse(RunInfo, upgrade_info, _read_bytes(path / INFO))
-    return info, reader.warnings()
+    try:
+        content, of_copy = read_or_copy(file)
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    reader = Reader(str(file))
+    info = reader.parse(RunInfo, upgrade_info, content)
+    damaged = f"{file}: torn; {copy_of(file).name} was read instead, which may be older"
+    return info, (*((damaged,) if of_copy else ()), *reader.warnings())
 
 
 def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Keep | None) -> Run:
@@ -217,13 +223,6 @@ def _torn(file: str, line: int, length: int) -> str:
         f"{file}:{line}: the last line is cut short after {length} bytes and was left out; "
         f"the run was killed while it wrote (`rnnbench run --resume` does that trial again)"
     )
-
-
-def _read_bytes(file: Path) -> bytes:
-    try:
-        return read_plain(file)
-    except OSError as error:
-        raise _unreadable(file, error) from error
 
 
 def _unreadable(file: Path, error: OSError) -> StoreError:
