@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rnnbench.backends import Probe, Support
+from rnnbench.backends import Allocated, Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, EnergyUse, GrowthStep, Roof, Served
@@ -111,6 +111,9 @@ class LoadFigures:
     """Seconds to bind the ring, without imports."""
     close_s: float = 0.0
     """Seconds to close the session."""
+    allocated: Allocated | None = None
+    """What the runtime counted on the device, less what it had there before the load; its peak is that of the load
+    and of the first calls. None on the processor, and where the runtime does not count."""
 
     @property
     def seconds(self) -> Mapping[str, float | None]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rnnbench.backends.answers import AdapterError, check_program
-from rnnbench.backends.base import Artifact, ProgramFiles, Request, Signature
+from rnnbench.backends.answers import AdapterError, CheckedBackend, check_program
+from rnnbench.backends.base import Allocated, Artifact, ProgramFiles, Request, Signature
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
@@ -58,3 +58,21 @@ def test_float32_that_is_called_int8_is_refused(
 ) -> None:
     with pytest.raises(AdapterError, match=message):
         checked(tmp_path, nbytes, operations)
+
+
+def counting(answer: object) -> CheckedBackend:
+    adapter: Any = SimpleNamespace(allocated=lambda device: answer)
+    return CheckedBackend("b", adapter)
+
+
+def test_a_count_of_a_device_s_memory_is_passed_on_and_an_adapter_may_have_none() -> None:
+    assert counting(Allocated(5, 7)).allocated("cuda") == Allocated(5, 7)
+    assert counting(None).allocated("cuda") is None
+    without: Any = SimpleNamespace()
+    assert CheckedBackend("b", without).allocated("cuda") is None
+
+
+@pytest.mark.parametrize("answer", [5, Allocated(-1, 7), Allocated(5, -7), Allocated("many", 7)])  # type: ignore[arg-type]
+def test_a_count_that_cannot_be_is_refused(answer: object) -> None:
+    with pytest.raises(AdapterError, match="'b' returned no valid answer from allocated"):
+        counting(answer).allocated("cuda")

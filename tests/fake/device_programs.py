@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import Backend, Request
+from rnnbench.backends.base import Allocated, Backend, CountsAllocations, Request
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.weights import draw_inputs
 
 TOLERANCE = 2e-6
 _SCRIPT = """
-import pickle, sys
+import os, pickle, sys
 from pathlib import Path
-from rnnbench.backends import registry
+from rnnbench.backends import CountsAllocations, registry
 
 name, request, folder, x = pickle.loads(sys.stdin.buffer.read())
 backend = registry.find(name)
@@ -38,7 +38,11 @@ y = session.step({"x": x})["y"]
 session.reset()
 bound(), bound()
 bound.sync()
-sys.stdout.buffer.write(pickle.dumps((program.cached, program.artifact.lowered, y, bound.output()["y"])))
+count = backend.allocated(request.device) if isinstance(backend, CountsAllocations) else None
+answer = program.cached, program.artifact.lowered, y, bound.output()["y"], count
+sys.stdout.buffer.write(pickle.dumps(answer))
+sys.stdout.flush()
+os._exit(0)  # Some drivers crash at the end of the interpreter.
 """
 
 
@@ -47,6 +51,8 @@ class BuiltProgram(NamedTuple):
 
     cached: bool
     lowered: str
+    allocated: Allocated | None
+    """By the runtime's count, once it was called."""
 
 
 def built_as_the_reference(backend: Backend, request: Request, folder: Path) -> BuiltProgram:
@@ -65,8 +71,11 @@ def built_as_the_reference(backend: Backend, request: Request, folder: Path) -> 
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    cached, lowered, y, last = pickle.loads(done.stdout)
+    cached, lowered, y, last, allocated = pickle.loads(done.stdout)
     expected = run_reference(request.model, request.weights, x).y
     np.testing.assert_allclose(y, expected, atol=TOLERANCE)
     np.testing.assert_allclose(last, expected[chunk:], atol=TOLERANCE)
-    return BuiltProgram(cached, lowered)
+    if isinstance(backend, CountsAllocations):
+        assert allocated is not None
+        assert allocated.now > 0
+    return BuiltProgram(cached, lowered, allocated)

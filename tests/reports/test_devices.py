@@ -160,6 +160,17 @@ def test_memory_on_the_device_is_a_column_where_it_was_measured() -> None:
     with_device, without = memory_table(entries(measured())), memory_table(entries(on("cpu", 1, 10.0)))
     assert dict(zip(with_device.columns, with_device.rows[0], strict=True))["on device"] == "300 MiB"
     assert "on device" not in without.columns
+    record = measured()
+    counted = record.model_copy(
+        update={
+            "memory": record.memory.model_copy(update={"device": None, "allocated": 1 << 20, "allocated_peak": 3 << 20})
+        }
+    )
+    shown = memory_table(entries(counted))
+    cells = dict(zip(shown.columns, shown.rows[0], strict=True))
+    assert (cells["allocated"], cells["allocated at most"]) == ("1.00 MiB", "3.00 MiB")
+    assert "by the runtime's own count" in shown.note
+    assert "on device" not in shown.columns
 
 
 def test_what_the_device_did_stands_beside_the_trial() -> None:

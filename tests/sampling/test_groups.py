@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from harness_trials import make_trial
 
+from rnnbench.backends import Allocated
 from rnnbench.backends.base import Artifact
 from rnnbench.cases import Measure
 from rnnbench.devices import Device
@@ -83,6 +84,13 @@ def test_trials_that_their_device_does_not_hold_are_split():
 def test_a_device_whose_driver_tells_nothing_holds_all():
     assert device_holds([on_a_device(checked(), None) for _ in range(9)])
     assert device_holds([on_a_device(checked(), 100, of_trial=None) for _ in range(9)])
+
+
+def test_where_the_driver_tells_nothing_the_runtime_s_own_count_decides():
+    one = on_a_device(checked(), 100, of_trial=None)
+    counted = replace(one, loaded=replace(one.loaded, allocated=Allocated(10, 40)))
+    assert device_holds([counted])
+    assert not device_holds([counted, counted])
 
 
 def on_a_device(one, memory=100, of_trial=20):

@@ -26,11 +26,13 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.backends.answers import AdapterError, BackendError, check_probe, check_program, check_support
     from rnnbench.backends.base import (
+        Allocated,
         Arrays,
         Artifact,
         Backend,
         Bound,
         BuildError,
+        CountsAllocations,
         InStream,
         Probe,
         Program,
@@ -49,11 +51,13 @@ if TYPE_CHECKING:
 _NAMES = {
     "base": (
         "Arrays",
+        "Allocated",
         "Artifact",
         "Backend",
         "Bound",
         "InStream",
         "BuildError",
+        "CountsAllocations",
         "Probe",
         "Program",
         "Request",
@@ -84,12 +88,14 @@ _NAMES = {
 }
 __all__ = [
     "AdapterError",
+    "Allocated",
     "Arrays",
     "Artifact",
     "Backend",
     "BackendError",
     "Bound",
     "BuildError",
+    "CountsAllocations",
     "Explanation",
     "InStream",
     "IrStage",

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.backends.base import (
+    Allocated,
     Artifact,
     Backend,
+    CountsAllocations,
     Lack,
     OperationStage,
     Probe,
@@ -68,6 +70,12 @@ class CheckedBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         return self._adapter.build(request, cache)
+
+    def allocated(self, device: str) -> Allocated | None:
+        """None where the adapter counts nothing. Raises AdapterError, and what asks the interpreter to exit."""
+        if not isinstance(self._adapter, CountsAllocations):
+            return None
+        return _validated(self.name, "allocated", lambda: _checked_count(self._answer("allocated", device)))
 
     def _answer(self, method: str, *arguments: object) -> object:
         try:
@@ -159,6 +167,13 @@ def _checked_probe(answer: object) -> Probe:
     not_on = {name: safe_text(why) for name, why in probe.not_on.items()}
     texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install), "not_on": not_on}
     return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking, "devices": devices})
+
+
+def _checked_count(answer: object) -> Allocated | None:
+    count = None if answer is None else _revalidated(Allocated, answer)
+    if count is not None and min(count.now, 0 if count.peak is None else count.peak) < 0:
+        raise ValueError(f"it counts {count.now} bytes, and {count.peak} at most")
+    return count
 
 
 def _safe_lack(lack: Lack) -> Lack:

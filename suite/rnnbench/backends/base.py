@@ -22,6 +22,7 @@ from rnnbench.rnn import Model, Network, Weights
 __all__ = [
     "ACTIVATIONS",
     "LENGTHS",
+    "Allocated",
     "ArrayError",
     "ArraySpec",
     "Arrays",
@@ -29,6 +30,7 @@ __all__ = [
     "Backend",
     "Bound",
     "BuildError",
+    "CountsAllocations",
     "InStream",
     "Lack",
     "Level",
@@ -276,6 +278,34 @@ class Program(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """Bytes on a device that a runtime counts as allocated, for all programs of this process."""
+
+    now: int
+    peak: int | None
+    """Most at one time since the process began."""
+
+    def since(self, before: Allocated | None) -> Allocated:
+        """What was added after `before`. The peak is None where it was no higher than an earlier one."""
+        if before is None:
+            return self
+        is_new = self.peak is not None and before.peak is not None and self.peak > before.peak
+        return Allocated(self.now - before.now, self.peak - before.now if is_new and self.peak is not None else None)
+
+
+@runtime_checkable
+class CountsAllocations(Protocol):
+    """An adapter whose runtime counts what it allocates on devices. What a driver takes for itself is not in it."""
+
+    def allocated(self, device: str) -> Allocated | None:
+        """On the device of this kind that its programs use; None where this build of the runtime does not count.
+
+        Called in the process of the programs, once one of them is loaded.
+        """
+        ...
 
 
 @runtime_checkable

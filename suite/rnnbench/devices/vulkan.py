@@ -11,7 +11,7 @@ KIND = DeviceKind(
     unmeasured={
         "latency_floor": "The suite measures the roof of the processor, and not that of a Vulkan device.",
         "cold": "The suite can empty the caches of the processor, and not those of a Vulkan device.",
-        "device_memory": "The suite reads no account of what a program has allocated on a Vulkan device.",
+        "device_memory": "Vulkan does not tell what a process has on a device. The runtime's own count is `allocated`.",
         "device_conditions": "Vulkan tells nothing of a device's clock, power or other users.",
         "energy": "Vulkan has no counter of energy.",
         "device_time": "The suite times no call by a Vulkan device's own clock.",

@@ -196,6 +196,7 @@ def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
 def _memory(sampled: Sampled) -> MemoryUse:
     imports, built, loaded = sampled.checked.built.imports, sampled.checked.built.figures, sampled.checked.loaded
     bound, public = (growth_of(sampled.growth.get(path, ())) for path in ("bound", "public"))
+    allocated = loaded.allocated if loaded else None
     return MemoryUse(
         harness=imports.harness if imports else None,
         imported=imports.imported if imports else None,
@@ -207,6 +208,8 @@ def _memory(sampled: Sampled) -> MemoryUse:
         public_growth=public.per_1000_calls,
         public_growth_calls=public.calls or None,
         device=sampled.checked.device_memory,
+        allocated=allocated.now if allocated else None,
+        allocated_peak=allocated.peak if allocated else None,
     )
 
 

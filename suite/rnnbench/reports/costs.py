@@ -90,10 +90,18 @@ def _prepared(entry: Entry) -> float:
     return (timing.open_s or 0.0) + (timing.bind_s or 0.0)
 
 
+ON_DEVICE = {
+    "device": ("on device", "of the process, less an empty session."),
+    "allocated": ("allocated", "of the program on the device, by the runtime's own count."),
+    "allocated_peak": ("allocated at most", "the same at its highest, from the start of the load."),
+}
+"""Title and meaning of each figure of a device's memory, by its name in a record."""
+
+
 def memory_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
-    on_device = any(entry.record.memory.device is not None for entry in entries)
-    figures = ("run_peak", "steady", "build_peak", "imported", *(["device"] if on_device else []))
+    on_device = [name for name in ON_DEVICE if any(getattr(entry.record.memory, name) is not None for entry in entries)]
+    figures = ("run_peak", "steady", "build_peak", "imported", *on_device)
     measured = (
         entry
         for entry in entries
@@ -112,7 +120,7 @@ def memory_table(entries: Sequence[Entry]) -> Table:
             "steady",
             "build peak",
             "after import",
-            *(["on device"] if on_device else []),
+            *(ON_DEVICE[name][0] for name in on_device),
             "weights",
             "growth/1,000 bound",
             "growth/1,000 public",
@@ -123,7 +131,8 @@ def memory_table(entries: Sequence[Entry]) -> Table:
         "processes. Each figure is the largest over the chunks; the chunk is in brackets. Weights: their bytes, and "
         "their share of what loading and calling added after the import (steady). Growth: what 1,000 calls add, seen "
         f"over the calls in brackets; the largest over the chunks with {ENOUGH_CALLS:,} calls or more. "
-        + ("On device: of the process, less an empty session; the others are" if on_device else "All figures are")
+        + "".join(f"{title.capitalize()}: {meaning} " for title, meaning in (ON_DEVICE[name] for name in on_device))
+        + ("All others are" if on_device else "All figures are")
         + " of the host's memory.",
     )
 

@@ -172,6 +172,8 @@ MEMORY_MEANS: Mapping[str, str] = {
     "public_growth": "What 1,000 public calls add.",
     "public_growth_calls": "Public calls over which growth was seen.",
     "device": "Process on its device with the program loaded and called, less an empty session.",
+    "allocated": "Program on its device by the runtime's own count, loaded and called.",
+    "allocated_peak": "Most of that at one time, from the start of the load.",
 }
 
 

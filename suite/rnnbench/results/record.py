@@ -138,6 +138,11 @@ class MemoryUse(FrozenModel):
     device: int | None = None
     """Bytes of the process on its device with the program loaded and called, less those of an empty session; None on
     the processor, and where the driver does not tell."""
+    allocated: int | None = None
+    """Bytes of the program on its device by the runtime's own count, loaded and called; None on the processor, and
+    where the runtime does not count."""
+    allocated_peak: int | None = None
+    """The most of these at one time, from the start of the load."""
 
 
 Limit = Literal["reading", "arithmetic", "launch"]

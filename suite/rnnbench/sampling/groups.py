@@ -55,11 +55,18 @@ def split_by_memory(
 def device_holds(trials: Sequence[Checked]) -> bool:
     """Whether what the trials were seen to have on their device fits in MEMORY_SHARE of its memory.
 
-    True where the driver tells neither.
+    True where neither the driver nor the runtime tells.
     """
     device = trials[0].examined.probe.device(trials[0].trial.device)
-    taken = sum(checked.device_memory or 0 for checked in trials)
+    taken = sum(map(_on_device, trials))
     return device is None or device.memory is None or taken <= MEMORY_SHARE * device.memory
+
+
+def _on_device(checked: Checked) -> int:
+    """Bytes that the driver tells of the process, or else those that the runtime counts at its peak."""
+    if checked.device_memory is None and checked.loaded is not None and (count := checked.loaded.allocated) is not None:
+        return count.now if count.peak is None else count.peak
+    return checked.device_memory or 0
 
 
 def anchor_of(trials: Sequence[Checked]) -> Checked:

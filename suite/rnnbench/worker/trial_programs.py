@@ -12,7 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from rnnbench.backends import Arrays, Artifact, Backend, Look, Program, ProgramStore, Request, check_program
+from rnnbench.backends import (
+    Allocated,
+    Arrays,
+    Artifact,
+    Backend,
+    CountsAllocations,
+    Look,
+    Program,
+    ProgramStore,
+    Request,
+    check_program,
+)
 from rnnbench.cases import Trial
 from rnnbench.results import Finding, FindingKind
 from rnnbench.stages import BuildFigures
@@ -53,6 +64,12 @@ class TrialPrograms:
     def holds_any(self) -> bool:
         """Whether a program is loaded in this process."""
         return bool(self._loaded)
+
+    def allocated(self, trial: Trial) -> Allocated | None:
+        """What the runtime counts on the trial's device; None on the processor, and where it does not count."""
+        if trial.device == "cpu" or not isinstance(self._backend, CountsAllocations):
+            return None
+        return self._backend.allocated(trial.device)
 
     def is_intact(self, trial: Trial) -> bool:
         """Whether the trial's program is as its build left it. Where it is not, what there is of it is removed."""

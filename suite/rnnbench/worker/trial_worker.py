@@ -155,6 +155,8 @@ class TrialWorker:
 
     def _load(self, trial: Trial) -> LoadFigures:
         request = self.held.request(trial)
+        # Before its first program a runtime has nothing on a device, and asking it would start it.
+        before = self._programs.allocated(trial) if self._programs.holds_any else None
         memory.reset_peak()
         finished = memory.children_peak()
         with ImportClock() as imports:
@@ -174,6 +176,7 @@ class TrialWorker:
         bound.sync()
         run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
+        allocated = self._programs.allocated(trial)
         start = time.perf_counter()
         session.close()
         return LoadFigures(
@@ -187,6 +190,7 @@ class TrialWorker:
             steady=steady,
             artifact=artifact,
             metrics=metrics,
+            allocated=allocated and allocated.since(before),
         )
 
     def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures:

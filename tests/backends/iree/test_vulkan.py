@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_programs import built_as_the_reference
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Lack, Probe
@@ -133,6 +134,17 @@ def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
     assert reproduce() == 1
     assert reproduce(DIRECT) == 0
     assert reproduce(runtime="--vulkan_cached_bda_replay_instances=0") == 0
+
+
+def test_the_runtime_s_count_has_the_weights_and_not_what_an_empty_device_has(
+    vulkan: Device, request_of: Any, folder: Path
+) -> None:
+    assert vulkan.name
+    request = replace(request_of(hidden=256), route="linalg-direct", device="vulkan")
+    weights = request.weights.nbytes
+    counted = built_as_the_reference(IreeBackend(), request, folder).allocated
+    assert counted is not None
+    assert weights <= counted.now < 2 * weights
 
 
 @pytest.mark.parametrize(

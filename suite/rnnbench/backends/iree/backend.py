@@ -7,12 +7,12 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Artifact, Lack, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Allocated, Artifact, Lack, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
 from rnnbench.backends.iree.compile import compile_module, flags_of
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, device_notes, devices
 from rnnbench.backends.iree.imported_program import build_imported
-from rnnbench.backends.iree.runtime import IreeProgram, environment
+from rnnbench.backends.iree.runtime import IreeProgram, allocated, environment
 from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
 from rnnbench.backends.tensorflow import ml_program
 from rnnbench.rnn import TOGETHER
@@ -64,6 +64,10 @@ class IreeBackend:
 
     def load(self) -> None:
         importlib.import_module("iree.runtime")
+
+    def allocated(self, device: str) -> Allocated | None:
+        """Of the allocator of IREE's device, in both kinds of memory that a GPU's programs use."""
+        return allocated(device)
 
     def build(self, request: Request, cache: Path) -> Program:
         require_support(self, request, HAL_DEVICES, AUTHORS, READS)

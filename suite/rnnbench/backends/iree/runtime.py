@@ -16,8 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, Program, ProgramFiles, Request, Session
-from rnnbench.backends.iree.hal_devices import hal_device
+from rnnbench.backends.base import (
+    Allocated,
+    Arrays,
+    Artifact,
+    Bound,
+    BuildError,
+    Program,
+    ProgramFiles,
+    Request,
+    Session,
+)
+from rnnbench.backends.iree.hal_devices import HAL_DEVICES, hal_device
 from rnnbench.backends.iree.transfers import StagedReads, read_mapped
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
@@ -193,6 +203,30 @@ def _instance() -> Any:
     return rt.VmInstance()
 
 
+def allocated(device: str) -> Allocated | None:
+    """What the device's allocator counts as the device's memory, less what it had before the first program: Vulkan's
+    has 64 MiB then. None on the processor, and in a build of the runtime without statistics."""
+    driver = HAL_DEVICES[device].driver
+    return _counted(driver).since(_counted_when_empty(driver)) if driver and _allocator(driver).has_statistics else None
+
+
+@cache
+def _counted_when_empty(driver: str) -> Allocated:
+    """Called before a process's first program."""
+    return _counted(driver)
+
+
+def _counted(driver: str) -> Allocated:
+    count = _allocator(driver).statistics
+    return Allocated(count["device_bytes_allocated"] - count["device_bytes_freed"], count["device_bytes_peak"])
+
+
+def _allocator(driver: str) -> Any:
+    import iree.runtime as rt
+
+    return rt.get_device(driver).allocator
+
+
 def _device(request: Request) -> Any:
     """`local-sync` runs everything on the calling thread; `local-task` has as many workers as the environment says."""
     import iree.runtime as rt
@@ -203,4 +237,7 @@ def _device(request: Request) -> Any:
                 f"{request.device} with threads={request.threads} needs {name}={value} in the environment before the "
                 f"runtime is imported"
             )
-    return rt.get_device(hal_device(request).driver or ("local-sync" if request.threads == 1 else "local-task"))
+    if driver := hal_device(request).driver:
+        _counted_when_empty(driver)
+        return rt.get_device(driver)
+    return rt.get_device("local-sync" if request.threads == 1 else "local-task")

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, BuildError, Lack, Level, Probe, Program, Request, Support
+from rnnbench.backends.base import (
+    ACTIVATIONS,
+    LENGTHS,
+    Allocated,
+    BuildError,
+    Lack,
+    Level,
+    Probe,
+    Program,
+    Request,
+    Support,
+)
 from rnnbench.backends.jax.environment import import_jax, missing_variable, variables
 from rnnbench.backends.shared import (
     CUDA,
@@ -70,6 +81,13 @@ class JaxBackend:
 
     def load(self) -> None:
         import_jax()
+
+    def allocated(self, device: str) -> Allocated | None:
+        """Of XLA's allocator, by `Device.memory_stats`. The processor's counts nothing."""
+        import jax
+
+        count = jax.devices(device)[0].memory_stats()
+        return Allocated(count["bytes_in_use"], count["peak_bytes_in_use"]) if count else None
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's device, or load the executable that an earlier build left."""

@@ -19,11 +19,13 @@ from typing import TypeVar
 import numpy as np
 
 from rnnbench.backends.base import (
+    Allocated,
     Arrays,
     Artifact,
     Backend,
     Bound,
     BuildError,
+    CountsAllocations,
     Probe,
     Program,
     ProgramFiles,
@@ -53,6 +55,10 @@ class JoiningBackend:
 
     def load(self) -> None:
         self._adapter.load()
+
+    def allocated(self, device: str) -> Allocated | None:
+        """None where the adapter counts nothing."""
+        return self._adapter.allocated(device) if isinstance(self._adapter, CountsAllocations) else None
 
     def support(self, request: Request) -> Support:
         """Of a compound network, what holds for all of its parts."""

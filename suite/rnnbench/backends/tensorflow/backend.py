@@ -9,7 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Lack, Origin, Probe, Program, Request, Support
+from rnnbench.backends.base import (
+    ACTIVATIONS,
+    LENGTHS,
+    Allocated,
+    Artifact,
+    Lack,
+    Origin,
+    Probe,
+    Program,
+    Request,
+    Support,
+)
 from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
@@ -20,7 +31,7 @@ from rnnbench.backends.shared import (
     with_cuda,
 )
 from rnnbench.backends.tensorflow import saved
-from rnnbench.backends.tensorflow.runtime import TensorflowProgram
+from rnnbench.backends.tensorflow.runtime import GPU, TensorflowProgram
 from rnnbench.backends.tensorflow.support import (
     AUTHORS,
     IN_VARIABLES,
@@ -59,6 +70,15 @@ class TensorflowBackend:
 
     def load(self) -> None:
         importlib.import_module("tensorflow")
+
+    def allocated(self, device: str) -> Allocated | None:
+        """Of TensorFlow's allocator of the first GPU, by `tf.config.experimental.get_memory_info`."""
+        if device != CUDA:
+            return None
+        import tensorflow as tf
+
+        count = tf.config.experimental.get_memory_info(GPU)
+        return Allocated(count["current"], count["peak"])
 
     def build(self, request: Request, cache: Path) -> Program:
         require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS)

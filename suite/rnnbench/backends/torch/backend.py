@@ -6,7 +6,7 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 
-from rnnbench.backends.base import Probe, Program, Request, Support
+from rnnbench.backends.base import Allocated, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
     CUDA,
     ENVIRONMENT,
@@ -54,6 +54,12 @@ class TorchBackend:
 
     def load(self) -> None:
         importlib.import_module("torch")
+
+    def allocated(self, device: str) -> Allocated | None:
+        """Of torch's caching allocator: what tensors take (pytorch.org/docs/stable/generated, `memory_allocated`)."""
+        import torch
+
+        return Allocated(torch.cuda.memory_allocated(0), torch.cuda.max_memory_allocated(0)) if device == CUDA else None
 
     def build(self, request: Request, cache: Path) -> Program:
         require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
