@@ -108,6 +108,26 @@ def test_every_product_of_a_matrix_has_int8_weights(build, options: dict[str, An
     assert "FULLY_CONNECTED" not in artifact.operations["compiled"]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "level"),
+    [
+        ({"time": "unrolled", "chunk": 1}, "unsupported"),
+        ({"time": "looped", "chunk": 1}, "native"),
+        ({"time": "unrolled", "chunk": 2}, "native"),
+    ],
+    ids=str,
+)
+def test_one_step_from_zeros_has_no_recurrent_product_to_be_in_int8(strategy: dict[str, Any], level: str) -> None:
+    """The converter folds it away. Where it stays, the program is built with all of its matrices in int8."""
+    request = make_request(state="none", dtype="int8_dynamic", **strategy)
+    assert LitertBackend().support(request).level == level
+    if level == "unsupported":
+        with pytest.raises(BuildError, match="1 of 2 matrices are in no FULLY_CONNECTED"):
+            Flatbuffer(convert(request)).set_int8_weights(request.weights)
+    else:
+        Flatbuffer(convert(request)).set_int8_weights(request.weights)
+
+
 def test_a_matrix_that_is_in_no_product_is_not_passed_over() -> None:
     request = make_request(time="unrolled", cell="rnn", chunk=1, dtype="int8_dynamic")
     model = Flatbuffer(convert(request))
