@@ -116,6 +116,7 @@ def test_an_empty_run_or_file_of_samples_is_a_sentence(tmp_path: Path) -> None:
     file.write_bytes(b"")
     with pytest.raises(StoreError, match="cannot be read"):
         read_samples(run, "0" * 8, "bound")
-    (run / "run.json").write_bytes(b"")
+    for name in ("run.json", "run.json.copy"):
+        (run / name).write_bytes(b"")
     with pytest.raises(StoreError, match=r"run\.json: not JSON"):
         read_run(run)
