@@ -114,6 +114,8 @@ class LoadFigures:
     allocated: Allocated | None = None
     """What the runtime counted on the device, less what it had there before the load; its peak is that of the load
     and of the first calls. None on the processor, and where the runtime does not count."""
+    not_counted: str = ""
+    """Why it failed to count. Empty where it did not fail."""
 
     @property
     def seconds(self) -> Mapping[str, float | None]:

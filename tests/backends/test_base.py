@@ -7,4 +7,4 @@ def test_a_count_since_another_is_what_was_added_and_its_peak_is_left_out_where_
     before = Allocated(100, 300)
     assert Allocated(150, 300).since(before) == Allocated(50, None)
     assert Allocated(150, 400).since(before) == Allocated(50, 300)
-    assert Allocated(150, 400).since(None) == Allocated(150, 400)
+    assert Allocated(90, 400).since(before) is None

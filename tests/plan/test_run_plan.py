@@ -120,6 +120,15 @@ def test_a_torn_file_of_a_plan_is_written_again_from_its_copy_and_the_run_goes_o
     assert (folder / name).read_bytes() == before
 
 
+def test_what_cannot_be_read_at_all_is_named_as_that_and_not_as_unwritable(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    for path in (folder / TRIALS, copy_of(folder / TRIALS)):
+        path.unlink()
+        path.mkdir()
+    with pytest.raises(StoreError, match=r"trials\.json: cannot be read"):
+        resume_run(folder)
+
+
 def test_a_run_whose_run_json_is_torn_is_read_from_its_copy_with_a_warning(tmp_path):
     folder = begin_run([make_trial()], Store(tmp_path)).folder
     info = read_run(folder).info

@@ -14,6 +14,7 @@ from rnnbench.cases import Measure
 from rnnbench.devices import Device
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.caches import eviction_bytes
+from rnnbench.pipeline import not_sampled, record_of
 from rnnbench.plan import examine
 from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
@@ -91,6 +92,15 @@ def test_where_the_driver_tells_nothing_the_runtime_s_own_count_decides():
     counted = replace(one, loaded=replace(one.loaded, allocated=Allocated(10, 40)))
     assert device_holds([counted])
     assert not device_holds([counted, counted])
+
+
+def test_the_record_says_what_the_runtime_counted_or_why_it_failed_to():
+    one = checked()
+    counted = record_of(not_sampled(replace(one, loaded=replace(one.loaded, allocated=Allocated(10, 40)))))
+    assert (counted.memory.allocated, counted.memory.allocated_peak) == (10, 40)
+    failed = record_of(not_sampled(replace(one, loaded=replace(one.loaded, not_counted="no count"))))
+    assert (failed.memory.allocated, failed.unmeasured["allocated"], failed.outcome) == (None, "no count", "ok")
+    assert "allocated" not in counted.unmeasured
 
 
 def on_a_device(one, memory=100, of_trial=20):

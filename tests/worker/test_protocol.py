@@ -11,7 +11,7 @@ import pytest
 from harness_trials import make_trial
 from pydantic import ValidationError
 
-from rnnbench.backends.base import Artifact
+from rnnbench.backends.base import Allocated, Artifact
 from rnnbench.cases import Measure
 from rnnbench.fidelity.worker import MeasureRounds, Round, Rounds, StartFidelity, ToolFacts
 from rnnbench.measure.blocks import Block
@@ -57,7 +57,7 @@ EXCHANGES: list[tuple[Command, object]] = [
     (commands.Build(TRIAL), BuildFigures("cached")),
     (
         commands.Load(TRIAL),
-        LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}),
+        LoadFigures(None, 0.0, 0.5, 10, 9, ARTIFACT, {"a": 1.5}, allocated=Allocated(5, None), not_counted="why"),
     ),
     (commands.ComputeReference(TRIAL), commands.ReferenceFigures(12.5)),
     (commands.RunChecks(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),

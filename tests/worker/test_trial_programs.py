@@ -18,7 +18,7 @@ from honest_adapter import HonestProgram, HonestSession
 
 from rnnbench.backends import request_of
 from rnnbench.backends.answers import AdapterError
-from rnnbench.backends.base import ProgramFiles
+from rnnbench.backends.base import Allocated, ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
 from rnnbench.cases import Precision
@@ -124,6 +124,42 @@ def test_what_other_sources_built_is_not_used(tmp_path):
     assert edited.build() == "cold"
     edited.load()
     assert (edited.adapter.builds, edited.found()) == (1, [])
+
+
+ON_A_DEVICE = dataclasses.replace(TRIAL, device="cuda")
+
+
+class Counting(Adapter):
+    """Counts what is next, or fails to where that is an error."""
+
+    def __init__(self, *counts):
+        super().__init__()
+        self.counts = list(counts)
+
+    def allocated(self, device):
+        count = self.counts.pop(0)
+        if isinstance(count, Exception):
+            raise count
+        return count
+
+
+def test_a_device_s_memory_is_what_was_added_since_the_count_before(tmp_path):
+    programs = Worker(tmp_path, Counting(Allocated(100, 300), Allocated(150, 400), Allocated(90, 400))).programs
+    before = programs.allocated(ON_A_DEVICE)
+    assert programs.allocated(ON_A_DEVICE, before) == Allocated(50, 300)
+    assert programs.allocated(ON_A_DEVICE, before) is None
+    assert programs.allocated(TRIAL) is None
+    assert Worker(tmp_path, Adapter()).programs.allocated(ON_A_DEVICE) is None
+
+
+def test_a_count_that_fails_is_a_sentence_before_and_after_and_harms_no_program(tmp_path):
+    fails = AdapterError("no count")
+    programs = Worker(tmp_path, Counting(fails, Allocated(1, 1), fails)).programs
+    before = programs.allocated(ON_A_DEVICE)
+    assert before == "no count"
+    assert programs.allocated(ON_A_DEVICE, before) == "no count"
+    assert programs.allocated(ON_A_DEVICE) == Allocated(1, 1)
+    assert programs.allocated(ON_A_DEVICE, Allocated(1, 1)) == "no count"
 
 
 @pytest.mark.parametrize(

@@ -288,10 +288,13 @@ class Allocated:
     peak: int | None
     """Most at one time since the process began."""
 
-    def since(self, before: Allocated | None) -> Allocated:
-        """What was added after `before`. The peak is None where it was no higher than an earlier one."""
-        if before is None:
-            return self
+    def since(self, before: Allocated) -> Allocated | None:
+        """What was added after `before`; None where more was given back meanwhile.
+
+        The peak is None where it was no higher than an earlier one.
+        """
+        if self.now < before.now:
+            return None
         is_new = self.peak is not None and before.peak is not None and self.peak > before.peak
         return Allocated(self.now - before.now, self.peak - before.now if is_new and self.peak is not None else None)
 

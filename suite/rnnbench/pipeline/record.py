@@ -114,7 +114,7 @@ def record_of(
         params=Params.model_validate(trial.params),
         step_seconds=trial.model.step_seconds,
         device=examined.probe.device(trial.device),
-        unmeasured={**dict(KINDS[trial.device].unmeasured.items()), **sampled.unmeasured, **measured.unmeasured},
+        unmeasured=_unmeasured(sampled, measured),
         device_state=device_state(measured),
         support=_support(examined.support),
         outcome=outcome,
@@ -191,6 +191,14 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
 def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
     """That a latency is below its floor, where the floor of such a device was seen to be one."""
     return below_floor(floor) if KINDS[trial.device].roof_is_proven else []
+
+
+def _unmeasured(sampled: Sampled, measured: Sampled) -> dict[str, str]:
+    """Why figures are missing, by figure: on all such devices, on this machine, and of this program."""
+    of_kind: dict[str, str] = dict(KINDS[sampled.trial.device].unmeasured.items())
+    loaded = sampled.checked.loaded
+    of_count = {"allocated": loaded.not_counted} if loaded and loaded.not_counted else {}
+    return {**of_kind, **sampled.unmeasured, **measured.unmeasured, **of_count}
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
-from rnnbench.disk import copy_of, read_or_copy, write_bytes, write_with_copy
+from rnnbench.disk import copy_of, read_or_copy, read_plain, write_bytes, write_with_copy
 from rnnbench.results import INFO, StoreError
 
 T = TypeVar("T")
@@ -31,19 +31,23 @@ def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tup
 def restore_torn(folder: Path) -> Iterator[str]:
     """Write the files of a plan, and `run.json`, again from their copies where they are torn; a sentence for each.
 
-    Raises OSError.
+    What cannot be read at all is left to its reader. Raises OSError where a file cannot be written.
     """
     for name in (INFO, TRIALS, EXPECTED_FAILURES):
         file = folder / name
-        with suppress(FileNotFoundError):
+        content, of_copy = b"", False
+        with suppress(OSError):
             content, of_copy = read_or_copy(file)
-            if of_copy:
-                write_bytes(file, content, durable=True)
-                yield f"{name} was torn or gone, and was written again from {copy_of(file).name}"
+        if of_copy:
+            write_bytes(file, content, durable=True)
+            yield f"{name} was torn or gone, and was written again from {copy_of(file).name}"
 
 
 def read_trials(folder: Path) -> list[Trial]:
-    """The trials of a plan. Raises StoreError, also where this rnnbench does not know a setting that the file has."""
+    """The trials of a plan, once `restore_torn` was called.
+
+    Raises StoreError, also where this rnnbench does not know a setting that the file has.
+    """
     return _read(folder / TRIALS, _trials_adapter())
 
 
@@ -64,7 +68,7 @@ def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
 
 def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
-        content = _upgraded(json.loads(read_or_copy(path)[0]))
+        content = _upgraded(json.loads(read_plain(path)))
         value = adapter.validate_python(content)
     except (OSError, ValueError, RecursionError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error

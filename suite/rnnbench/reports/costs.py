@@ -13,6 +13,12 @@ ENOUGH_CALLS = 1_000
 """Calls from which what 1,000 of them add to memory is shown: of fewer it is a guess."""
 MANY_CALLS = 100
 """Calls from which what opening and binding take is shown: a stream with fewer calls pays more for these two."""
+ON_DEVICE = {
+    "device": ("on device", "of the process, less an empty session."),
+    "allocated": ("allocated", "of the program on the device, by the runtime's own count."),
+    "allocated_peak": ("allocated at most", "the same at its highest, from the start of the load."),
+}
+"""Title and meaning of each figure of a device's memory, by its name in a record."""
 
 
 def build_table(entries: Sequence[Entry]) -> Table:
@@ -90,14 +96,6 @@ def _prepared(entry: Entry) -> float:
     return (timing.open_s or 0.0) + (timing.bind_s or 0.0)
 
 
-ON_DEVICE = {
-    "device": ("on device", "of the process, less an empty session."),
-    "allocated": ("allocated", "of the program on the device, by the runtime's own count."),
-    "allocated_peak": ("allocated at most", "the same at its highest, from the start of the load."),
-}
-"""Title and meaning of each figure of a device's memory, by its name in a record."""
-
-
 def memory_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
     on_device = [name for name in ON_DEVICE if any(getattr(entry.record.memory, name) is not None for entry in entries)]
@@ -131,7 +129,7 @@ def memory_table(entries: Sequence[Entry]) -> Table:
         "processes. Each figure is the largest over the chunks; the chunk is in brackets. Weights: their bytes, and "
         "their share of what loading and calling added after the import (steady). Growth: what 1,000 calls add, seen "
         f"over the calls in brackets; the largest over the chunks with {ENOUGH_CALLS:,} calls or more. "
-        + "".join(f"{title.capitalize()}: {meaning} " for title, meaning in (ON_DEVICE[name] for name in on_device))
+        + "".join(f"{ON_DEVICE[name][0].capitalize()}: {ON_DEVICE[name][1]} " for name in on_device)
         + ("All others are" if on_device else "All figures are")
         + " of the host's memory.",
     )

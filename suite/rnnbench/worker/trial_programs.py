@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from rnnbench.backends import (
+    AdapterError,
     Allocated,
     Arrays,
     Artifact,
@@ -36,6 +37,9 @@ TAIL_ROOM_S = 0.1
 """Seconds beyond that share that count for nothing: TorchScript's first passes over a loaded program take as long."""
 LATER_SESSIONS = 2
 """Sessions whose first ragged call, where the program is built by then, is compared with the one that builds."""
+
+
+Count = Allocated | str | None
 
 
 class TrialPrograms:
@@ -65,11 +69,16 @@ class TrialPrograms:
         """Whether a program is loaded in this process."""
         return bool(self._loaded)
 
-    def allocated(self, trial: Trial) -> Allocated | None:
-        """What the runtime counts on the trial's device; None on the processor, and where it does not count."""
-        if trial.device == "cpu" or not isinstance(self._backend, CountsAllocations):
-            return None
-        return self._backend.allocated(trial.device)
+    def allocated(self, trial: Trial, before: Count = None) -> Count:
+        """What the runtime counts on the trial's device, since an earlier count if there is one. A sentence where it
+        failed to: a program is no worse for that. None on the processor, and where the runtime does not count."""
+        if trial.device == "cpu" or not isinstance(self._backend, CountsAllocations) or isinstance(before, str):
+            return before if isinstance(before, str) else None
+        try:
+            count = self._backend.allocated(trial.device)
+        except AdapterError as error:
+            return str(error)
+        return count if count is None or before is None else count.since(before)
 
     def is_intact(self, trial: Trial) -> bool:
         """Whether the trial's program is as its build left it. Where it is not, what there is of it is removed."""

@@ -176,7 +176,7 @@ class TrialWorker:
         bound.sync()
         run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
-        allocated = self._programs.allocated(trial)
+        count = self._programs.allocated(trial, before)
         start = time.perf_counter()
         session.close()
         return LoadFigures(
@@ -190,7 +190,8 @@ class TrialWorker:
             steady=steady,
             artifact=artifact,
             metrics=metrics,
-            allocated=allocated and allocated.since(before),
+            allocated=None if isinstance(count, str) else count,
+            not_counted=count if isinstance(count, str) else "",
         )
 
     def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.backends.iree.runtime import VARIABLE, environment
+from rnnbench.backends.iree import runtime
+from rnnbench.backends.iree.runtime import VARIABLE, allocated, environment
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.weights import draw_inputs, draw_state
 
@@ -156,3 +158,15 @@ def test_more_threads_are_asked_for_through_the_environment(request_of: Any) -> 
     assert environment(request_of()) == {}
     assert environment(replace(request_of(), threads=2)) == {VARIABLE: "--task_topology_group_count=2"}
     assert environment(replace(request_of(), device="vulkan")) == {"LP_NUM_THREADS": "1"}
+
+
+def test_a_runtime_without_statistics_counts_nothing_and_loads_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    import iree.runtime as rt
+
+    device = SimpleNamespace(allocator=SimpleNamespace(has_statistics=False, statistics={}))
+    monkeypatch.setattr(rt, "get_device", lambda driver: device)
+    runtime._counted_when_empty.cache_clear()
+    assert runtime._counted_when_empty("vulkan") is None
+    assert allocated("vulkan") is None
+    assert allocated("cpu") is None
+    runtime._counted_when_empty.cache_clear()

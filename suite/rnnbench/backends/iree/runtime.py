@@ -204,27 +204,27 @@ def _instance() -> Any:
 
 
 def allocated(device: str) -> Allocated | None:
-    """What the device's allocator counts as the device's memory, less what it had before the first program: Vulkan's
-    has 64 MiB then. None on the processor, and in a build of the runtime without statistics."""
+    """What the device's allocator counts as the device's memory, less what it had before the first program: Mesa's
+    Vulkan device has 64 MiB then. None on the processor, and in a build of the runtime without statistics."""
     driver = HAL_DEVICES[device].driver
-    return _counted(driver).since(_counted_when_empty(driver)) if driver and _allocator(driver).has_statistics else None
+    now, empty = (_counted(driver), _counted_when_empty(driver)) if driver else (None, None)
+    return now.since(empty) if now is not None and empty is not None else None
 
 
 @cache
-def _counted_when_empty(driver: str) -> Allocated:
+def _counted_when_empty(driver: str) -> Allocated | None:
     """Called before a process's first program."""
     return _counted(driver)
 
 
-def _counted(driver: str) -> Allocated:
-    count = _allocator(driver).statistics
-    return Allocated(count["device_bytes_allocated"] - count["device_bytes_freed"], count["device_bytes_peak"])
-
-
-def _allocator(driver: str) -> Any:
+def _counted(driver: str) -> Allocated | None:
     import iree.runtime as rt
 
-    return rt.get_device(driver).allocator
+    allocator = rt.get_device(driver).allocator
+    if not allocator.has_statistics:
+        return None
+    count = allocator.statistics
+    return Allocated(count["device_bytes_allocated"] - count["device_bytes_freed"], count["device_bytes_peak"])
 
 
 def _device(request: Request) -> Any:

@@ -87,7 +87,7 @@ class JaxBackend:
         import jax
 
         count = jax.devices(device)[0].memory_stats()
-        return Allocated(count["bytes_in_use"], count["peak_bytes_in_use"]) if count else None
+        return Allocated(count["bytes_in_use"], count.get("peak_bytes_in_use")) if count else None
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's device, or load the executable that an earlier build left."""
