@@ -2,12 +2,20 @@
 
 import pytest
 
-from rnnbench.pipeline import ENVIRONMENTS, Finding, environment_of, find_reproduction, reproduce, reproductions
+from rnnbench.pipeline import (
+    ENVIRONMENTS,
+    Finding,
+    earlier_environment,
+    environment_of,
+    find_reproduction,
+    reproduce,
+    reproductions,
+)
 
 
 @pytest.mark.parametrize("name", [one.name for one in reproductions()])
 def test_the_fault_is_there_in_the_listed_versions(name):
     one = find_reproduction(name)
-    found = reproduce(one, environment_of(one, ENVIRONMENTS))
+    found = reproduce(one, environment_of(one, ENVIRONMENTS), earlier_environment(one, ENVIRONMENTS))
     print(f"{name}: {found.finding.value}: {found.printed}")
     assert found.finding is Finding.STILL_THERE
