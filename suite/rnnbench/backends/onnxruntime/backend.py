@@ -105,9 +105,9 @@ def _unsupported(request: Request) -> str:
         return _not_on_cuda(request) or onnx_graphs.unsupported(request)
     if dtype in INT8_FORMS:
         return _not_int8(request) or onnx_graphs.unsupported(request)
-    if dtype == "float16":
+    if dtype == "float16" and request.file is None:
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
-    if dtype not in ("float32", "float64"):
+    if dtype not in ("float32", "float64", "float16"):
         return "ONNX Runtime's CPU kernels compute these graphs in float32, in float64, or with int8 weights."
     if dtype == "float64" and strategy.time == FUSED:
         return "ONNX Runtime's CPU kernels of these operators compute in float32 only."
