@@ -94,10 +94,10 @@ def _check(
     _check_types(streams, beside, floats)
     for array in results:
         _check_float(array, floats)
-    whole = (*INTEGERS, "bool") if file_format in WHOLE_STATES else ()
     for before, _ in states:
-        otherwise = f"; or begin each call with the same value of it, as in --set constants.{before.name}=0"
-        _check_float(before, (*floats, *whole), otherwise)
+        if file_format not in WHOLE_STATES or before.dtype not in (*INTEGERS, "bool"):
+            otherwise = f"; or begin each call with the same value of it, as in --set constants.{before.name}=0"
+            _check_float(before, floats, otherwise)
     for before, after in states:
         _check_fits(before, after)
 
@@ -133,7 +133,7 @@ def _check_float(array: ArrayDescription, allowed: Sequence[str], otherwise: str
         else "export the file with float32 there, and cast it inside"
     )
     raise ModelFileError(
-        f"{array.name} is {array.dtype}, and the suite feeds and compares {', '.join(allowed)} there; {how}{otherwise}"
+        f"{array.name} is {array.dtype}, and the suite feeds and compares {', '.join(allowed)}; {how}{otherwise}"
     )
 
 

@@ -88,6 +88,11 @@ class FileNetwork(Network):
         """The type of x and y: the widest of the file's inputs and outputs."""
         return widest(array.dtype for array in (*self.inputs, *self.results))
 
+    @property
+    def types(self) -> frozenset[str]:
+        """Of all arrays that are given and made in each call."""
+        return frozenset(a.dtype for a in (*self.inputs, *self.results, *(state.before for state in self.states)))
+
     def state_dtype(self, name: str, dtype: str) -> str:
         return next(state.before.dtype for state in self.states if state.name == name)
 
