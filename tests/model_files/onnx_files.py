@@ -210,3 +210,14 @@ def ring_buffer(kind: int) -> Any:
     inputs = arrays(("x", ("B", 3)), ("buffer", ("B", 4)), ("step", kind, ("B",)))
     outputs = arrays(("y", ("B", 2)), ("next_buffer", ("B", 4)), ("next_step", kind, ("B",)))
     return model(nodes, inputs, outputs, weights)
+
+
+def wide_state() -> Any:
+    """A cell in float32 between casts: x and y are float16, and the state stays float32."""
+    made = onnx.ModelProto()
+    made.CopyFrom(cell("wide_x", ["h"], ["next_h"], "wide_y"))
+    made.graph.node.insert(0, helper.make_node("Cast", ["x"], ["wide_x"], to=FLOAT))
+    made.graph.node.append(helper.make_node("Cast", ["wide_y"], ["y"], to=TensorProto.FLOAT16))
+    for value, name in ((made.graph.input[0], "x"), (made.graph.output[0], "y")):
+        value.name, value.type.tensor_type.elem_type = name, TensorProto.FLOAT16
+    return made

@@ -105,8 +105,8 @@ def _no_function(network: FileNetwork) -> str:
     if "float64" not in network.types or not missing:
         return ""
     return (
-        f"IREE's linker has no functions of the C library, and {missing[0]} in float64 calls one (undefined symbol). With "
-        "--iree-llvmcpu-link-embedded=false there is one, and each session keeps a file descriptor (3.13)."
+        f"IREE's linker has no functions of the C library, and {missing[0]} in float64 calls one (undefined symbol). "
+        "With --iree-llvmcpu-link-embedded=false there is one, and each session keeps a file descriptor (3.13)."
     )
 
 
