@@ -8,11 +8,21 @@ import numpy as np
 import onnx_files as files
 import pytest
 from harness_trials import make_trial
-from honest_adapter import HonestSession
+from honest_adapter import HonestProgram, HonestSession
 from onnx import TensorProto
 from verdicts import failures, verdicts
 
-from rnnbench.conformance import arrays, edge_cases, exchanged_states, refusal, suite, values_and_states
+from rnnbench.backends import request_of
+from rnnbench.conformance import (
+    ReferenceTrajectories,
+    arrays,
+    edge_cases,
+    exchanged_states,
+    refusal,
+    suite,
+    values_and_states,
+)
+from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.model_files import FileSection, Given, describe, network_of
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.reference import run_in
@@ -141,3 +151,17 @@ def test_a_state_of_another_type_than_the_files_is_found(tmp_path, on_states):
 def test_a_whole_number_that_is_one_behind_is_found(tmp_path, on_states):
     failed = failures(numbered(TensorProto.INT64, tmp_path), OneBehind, tmp_path)
     assert "state step" in failed["values"]
+
+
+def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tmp_path):
+    """A position goes round with the ring, and depends on the chunk at which it began."""
+    trial = numbered(TensorProto.INT64, tmp_path)
+    reference = ReferenceTrajectories(trial, tmp_path)
+    program = HonestProgram(request_of(trial, reference.weights), "digest", True, lambda: program)
+    timed = TimedPath(FileSession(program), reference)
+    for calls in (3, 50):
+        timed.start()
+        for _ in range(calls):
+            timed.bound()
+        timed.called(calls)
+    assert timed.verify().verdict == "pass"
