@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx_files as files
 import pytest
+from onnx import TensorProto
 
 from rnnbench.cases import CaseError, load_case, select
 from rnnbench.cases.trial import Target
@@ -53,6 +54,11 @@ def test_another_file_of_the_same_name_makes_other_trials(case):
     assert not before & {trial.id for trial in case().trials([Target("onnxruntime", "onnx")])}
 
 
+def test_the_type_of_its_arrays_is_read_from_the_file(case):
+    files.saved(files.typed(files.recurrent("LSTM"), TensorProto.FLOAT16), Path("network.onnx"))
+    assert {trial.dtype for trial in case().trials([Target("onnxruntime", "onnx")])} == {"float16"}
+
+
 @pytest.mark.parametrize(
     ("replaced", "by", "told"),
     [
@@ -68,7 +74,7 @@ def test_another_file_of_the_same_name_makes_other_trials(case):
         ),
         ("time: given", "time: looped", "case.yaml:5:18: strategy.time: a model file brings its own program"),
         ("stitched", "none", "case.yaml:5:32: strategy.state: network.onnx takes the state h0, c0: write stitched"),
-        ("batch: [1, 2]", "dtype: float64", "workload.dtype: a model file is called in float32, not float64"),
+        ("batch: [1, 2]", "dtype: float64", "workload.dtype: network.onnx is called in float32, not float64"),
     ],
 )
 def test_a_mistake_is_told_at_its_place(case, replaced, by, told):

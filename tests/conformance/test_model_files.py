@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import onnx_files as files
+import pytest
 from harness_trials import make_trial
-from honest_adapter import HonestSession
-from verdicts import failures
+from honest_adapter import HonestProgram, HonestSession
+from onnx import TensorProto
+from verdicts import failures, verdicts
 
-from rnnbench.conformance import edge_cases, refusal, suite
+from rnnbench.backends import request_of
+from rnnbench.conformance import (
+    ReferenceTrajectories,
+    arrays,
+    edge_cases,
+    exchanged_states,
+    refusal,
+    suite,
+    values_and_states,
+)
+from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.model_files import FileSection, Given, describe, network_of
+from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.reference import run_in
 
 
 class InRange(HonestSession):
@@ -29,3 +44,124 @@ def test_whole_numbers_stay_in_their_range_in_every_row(tmp_path, monkeypatch):
     model = network_of(path, section, describe(path), Given(ranges={"tokens": (5, 9)}))
     trial = replace(make_trial(time="given", chunk=1), model=model, batch=3)
     assert not failures(trial, InRange, tmp_path)
+
+
+class FileSession(HonestSession):
+    """Computes in float32, or float64 where the file does, and gives arrays of the types of the signature."""
+
+    def compute(self, x):
+        arithmetic = Arithmetic(self.model.arithmetic_of(self.dtype))
+        run = run_in(arithmetic, self.model, self.weights, x, self.state if self._streams else None)
+        self.state = self.kept({s.name: run.final[s.name].astype(s.dtype) for s in self._states})
+        return run.y.astype(x.dtype)
+
+    def kept(self, state):
+        return state
+
+
+class StateInFloat16(FileSession):
+    def kept(self, state):
+        return {n: a.astype(np.float16).astype(a.dtype) if a.dtype.kind == "f" else a for n, a in state.items()}
+
+
+class StateOfFloat32(FileSession):
+    """Gives states of float32 where the file has another type."""
+
+    def _read_state(self):
+        return {name: array.astype(np.float32) for name, array in self.state.items()}
+
+
+class OneBehind(FileSession):
+    """Whole numbers that stay where they are at every eighth call."""
+
+    calls = 0
+
+    def kept(self, state):
+        self.calls += 1
+        stays = self.calls % 8 == 0
+        return {n: self.state[n] if stays and a.dtype.kind != "f" else a for n, a in state.items()}
+
+
+@pytest.fixture
+def on_states(monkeypatch):
+    """The checks of values, states and signatures alone."""
+    signature = tuple(check for check in arrays.ARRAYS if check.name == "signature")
+    checks = (*values_and_states.VALUES_AND_STATES, *signature, *exchanged_states.EXCHANGED_STATES)
+    monkeypatch.setattr(suite, "CHECKS", checks)
+
+
+def file_trial(proto, tmp_path, chunk=4, **said):
+    path = files.saved(proto, tmp_path / "mine.onnx")
+    description = describe(path)
+    model = network_of(path, FileSection(path.name, **said), description)
+    return replace(make_trial(time="given", chunk=chunk), model=model, dtype=model.dtype, batch=2)
+
+
+def gru(kind, tmp_path, chunk=4):
+    proto = files.typed(files.recurrent("GRU"), kind)
+    return file_trial(proto, tmp_path, chunk, state={"h0": "hn"}, time=0, batch=1)
+
+
+def numbered(kind, tmp_path):
+    said = {"state": {"buffer": "next_buffer", "step": "next_step"}, "batch": 0}
+    return file_trial(files.ring_buffer(kind), tmp_path, chunk=1, **said)
+
+
+def test_a_program_in_float32_of_a_file_in_float16_passes_every_check(tmp_path):
+    results = verdicts(gru(TensorProto.FLOAT16, tmp_path), FileSession, tmp_path)
+    assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
+    assert results["values"].verdict == results["start"].verdict == "pass"
+
+
+def test_a_program_in_float64_of_a_file_in_float64_passes(tmp_path, on_states):
+    results = verdicts(gru(TensorProto.DOUBLE, tmp_path), FileSession, tmp_path)
+    assert {result.verdict for result in results.values()} == {"pass"}
+
+
+def test_a_state_of_whole_numbers_passes_every_check(tmp_path):
+    results = verdicts(numbered(TensorProto.INT64, tmp_path), FileSession, tmp_path)
+    assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
+    assert {results[name].verdict for name in ("values", "state", "start", "exchange", "magnitudes")} == {"pass"}
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL])
+def test_a_state_of_few_bits_passes(tmp_path, on_states, kind):
+    results = verdicts(numbered(kind, tmp_path), FileSession, tmp_path)
+    assert {result.verdict for result in results.values()} == {"pass"}
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_a_state_that_is_rounded_to_float16_is_found(tmp_path, on_states, kind):
+    assert {"values", "state", "start", "bound"} <= failures(gru(kind, tmp_path), StateInFloat16, tmp_path).keys()
+
+
+def test_a_state_of_float32_that_is_rounded_to_the_float16_of_x_and_y_is_found(tmp_path, on_states):
+    """The tolerance of such a file does not show it."""
+    trial = replace(file_trial(files.wide_state(), tmp_path, chunk=1, state={"h": "next_h"}), batch=1)
+    assert trial.dtype == "float16"
+    assert not failures(trial, FileSession, tmp_path)
+    assert "h is float32, and all its numbers are of float16" in failures(trial, StateInFloat16, tmp_path)["state"]
+
+
+def test_a_state_of_another_type_than_the_files_is_found(tmp_path, on_states):
+    failed = failures(gru(TensorProto.FLOAT16, tmp_path, chunk=1), StateOfFloat32, tmp_path)
+    assert "expected float16 [1, 2, 4], got float32 [1, 2, 4]" in failed["signature"]
+
+
+def test_a_whole_number_that_is_one_behind_is_found(tmp_path, on_states):
+    failed = failures(numbered(TensorProto.INT64, tmp_path), OneBehind, tmp_path)
+    assert "state step" in failed["values"]
+
+
+def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tmp_path):
+    """A position goes round with the ring, and depends on the chunk at which it began."""
+    trial = numbered(TensorProto.INT64, tmp_path)
+    reference = ReferenceTrajectories(trial, tmp_path)
+    program = HonestProgram(request_of(trial, reference.weights), "digest", True, lambda: program)
+    timed = TimedPath(FileSession(program), reference)
+    for calls in (3, 50):
+        timed.start()
+        for _ in range(calls):
+            timed.bound()
+        timed.called(calls)
+    assert timed.verify().verdict == "pass"

@@ -153,3 +153,71 @@ def cell(x: str, states: Sequence[str], after: Sequence[str], y: str = "y", **mo
     nodes.append(helper.make_node("MatMul", [below, "~out"], [y]))
     inputs = arrays((x, (1, 3)), *((name, (1, 4)) for name in states))
     return model(nodes, inputs, arrays((y, (1, 2)), *((name, (1, 4)) for name in after)), weights, **more)
+
+
+def typed(proto: Any, kind: int) -> Any:
+    """The file with its floats, those of weights, inputs and outputs, in another type."""
+    floats = (FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+    made, dtype = onnx.ModelProto(), helper.tensor_dtype_to_np_dtype(kind)
+    made.CopyFrom(proto)
+    for tensor in made.graph.initializer:
+        if tensor.data_type in floats:
+            tensor.CopyFrom(weight(tensor.name, numpy_helper.to_array(tensor).astype(dtype)))
+    for value in (*made.graph.input, *made.graph.output):
+        if value.type.tensor_type.elem_type in floats:
+            value.type.tensor_type.elem_type = kind
+    return made
+
+
+def kept_in_float32(proto: Any) -> Any:
+    """A file in float16 with inputs and outputs of float32, as converters with `keep_io_types` make it."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    nodes = [*made.graph.node]
+    ends = [value.name for value in (*made.graph.input, *made.graph.output)]
+    for node in nodes:
+        for names in (node.input, node.output):
+            names[:] = [f"{name}/16" if name in ends else name for name in names]
+    before = [helper.make_node("Cast", [v.name], [f"{v.name}/16"], to=TensorProto.FLOAT16) for v in made.graph.input]
+    after = [helper.make_node("Cast", [f"{v.name}/16"], [v.name], to=FLOAT) for v in made.graph.output]
+    del made.graph.node[:]
+    made.graph.node.extend([*before, *nodes, *after])
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = FLOAT
+    return made
+
+
+def ring_buffer(kind: int) -> Any:
+    """One step: x [B, 3], the last four sums in buffer [B, 4], and step [B] of type `kind`: where the next one goes."""
+    weights = [
+        weight("W", (np.random.default_rng(0).standard_normal((3, 2)) * 0.5).astype(np.float32)),
+        weight("one", np.array([1], np.int64)),
+        weight("four", np.array([4], np.int64)),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "W"], ["product"]),
+        helper.make_node("ReduceSum", ["product", "one"], ["new"], keepdims=1),
+        helper.make_node("Cast", ["step"], ["position"], to=INT64),
+        helper.make_node("Unsqueeze", ["position", "one"], ["slot"]),
+        helper.make_node("ScatterElements", ["buffer", "slot", "new"], ["next_buffer"], axis=1),
+        helper.make_node("ReduceSum", ["next_buffer", "one"], ["total"], keepdims=1),
+        helper.make_node("Tanh", ["total"], ["bounded"]),
+        helper.make_node("Add", ["product", "bounded"], ["y"]),
+        helper.make_node("Add", ["position", "one"], ["later"]),
+        helper.make_node("Mod", ["later", "four"], ["around"]),
+        helper.make_node("Cast", ["around"], ["next_step"], to=kind),
+    ]
+    inputs = arrays(("x", ("B", 3)), ("buffer", ("B", 4)), ("step", kind, ("B",)))
+    outputs = arrays(("y", ("B", 2)), ("next_buffer", ("B", 4)), ("next_step", kind, ("B",)))
+    return model(nodes, inputs, outputs, weights)
+
+
+def wide_state() -> Any:
+    """A cell in float32 between casts: x and y are float16, and the state stays float32."""
+    made = onnx.ModelProto()
+    made.CopyFrom(cell("wide_x", ["h"], ["next_h"], "wide_y"))
+    made.graph.node.insert(0, helper.make_node("Cast", ["x"], ["wide_x"], to=FLOAT))
+    made.graph.node.append(helper.make_node("Cast", ["wide_y"], ["y"], to=TensorProto.FLOAT16))
+    for value, name in ((made.graph.input[0], "x"), (made.graph.output[0], "y")):
+        value.name, value.type.tensor_type.elem_type = name, TensorProto.FLOAT16
+    return made

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from rnnbench.model_files import FileArray, FileSection, Given, ModelFileError, describe, network_of, section_of
 from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
@@ -23,6 +23,11 @@ def network(path, **said):
     description = describe(path)
     found = section_of(description, path.name)
     return network_of(path, FileSection(**{**vars(found), **said}), description)
+
+
+def numbered(path):
+    """A network with a position in a buffer, of whole numbers."""
+    return network(path, state={"buffer": "next_buffer", "step": "next_step"}, batch=0)
 
 
 @given(shape=st.permutations(["n", "batch", 3, 2]), steps=st.integers(1, 3), batch=st.integers(1, 3))
@@ -126,20 +131,20 @@ def test_what_cannot_be_called_so_is_told(tmp_path, said, told):
         (
             "input",
             1,
-            "FLOAT16",
-            "x is float16, .*; convert the file to inputs and outputs of float32; or give its value",
+            "BFLOAT16",
+            "x is bfloat16, .*; convert the file to inputs and outputs of float32; or give its value",
         ),
         (
             "input",
             2,
-            "INT64",
-            "s is int64, and .* float32; export the file with float32 there.*; or begin each call .* constants.s=0$",
+            "COMPLEX64",
+            "s is complex64, and .*; export the file with float32 there.*; or begin each call .* constants.s=0$",
         ),
         (
             "output",
             1,
             "BOOL",
-            "total is bool, and .* float32; export the file with float32 there, and cast it inside$",
+            "total is bool, and .*; export the file with float32 there, and cast it inside$",
         ),
     ],
 )
@@ -225,3 +230,71 @@ def test_a_network_is_called_as_its_file_and_a_saved_model_as_its_folder(tmp_pat
     found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
     named = found.model_copy(update={"file": file, "path": f"/models/vad/{file.rpartition('/')[2]}"})
     assert named.label == label
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(TensorProto.FLOAT16, "float16"), (TensorProto.DOUBLE, "float64")])
+def test_a_file_is_called_in_the_type_of_its_arrays(tmp_path, kind, dtype):
+    found = network(files.saved(files.typed(files.recurrent("GRU"), kind), tmp_path / "network.onnx"))
+    assert found.refusal(time="given", state="stitched", chunk=1, batch=1, dtype=dtype) is None
+    refused = found.refusal(time="given", state="stitched", chunk=1, batch=1, dtype="float32")
+    assert refused == ("dtype", f"network.onnx is called in {dtype}, not float32: write dtype: {dtype}")
+    assert found.called == f"x [n, batch, 3], h0 → hn [1, batch, 4] {dtype}: y [n, batch, 4]"
+    assert draw_state(found, 2, 0, dtype)["h0"].dtype == dtype
+    itemsize, shape = np.dtype(dtype).itemsize, 3 * 8
+    assert found.weights == (3 * 4 * (3 + 4 + 2) * itemsize + shape) // itemsize
+
+
+def test_the_reference_of_a_file_in_float16_is_that_of_its_values_in_float64(tmp_path):
+    proto = files.typed(files.recurrent("GRU"), TensorProto.FLOAT16)
+    narrow = network(files.saved(proto, tmp_path / "narrow.onnx"))
+    wide = network(files.saved(files.typed(proto, TensorProto.DOUBLE), tmp_path / "wide.onnx"))
+    x, state = draw_inputs(narrow, 5, 2, 0, "float16"), draw_state(narrow, 2, 0, "float16")
+    np.testing.assert_array_equal(
+        run_reference(narrow, Weights(), x, state).y, run_reference(wide, Weights(), x, state).y
+    )
+
+
+def test_roundings_are_as_fine_as_the_file_computes(tmp_path):
+    """A file in float16 has those of float16, also where its inputs and outputs are cast; one in float64 its own."""
+    protos = {
+        "float16": files.typed(files.cell("x", ["h"], ["next_h"]), TensorProto.FLOAT16),
+        "float32": files.kept_in_float32(files.typed(files.cell("x", ["h"], ["next_h"]), TensorProto.FLOAT16)),
+        "float64": files.typed(files.cell("x", ["h"], ["next_h"]), TensorProto.DOUBLE),
+    }
+    sizes = {"float16": (1e-4, 1e-2), "float32": (1e-4, 1e-2), "float64": (1e-17, 1e-14)}
+    for dtype, proto in protos.items():
+        found = network(files.saved(proto, tmp_path / f"{dtype}.onnx"), state={"h": "next_h"})
+        x = np.repeat(draw_inputs(found, 4, 1, 0, dtype), 9, axis=1)
+        noisy = run_in(RandomRounding(found.arithmetic_of(dtype), 0, 1), found, Weights(), x).y
+        low, high = sizes[dtype]
+        assert low < np.abs(noisy[:, 1:] - noisy[:, :1]).max() < high
+
+
+def test_an_input_of_float16_beside_one_of_float32_gets_what_float16_can_be(tmp_path):
+    proto = files.odd()
+    proto.graph.input[1].type.tensor_type.elem_type = TensorProto.FLOAT16
+    proto.graph.node[0].input[0] = "x32"
+    proto.graph.node.insert(0, helper.make_node("Cast", ["x"], ["x32"], to=TensorProto.FLOAT))
+    found = network(files.saved(proto, tmp_path / "mixed.onnx"), **ODD)
+    assert found.dtype == "float32"
+    x = draw_inputs(found, 4, 2, 0)
+    np.testing.assert_array_equal(x[..., 3:], x[..., 3:].astype(np.float16))
+    assert (x[..., :3] != x[..., :3].astype(np.float16)).any()
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8])
+def test_a_state_of_whole_numbers_is_drawn_as_a_run_gives_it_and_is_never_rounded(tmp_path, kind):
+    found = numbered(files.saved(files.ring_buffer(kind), tmp_path / "ring.onnx"))
+    state = draw_state(found, 2, 0)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    assert (state["step"].dtype, state["buffer"].dtype) == (dtype, np.float32)
+    np.testing.assert_array_equal(state["step"], np.full((1, 2, 1), 3))
+    run = run_in(RandomRounding("float32", 0, 1), found, Weights(), draw_inputs(found, 6, 2, 0), state)
+    np.testing.assert_array_equal(run.states["step"].ravel(), np.repeat([0, 1, 2, 3, 0, 1], 2))
+
+
+def test_a_cell_of_whole_numbers_and_floats_gives_its_floats(tmp_path):
+    proto = files.ring_buffer(TensorProto.INT64)
+    del proto.graph.output[0]
+    found = numbered(files.saved(proto, tmp_path / "ring.onnx"))
+    assert [array.name for array in found.results] == ["next_buffer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from rnnbench.model_files import FileSection, ModelFileError, section_yaml
+from rnnbench.model_files import FileNetwork, FileSection, ModelFileError, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
 
 STEPS = 64
@@ -35,16 +35,18 @@ def case_of_network(what: str, name: str) -> str:
 
 
 def case_of_file(
-    section: FileSection, name: str, network: Network, notes: Sequence[str] = (), answers: Sequence[str] = ()
+    section: FileSection, name: str, network: FileNetwork, notes: Sequence[str] = (), answers: Sequence[str] = ()
 ) -> str:
     """The text of a case for a model file, with notes as comments, and what was answered.
 
     Raises ModelFileError where no case can run it.
     """
-    chunk, batch = getattr(network, "steps", None), getattr(network, "rows", None)
+    chunk, batch = network.steps, network.rows
     states = ("stitched", "stateful") if section.state else ("none",)
     for state in states:
-        if refused := network.refusal(time="given", state=state, chunk=chunk or 1, batch=batch or 1, dtype="float32"):
+        if refused := network.refusal(
+            time="given", state=state, chunk=chunk or 1, batch=batch or 1, dtype=network.dtype
+        ):
             raise ModelFileError(refused[1])
     comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH)]
     model = [*comments, *section_yaml(section, answers).splitlines()]

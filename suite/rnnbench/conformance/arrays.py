@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import Any
 
 import numpy as np
 
@@ -120,13 +119,15 @@ def _each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
 
 
 def _side_by_side(arrays: Arrays) -> Arrays:
-    """All of them in one buffer, which none begins."""
-    buffer = np.concatenate(
-        [np.zeros(1, array.dtype) for array in arrays.values()][:1] + [a.ravel() for a in arrays.values()]
-    )
-    ends = 1 + np.cumsum([array.size for array in arrays.values()])
-    parts = zip(arrays.items(), ends, strict=True)
-    return {name: buffer[end - array.size : end].reshape(array.shape) for (name, array), end in parts}
+    """Those of one type in one buffer, which none begins."""
+    parts: dict[str, np.ndarray] = {}
+    for dtype in {array.dtype for array in arrays.values()}:
+        same = {name: array for name, array in arrays.items() if array.dtype == dtype}
+        buffer = np.concatenate([np.zeros(1, dtype), *(array.ravel() for array in same.values())])
+        ends = 1 + np.cumsum([array.size for array in same.values()])
+        for (name, array), end in zip(same.items(), ends, strict=True):
+            parts[name] = buffer[end - array.size : end].reshape(array.shape)
+    return {name: parts[name] for name in arrays}
 
 
 LAYOUTS: dict[str, LayOut] = {
@@ -165,9 +166,14 @@ def _from_start(
 
 
 def _one_array_for_all(start: Arrays) -> Arrays:
-    """A state whose arrays of one shape are the same object; empty where no two have one shape."""
-    by_shape = {array.shape: array for array in start.values()}
-    return {name: by_shape[array.shape] for name, array in start.items()} if len(by_shape) < len(start) else {}
+    """A state whose arrays of one shape and type are the same object; empty where no two have one shape and type.
+
+    Whole numbers stay apart: each array may have another range.
+    """
+    floats = {name: array for name, array in start.items() if array.dtype.kind == "f"}
+    by_form = {(array.shape, array.dtype): array for array in floats.values()}
+    shared = {name: by_form[array.shape, array.dtype] for name, array in floats.items()}
+    return {**start, **shared} if len(by_form) < len(floats) else {}
 
 
 def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -175,30 +181,31 @@ def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> C
     session, chunk = open_session(), reference.trial.strategy.chunk
     batch, width = reference.trial.batch, reference.trial.model.width
     x, dtype = np.concatenate([inputs["x"] for inputs in reference.ring]), reference.x.dtype
-    states = {name: array.shape for name, array in reference.start.items()} if reference.is_stream else {}
-    complaints = list(_complaints("the state of a new session", session.get_state(), states, dtype))
+    states = reference.start if reference.is_stream else {}
+    complaints = list(_complaints("the state of a new session", session.get_state(), states))
     for steps in sorted({1, chunk, 2 * chunk + 1}) if reference.is_stream else [chunk]:
         outputs = session.step({**reference.ring[0], "x": x[:steps]})
-        complaints += _complaints(f"a call of {steps} steps", outputs, {"y": (steps, batch, width)}, dtype)
+        complaints += _complaints(f"a call of {steps} steps", outputs, {"y": np.empty((steps, batch, width), dtype)})
     bound = session.bind(reference.ring)
     bound()
     bound.sync()
-    complaints += _complaints("a bound call", bound.output(), {"y": (chunk, batch, width)}, dtype)
-    complaints += _complaints("the state after calls", session.get_state(), states, dtype)
+    complaints += _complaints("a bound call", bound.output(), {"y": np.empty((chunk, batch, width), dtype)})
+    complaints += _complaints("the state after calls", session.get_state(), states)
     return CheckResult(verdict="fail" if complaints else "pass", detail="; ".join(complaints[:2]))
 
 
-def _complaints(where: str, got: Arrays, shapes: dict[str, tuple[int, ...]], dtype: np.dtype[Any]) -> Iterator[str]:
-    """What is wrong with arrays that a session returned."""
-    if sorted(got) != sorted(shapes):
-        yield f"{where}: expected the arrays {sorted(shapes)}, got {sorted(got)}"
+def _complaints(where: str, got: Arrays, like: Arrays) -> Iterator[str]:
+    """What is wrong with arrays that a session returned, which have the types and shapes of `like`."""
+    if sorted(got) != sorted(like):
+        yield f"{where}: expected the arrays {sorted(like)}, got {sorted(got)}"
         return
     for name, array in got.items():
+        dtype, shape = like[name].dtype, like[name].shape
         if not isinstance(array, np.ndarray):
             yield f"{name} of {where}: expected a NumPy array, got {type(array).__name__}"
-        elif array.dtype != dtype or array.shape != shapes[name]:
+        elif array.dtype != dtype or array.shape != shape:
             found = f"{array.dtype} {list(array.shape)}"
-            yield f"{name} of {where}: expected {dtype} {list(shapes[name])}, got {found}"
+            yield f"{name} of {where}: expected {dtype} {list(shape)}, got {found}"
         elif not array.flags.writeable:
             yield f"{name} of {where} is read-only: the caller owns it, and may write to it"
 

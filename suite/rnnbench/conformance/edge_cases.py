@@ -62,9 +62,16 @@ def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
             # Whole numbers have a range, in which a multiple of one may not be.
             of_x = scale if reference.trial.model.takes_any_number else 1
             others = np.where(only[:, None], x, of_x * x[::-1]).astype(x.dtype)
-            state = {n: np.where(only[:, None], a, scale * a).astype(a.dtype) for n, a in reference.start.items()}
+            state = {n: _others_scaled(a, only, scale) for n, a in reference.start.items()}
             compare_steps(errors, f"y of row {row} {what}", fed(others, state)[:, [row]], exact[:, [row]], reference)
     return errors.verdict()
+
+
+def _others_scaled(array: np.ndarray, only: np.ndarray, scale: int) -> np.ndarray:
+    """A state whose rows are multiplied but for those of `only` [batch]. Whole numbers may be zero, and no others."""
+    factor = scale if array.dtype.kind == "f" else abs(scale) > 0
+    scaled: np.ndarray = np.where(only[:, None], array, factor * array).astype(array.dtype)
+    return scaled
 
 
 def shares_scale(reference: ReferenceTrajectories) -> bool:
@@ -124,9 +131,10 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float]]:
-    """Array, row and value of each turn: every row of every array, and the last row of x with every value."""
+    """Array, row and value of each turn: every row of every array of floats, and the last row of x with every value."""
     rows = reference.trial.batch
-    names = ["x", *reference.start] if reference.is_stream else ["x"]
+    states = [name for name, array in reference.start.items() if array.dtype.kind == "f"]
+    names = ["x", *states] if reference.is_stream else ["x"]
     turns = [
         (name, row, POISONS[(row + turn) % len(POISONS)]) for turn, name in enumerate(names) for row in range(rows)
     ]

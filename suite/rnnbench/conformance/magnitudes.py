@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import FACTOR, Errors, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import DTYPES, rounded
+from rnnbench.rnn import rounded
 
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
@@ -54,7 +54,7 @@ def _compared(
     """
     kept = replace(errors)
     compare_with_run(kept, where, y, reference.run(x, state))
-    flushed_x, *flushed = (_flushed(array, reference.trial.dtype) for array in (x, *(state or {}).values()))
+    flushed_x, *flushed = (_flushed(array) for array in (x, *(state or {}).values()))
     pairs = zip((x, *(state or {}).values()), (flushed_x, *flushed), strict=True)
     if kept.rounding <= FACTOR or all(np.array_equal(one, other) for one, other in pairs):
         return kept
@@ -64,8 +64,10 @@ def _compared(
     return min(kept, other, key=lambda each: each.rounding)
 
 
-def _flushed(array: np.ndarray, dtype: str) -> np.ndarray:
-    return np.where(np.abs(array) < DTYPES[dtype].tiny, 0, array).astype(array.dtype)
+def _flushed(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind != "f":
+        return array
+    return np.where(np.abs(array) < np.finfo(array.dtype).tiny, 0, array).astype(array.dtype)
 
 
 def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -161,10 +163,7 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
     """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
     large = () if shares_scale(reference) else (LARGE_STATES,)
     for scales in (MAGNITUDES[:LARGE], *large):
-        state = {
-            name: rounded(array.astype(np.float64) * np.resize(scales, array.shape[-1]), reference.trial.dtype)
-            for name, array in reference.start.items()
-        }
+        state = {name: _scaled_state(reference, name, scales) for name in reference.start}
         x = reference.x[: reference.trial.strategy.chunk]
         session = open_session()
         session.set_state(state)
@@ -174,6 +173,15 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
         where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
         errors = _compared(errors, where, fed_chunks(session, x, reference), reference, x, state)
     return errors
+
+
+def _scaled_state(reference: ReferenceTrajectories, name: str, scales: Sequence[float]) -> np.ndarray:
+    """An array of `start` times the scales, from unit to unit. Whole numbers stay: they have a range."""
+    array, trial = reference.start[name], reference.trial
+    if array.dtype.kind != "f":
+        return array
+    values = array.astype(np.float64) * np.resize(scales, array.shape[-1])
+    return rounded(values, trial.model.state_dtype(name, trial.dtype))
 
 
 MAGNITUDE_CHECKS = (

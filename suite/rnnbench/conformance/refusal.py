@@ -45,7 +45,7 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tuple[str, Callable[[], object]]]:
     """Calls that no session may accept, each with its name."""
     x = reference.ring[0]["x"]
-    other = "float64" if x.dtype != np.float64 else "float32"
+    other = _other_type(x)
     longer = np.concatenate([x, x[:1]])
     other_inputs = {name: array for name, array in reference.ring[0].items() if name != "x"}
     inputs: dict[str, dict[str, Any]] = {
@@ -71,7 +71,7 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         yield what, partial(session.step, given)
     if reference.is_stream:
         for name, array in reference.start.items():
-            for fault, wrong in {**_wrong_states(array, other), **_broadcasting(array)}.items():
+            for fault, wrong in {**_wrong_states(array, _other_type(array)), **_broadcasting(array)}.items():
                 yield f"a state {name} {fault}", partial(session.set_state, {**reference.start, name: wrong})
             missing = {other: array for other, array in reference.start.items() if other != name}
             yield f"a state without {name}", partial(session.set_state, missing)
@@ -79,6 +79,10 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
     yield "an empty ring", partial(session.bind, [])
     yield "a ring of chunks one step too long", partial(session.bind, [{**other_inputs, "x": longer}])
     yield f"a ring of {other}", partial(session.bind, [{**other_inputs, "x": x.astype(other)}])
+
+
+def _other_type(array: np.ndarray) -> str:
+    return "float64" if array.dtype != np.float64 else "float32"
 
 
 def _wrong_lengths(lengths: np.ndarray, steps: int) -> dict[str, np.ndarray]:

@@ -107,7 +107,7 @@ def expected_rounding(
     steps = steps_measured(network, len(x))
     runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
     kind = DTYPES[dtype]
-    found = runs.measured(kind.base or dtype, seed)
+    found = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
     error = np.maximum(found.error, kind.unit * found.scale)
     if kind.activations:
         error = error + INT8_FACTORS[kind.activations] / FACTOR * runs.measured(dtype, seed).error
@@ -148,14 +148,23 @@ class _Runs:
         count = len(self.rows)
         copies = np.resize(np.arange(count), max(SAMPLES, count))
         noisy = self._run(RandomRounding(dtype, seed, count), np.concatenate([self.rows, self.rows[copies]]))
-        sampled = _arrays(noisy)
-        exact = [array[..., :count, :] for array in sampled]
+        sampled, whole = self._arrays(noisy)
+        exact, counts = ([array[..., :count, :] for array in arrays] for arrays in (sampled, whole))
         error = _largest([array[..., count:, :] - e[..., copies, :] for array, e in zip(sampled, exact, strict=True)])
+        error += _differing([array[..., count:, :] for array in whole], [e[..., copies, :] for e in counts])
         for summation in SUMMATIONS:
-            got = _arrays(self._run(Arithmetic(dtype, summation), self.rows))
+            got, got_whole = self._arrays(self._run(Arithmetic(dtype, summation), self.rows))
             error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
+            error += _differing(got_whole, counts)
         margin = None if noisy.margin is None else noisy.margin[:, :count]
         return _Measured(error, np.maximum.accumulate(_largest(exact)), margin)
+
+    def _arrays(self, run: Trajectory) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Outputs and states by step, all that a backend may return: those that are rounded, and whole numbers."""
+        states = run.states or {}
+        rounds = {name: self.network.state_dtype(name, "float32") in DTYPES for name in states}
+        whole = [array for name, array in states.items() if not rounds[name]]
+        return [run.y, *(array for name, array in states.items() if rounds[name])], whole
 
     def _run(self, arithmetic: Arithmetic, rows: np.ndarray) -> Trajectory:
         initial = None if self.state is None else {name: array[:, rows] for name, array in self.state.items()}
@@ -199,9 +208,10 @@ def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return from_there_on
 
 
-def _arrays(run: Trajectory) -> list[np.ndarray]:
-    """Outputs and states by step: all that a backend may return."""
-    return [run.y, *(run.states or {}).values()]
+def _differing(arrays: list[np.ndarray], exact: list[np.ndarray]) -> np.ndarray | float:
+    """Infinite at each step [steps] where whole numbers differ, else zero: from there on nothing can be compared."""
+    differs = [(a != e).reshape(len(a), -1).any(axis=1) for a, e in zip(arrays, exact, strict=True)]
+    return np.where(np.any(differs, axis=0), np.inf, 0.0) if differs else 0.0
 
 
 def _largest(arrays: list[np.ndarray]) -> np.ndarray:

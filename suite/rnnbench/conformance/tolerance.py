@@ -30,6 +30,7 @@ class Errors:
         """Compare `got` with the reference's float64 `exact`, where a rounding error of `expected` is normal.
 
         Where that is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary numbers.
+        Whole numbers are not rounded, so they must be equal.
         """
         if got.shape != exact.shape:
             self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
@@ -37,13 +38,14 @@ class Errors:
         if np.isinf(expected):
             self.beyond = self.beyond or what
             return
+        expected = expected if got.dtype.kind == "f" else 0.0
         error = np.abs(got.astype(np.float64) - exact)
         largest = float(error.max()) if np.isfinite(error).all() else float("inf")
         ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
         where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
         self.max_abs = max(self.max_abs, largest)
         self.max_ulp = max(self.max_ulp, _ulps(got, exact))
-        message = f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, got {got[where]:.6g}, expected "
+        message = f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, got {float(got[where]):.6g}, expected "
         self._worse(ratio, f"{message}{exact[where]:.6g}")
 
     def verdict(self) -> CheckResult:

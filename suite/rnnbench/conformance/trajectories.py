@@ -215,6 +215,12 @@ class ReferenceTrajectories:
         return {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
 
     @property
+    def _forgets(self) -> bool:
+        """Whether it may forget its start. Whole numbers, such as a position, may repeat themselves without: they then
+        depend on the chunk of the ring at which a block of timed calls began."""
+        return all(array.dtype.kind == "f" for array in self.start.values())
+
+    @property
     def _settled(self) -> float:
         return SETTLED_FLOAT64 if self.trial.dtype == "float64" else SETTLED
 
@@ -283,7 +289,8 @@ class ReferenceTrajectories:
             end = {n: passes[-1][f"state_{n}"][-1] for n in self.start}
             passes += self._passes(x, end, min(together, max(1, limit - len(passes))))
             before, last = passes[-2:]
-            change = max(float(np.abs(last[f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
+            if self._forgets:
+                change = max(float(np.abs(last[f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
         settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
         first_passes = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
         orbit = {f"orbit_{name.removeprefix('state_')}": a for name, a in passes[-1].items() if name != "y"}

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rnnbench.conformance.coarse_states import coarse_state
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
@@ -130,6 +131,8 @@ def _state(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         errors.add(f"state {name} after {steps} steps", array, expected, reference.rounding_at(steps))
     if (verdict := errors.verdict()).verdict == "fail":
         return verdict
+    if coarse := coarse_state(reference, steps, state):
+        return CheckResult(verdict="fail", detail=coarse)
     fresh.set_state(state)
     read_back = fresh.get_state()
     carried = same_bits(

@@ -11,11 +11,12 @@ import numpy as np
 
 from rnnbench.model_files.description import ArrayDescription, Constant, Dim, FileDescription, same_elements, sized
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.file_arrays import BATCH, TIME, CarriedState, FileArray
+from rnnbench.model_files.file_arrays import BATCH, FLOATS, TIME, CarriedState, FileArray, widest
 from rnnbench.model_files.given_arrays import given_arrays
 from rnnbench.model_files.limits import LARGEST_INTEGER
-from rnnbench.model_files.network import STREAMED, FileNetwork, digest_of
+from rnnbench.model_files.network import FileNetwork, digest_of
 from rnnbench.model_files.section import FileSection
+from rnnbench.rnn import DTYPES
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class Given:
 
 
 NOTHING = Given()
-FLOATS = ("float16", "float32", "float64")
+STREAMED = {"onnx": FLOATS}
+"""The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
+WHOLE_STATES = frozenset({"onnx"})
+"""Formats whose states may be whole numbers, or true and false."""
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -43,9 +47,10 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     dropped = {pair.after for pair in description.state if pair.before in section.constants}
     after = {*section.state.values(), *dropped}
     # Where all outputs are next states, as of a cell, these are what it gives.
-    results = [array for name, array in made.items() if name not in after] or list(made.values())
+    floats = [array for array in made.values() if array.dtype in FLOATS] or list(made.values())
+    results = [array for name, array in made.items() if name not in after] or floats
     states = [(given[before], made[after]) for before, after in section.state.items()]
-    _check(streams, results, states, beside)
+    _check(streams, results, states, beside, description.format)
     axes = section.time, section.batch
     inputs = tuple(_array(array, axes) for array in streams)
     steps, rows = (_fixed_along(streams, axis) for axis in axes)
@@ -69,7 +74,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
         steps=steps,
         rows=rows,
-        weights=max(1, description.weight_bytes // 4),
+        weights=max(1, description.weight_bytes // DTYPES[widest(a.dtype for a in (*streams, *results))].itemsize),
     )
 
 
@@ -78,22 +83,26 @@ def _check(
     results: Sequence[ArrayDescription],
     states: Sequence[tuple[ArrayDescription, ArrayDescription]],
     beside: Given,
+    file_format: str,
 ) -> None:
     """Raises ModelFileError for arrays that the suite cannot feed or compare."""
+    floats = STREAMED.get(file_format, ("float32",))
     if not streams:
         raise ModelFileError("all its inputs are states or constants; one that is new in each call is needed")
     if not results:
         raise ModelFileError("it has no outputs, so there is nothing to compare")
-    _check_types(streams, beside)
+    _check_types(streams, beside, floats)
     for array in results:
-        _check_float(array)
+        _check_float(array, floats)
     for before, _ in states:
-        _check_float(before, f"; or begin each call with the same value of it, as in --set constants.{before.name}=0")
+        if file_format not in WHOLE_STATES or before.dtype not in (*INTEGERS, "bool"):
+            otherwise = f"; or begin each call with the same value of it, as in --set constants.{before.name}=0"
+            _check_float(before, floats, otherwise)
     for before, after in states:
         _check_fits(before, after)
 
 
-def _check_types(streams: Sequence[ArrayDescription], beside: Given) -> None:
+def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Sequence[str]) -> None:
     """Raises ModelFileError for inputs that are no floats, and integers of which nobody says what they are."""
     integers = {array.name for array in streams if array.dtype in INTEGERS}
     if unknown := beside.ranges.keys() - integers:
@@ -106,7 +115,7 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given) -> None:
             )
     for array in streams:
         if array.name not in integers:
-            _check_float(array, "; or give its value under `constants`, if it is the same in every call")
+            _check_float(array, floats, "; or give its value under `constants`, if it is the same in every call")
         elif not beside.inputs and array.name not in beside.ranges:
             raise ModelFileError(
                 f"{array.name} is {array.dtype}, and the file does not say which numbers it takes; say what they are, "
@@ -115,16 +124,16 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given) -> None:
             )
 
 
-def _check_float(array: ArrayDescription, otherwise: str = "") -> None:
-    if array.dtype == STREAMED:
+def _check_float(array: ArrayDescription, allowed: Sequence[str], otherwise: str = "") -> None:
+    if array.dtype in allowed:
         return
     how = (
-        f"convert the file to inputs and outputs of {STREAMED}"
+        "convert the file to inputs and outputs of float32"
         if "float" in array.dtype
-        else f"export the file with {STREAMED} there, and cast it inside"
+        else "export the file with float32 there, and cast it inside"
     )
     raise ModelFileError(
-        f"{array.name} is {array.dtype}, and the suite feeds and compares {STREAMED}; {how}{otherwise}"
+        f"{array.name} is {array.dtype}, and the suite feeds and compares {', '.join(allowed)}; {how}{otherwise}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
@@ -10,8 +11,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 TIME, BATCH = "n", "batch"
+FLOATS = ("float16", "float32", "float64")
+"""The types of numbers that are rounded, the narrowest first."""
 _TAKEN = re.compile(r"(?:state\.)*(?:x|y|lengths|next_.*|~.*)", re.DOTALL)
 """Names of the suite's own arrays, and names that this module makes of them. Next states are `next_…`."""
+
+
+def widest(dtypes: Iterable[str]) -> str:
+    """The widest of the types. The suite feeds whole numbers in float32 at the least."""
+    return max((dtype if dtype in FLOATS else "float32" for dtype in dtypes), key=FLOATS.index)
 
 
 class Layout(NamedTuple):
@@ -30,7 +38,7 @@ class FileArray(BaseModel):
     name: str
     shape: tuple[int | str, ...]
     dtype: str = "float32"
-    """Of the file. The suite has integers as whole numbers in float32."""
+    """Of the file. The suite has integers of x as whole numbers in its type."""
     is_new: bool = False
     """Whether it is given or made anew in each call, and so is no state. Plans of older runs do not say it."""
 
@@ -84,6 +92,11 @@ class CarriedState(BaseModel):
     after: FileArray
     has_start: bool = False
     """Whether the file has a value for it before the first call that is not zero. Streams begin at zero."""
+
+    @property
+    def told(self) -> str:
+        """Its next value, with its type where this is not float32."""
+        return f"{self.after}{f' {self.after.dtype}' if self.after.dtype != 'float32' else ''}"
 
     @property
     def name(self) -> str:

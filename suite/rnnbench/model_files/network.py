@@ -17,16 +17,28 @@ from pydantic import Field
 
 from rnnbench.model_files.description import Constant
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.file_arrays import BATCH, CarriedState, FileArray
+from rnnbench.model_files.file_arrays import BATCH, FLOATS, CarriedState, FileArray, widest
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
 from rnnbench.outside_text import safe_text
-from rnnbench.rnn import Arithmetic, LayerBody, LayerSpec, Network, Primitives, Trajectory, Weights, WeightSpec, X
+from rnnbench.rnn import (
+    Arithmetic,
+    LayerBody,
+    LayerSpec,
+    Network,
+    Primitives,
+    Trajectory,
+    Weights,
+    WeightSpec,
+    X,
+    rounded,
+    run_reference,
+)
 
 V = TypeVar("V")
-STREAMED = "float32"
-"""The type of arrays that the suite draws and compares."""
+STATE_STEPS = 3
+"""Steps of the run whose states of whole numbers are drawn ones."""
 
 
 class FileNetwork(Network):
@@ -72,6 +84,24 @@ class FileNetwork(Network):
         return sum(array.size for array in self.results)
 
     @property
+    def dtype(self) -> str:
+        """The type of x and y: the widest of the file's inputs and outputs."""
+        return widest(array.dtype for array in (*self.inputs, *self.results))
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Of all arrays that are given and made in each call."""
+        return frozenset(a.dtype for a in (*self.inputs, *self.results, *(state.before for state in self.states)))
+
+    def state_dtype(self, name: str, dtype: str) -> str:
+        return next(state.before.dtype for state in self.states if state.name == name)
+
+    def arithmetic_of(self, dtype: str) -> str:
+        """The widest type of the file's arrays, float32 at the least. The oracle rounds what the file has in a narrower
+        one so."""
+        return widest((dtype, "float32", *(state.before.dtype for state in self.states)))
+
+    @property
     def label(self) -> str:
         """The file's name. Every SavedModel is called the same, so it is told by its folder."""
         path = Path(self.file)
@@ -97,11 +127,11 @@ class FileNetwork(Network):
 
     @property
     def takes_any_number(self) -> bool:
-        return all(array.dtype == STREAMED for array in self.inputs)
+        return all(array.dtype in FLOATS for array in self.inputs)
 
     def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
         if self.given is not None:
-            x = self.given.laid(self.inputs)
+            x = self._as_in_file(self.given.laid(self.inputs))
             return x[np.arange(steps) % len(x)][:, np.arange(batch) % x.shape[1]]
         x, first = super().draw_x(generator, steps, batch), 0
         bounds = {name: (low, high) for name, low, high in self.ranges}
@@ -111,7 +141,25 @@ class FileNetwork(Network):
                 low, high = bounds[array.name]
                 x[:, :, first : first + array.size] = own.integers(low, high + 1, (steps, batch, array.size))
             first += array.size
-        return x
+        return self._as_in_file(x)
+
+    def _as_in_file(self, x: np.ndarray) -> np.ndarray:
+        """x, of which each part has values that its input in the file can have."""
+        parts = zip(self.inputs, self._parts(x), strict=True)
+        return np.concatenate([_fitting(array, part) for array, part in parts], axis=2)
+
+    def _parts(self, x: np.ndarray) -> list[np.ndarray]:
+        """The inputs of the file, of x."""
+        return np.split(x, np.cumsum([array.size for array in self.inputs])[:-1], axis=2)
+
+    def draw_state(self, generator: np.random.Generator, batch: int) -> dict[str, np.ndarray]:
+        """Whole numbers are those after STATE_STEPS steps from zeros: they may be positions, or have another range."""
+        state = super().draw_state(generator, batch)
+        whole = [one.name for one in self.states if one.before.dtype not in FLOATS]
+        if whole:
+            run = run_reference(self, Weights(), self.draw_x(generator, STATE_STEPS, batch))
+            state |= {name: run.final[name] for name in whole}
+        return state
 
     def expected_y(self, batch: int) -> np.ndarray | None:
         if self.expected is None:
@@ -125,7 +173,7 @@ class FileNetwork(Network):
 
         A state that begins elsewhere in the file is `h0 from 0 → hn`.
         """
-        states = (f"{one.before.name}{' from 0' * one.has_start} → {one.after}" for one in self.states)
+        states = (f"{one.before.name}{' from 0' * one.has_start} → {one.told}" for one in self.states)
         constants = (f"{name} = {value}" for name, value, _ in self.constants)
         return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.results))}"
 
@@ -176,8 +224,8 @@ class FileNetwork(Network):
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         if time != "given":
             return "time", f"a model file brings its own program: time is given, not {time}"
-        if dtype != STREAMED:
-            return "dtype", f"a model file is called in {STREAMED}, not {dtype}"
+        if dtype != self.dtype:
+            return "dtype", f"{self.file} is called in {self.dtype}, not {dtype}: write dtype: {self.dtype}"
         if self.steps not in (None, chunk):
             return "chunk", f"a call of {self.file} has {self.steps} steps, not {chunk}"
         if self.rows not in (None, batch):
@@ -210,8 +258,10 @@ class FileNetwork(Network):
                 parts.append((y[:, : len(here)], {name: a[:, :, : len(here)] for name, a in held.items()}))
         y = np.concatenate([part[0] for part in parts], axis=1).astype(arithmetic.stored, copy=False)
         states = {
-            name: np.concatenate([part[1][name] for part in parts], axis=2).astype(arithmetic.stored, copy=False)
-            for name in state
+            one.name: np.concatenate([part[1][one.name] for part in parts], axis=2).astype(
+                arithmetic.stored if one.before.dtype in FLOATS else np.float64, copy=False
+            )
+            for one in self.states
         }
         return Trajectory(y, {name: array[-1] for name, array in states.items()}, states)
 
@@ -233,12 +283,11 @@ class FileNetwork(Network):
     def _call(
         self, oracle: Oracle, x: np.ndarray, state: Mapping[str, np.ndarray], rows: int
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        cuts = np.cumsum([array.size for array in self.inputs])[:-1]
         given = {
-            a.name: a.to_file(part).astype(_carried(a, part), copy=False)
-            for a, part in zip(self.inputs, np.split(x, cuts, axis=2), strict=True)
+            array.name: _carried(array, array.to_file(_fitting(array, part)))
+            for array, part in zip(self.inputs, self._parts(x), strict=True)
         }
-        given |= {one.before.name: one.before.to_file(state[one.name]) for one in self.states}
+        given |= {one.before.name: _carried(one.before, one.before.to_file(state[one.name])) for one in self.states}
         given |= self.constant_arrays(rows)
         got = oracle.run(given)
         y = [array.from_file(got[array.name], len(x), rows) for array in self.results]
@@ -246,9 +295,14 @@ class FileNetwork(Network):
         return np.concatenate(y, axis=2), after
 
 
-def _carried(array: FileArray, part: np.ndarray) -> np.dtype:
-    """The type in which an input is computed with: a float keeps the arithmetic's."""
-    return part.dtype if array.dtype == STREAMED else np.dtype(array.dtype)
+def _carried(array: FileArray, values: np.ndarray) -> np.ndarray:
+    """The values in the type in which they are computed with: a float keeps the arithmetic's."""
+    return values if array.dtype in FLOATS else values.astype(array.dtype, copy=False)
+
+
+def _fitting(array: FileArray, values: np.ndarray) -> np.ndarray:
+    """The nearest values that an input can have, in the type that they are in."""
+    return rounded(values, array.dtype).astype(values.dtype) if array.dtype in FLOATS else values
 
 
 @cache

@@ -256,6 +256,7 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
         return float("inf")
     if one.size == 0 or one.dtype.kind not in "fiu":
         return 0.0 if np.array_equal(one, other) else float("inf")
+    one, other = one.astype(np.float64), other.astype(np.float64)
     return float(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
 
 

@@ -59,8 +59,8 @@ class Arithmetic:
         return [(slice(0, batch), self)]
 
     def narrowed(self, dtype: str) -> Arithmetic:
-        """The arithmetic of a part that computes in float16 or bfloat16. float64 is exact, and stays so."""
-        return Arithmetic(dtype) if self.dtype == "float32" else self
+        """The arithmetic of a part that computes in a narrower type. float64 is exact, and stays so."""
+        return Arithmetic(dtype) if self.dtype == "float32" and dtype != "float32" else self
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""

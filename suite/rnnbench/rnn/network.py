@@ -165,6 +165,15 @@ class Network(BaseModel, ABC):
         """A description of activations that few libraries' operators have; empty where it has the standard ones."""
         return ""
 
+    def state_dtype(self, name: str, dtype: str) -> str:
+        """The type of a state array, by its name, where x and y are of `dtype`. One that is none of `DTYPES` has whole
+        numbers."""
+        return dtype
+
+    def arithmetic_of(self, dtype: str) -> str:
+        """The type in which it is computed where x and y are of `dtype`: that in which roundings are measured."""
+        return dtype
+
     @property
     def is_exact(self) -> bool:
         """Whether it counts whole numbers, so that nothing is rounded."""
@@ -216,6 +225,13 @@ class Network(BaseModel, ABC):
         """A stream [steps, batch, input], not yet rounded to a dtype."""
         shape = (steps, batch, self.input)
         return generator.integers(-4, 5, shape) if self.is_exact else generator.standard_normal(shape)
+
+    def draw_state(self, generator: np.random.Generator, batch: int) -> dict[str, np.ndarray]:
+        """A state that is not zero, not yet rounded to a dtype."""
+        return {
+            name: generator.integers(-4, 5, shape) if self.is_exact else generator.uniform(-0.5, 0.5, shape)
+            for name, shape in self.state_shapes(batch).items()
+        }
 
     def expected_y(self, batch: int) -> np.ndarray | None:
         """The y [steps, batch, width] that the stream must give by its user's word; None where nobody says so."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
+from rnnbench.rnn.dtypes import DTYPES
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.weights import Weights
 
@@ -78,4 +79,6 @@ def _initial(
     for name, shape in shapes.items():
         if state[name].shape != shape:
             raise ValueError(f"{name}: expected shape {list(shape)}, got {list(state[name].shape)}")
-    return {name: arithmetic.cast(state[name]) for name in shapes}
+    # Whole numbers are not rounded.
+    rounds = {name: network.state_dtype(name, arithmetic.dtype) in DTYPES for name in shapes}
+    return {n: arithmetic.cast(state[n]) if rounds[n] else state[n].astype(np.float64) for n in shapes}

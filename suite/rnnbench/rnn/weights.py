@@ -119,12 +119,11 @@ def draw_lengths(steps: int, batch: int, calls: int, seed: int) -> np.ndarray:
 def draw_state(network: Network, batch: int, seed: int, dtype: str = "float32") -> dict[str, np.ndarray]:
     """A state that is not zero, within the range of a running network: uniform in ±0.5. Read-only.
 
-    Each array is [rows, batch, size].
+    Each array is [rows, batch, size]. One of whole numbers has values that a run gives (`Network.draw_state`).
     """
-    generator = np.random.default_rng([seed, 2])
     state = {}
-    for name, shape in network.state_shapes(batch).items():
-        values = generator.integers(-4, 5, shape) if network.is_exact else generator.uniform(-0.5, 0.5, shape)
-        state[name] = rounded(values, dtype)
+    for name, values in network.draw_state(np.random.default_rng([seed, 2]), batch).items():
+        own = network.state_dtype(name, dtype)
+        state[name] = rounded(values, own) if own in DTYPES else values.astype(own)
         state[name].setflags(write=False)
     return state

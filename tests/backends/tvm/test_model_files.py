@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_files as files
 import pytest
+import typed_streams as typed
 from onnx import helper
 
 from rnnbench.backends.base import Request
@@ -61,3 +62,13 @@ def test_an_operator_that_the_importer_lacks_is_unsupported(tmp_path, operator):
     support = TvmBackend().support(request(files.saved(files.recurrent(operator), tmp_path / "network.onnx")))
     assert support.level == "unsupported"
     assert f"TVM's ONNX importer has no {operator}." in support.reason
+
+
+@pytest.mark.parametrize("dtype", typed.FLOATS)
+def test_a_file_of_another_type_of_floats(tmp_path, dtype):
+    typed.assert_right(TvmBackend(), typed.cell_request(dtype, tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("dtype", typed.WHOLE)
+def test_a_state_of_whole_numbers(tmp_path, dtype):
+    typed.assert_right(TvmBackend(), typed.ring_request(dtype, tmp_path), tmp_path)

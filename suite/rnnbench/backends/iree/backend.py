@@ -93,8 +93,8 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
-    if request.precision.uniform != "float32":
-        return "Programs are written in float32 here, and in no other precision."
+    if request.precision.uniform != "float32" and (request.route != "onnx" or request.file is None):
+        return "Programs are written in float32 here, and in no other precision. An ONNX file may have another one."
     if request.threads != 1 and request.device != "cpu":
         return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
     if request.route == DIRECT and request.device == "cpu":

@@ -30,6 +30,8 @@ STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 DIRECT = "--iree-hal-indirect-command-buffers=false"
 """For the route `linalg-direct`, and for the loop of a compound network, whose reused command buffers the runtime of
 IREE 3.13 refuses (OUT_OF_RANGE): command buffers are recorded in each call, with the buffers of that call."""
+FLOAT64 = "--iree-input-demote-f64-to-f32=false"
+"""For files with arrays of float64, which IREE computes in float32 without it."""
 
 OBSERVE = (
     "--dump-compilation-phases-to=phases",
@@ -57,7 +59,8 @@ class Compiled:
 def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
     direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
-    return (*flags_of_device(request), STRIPPED, *([DIRECT] if direct else []))
+    wide = request.file is not None and "float64" in request.file.types
+    return (*flags_of_device(request), STRIPPED, *([DIRECT] if direct else []), *([FLOAT64] if wide else []))
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "") -> Compiled:

@@ -22,6 +22,7 @@ from rnnbench.backends.shared import onnx_graphs
 from rnnbench.backends.tensorflow import ml_program
 from rnnbench.backends.torch import export as torch_export
 from rnnbench.disk import read_cached, write_text
+from rnnbench.model_files import FileNetwork
 from rnnbench.rnn import Model
 
 PACKAGES = {
@@ -31,6 +32,11 @@ PACKAGES = {
     "tensorflow": ("tensorflow", "keras"),
 }
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
+
+NOT_IN_FLOAT64 = frozenset(
+    ("LSTM", "GRU", "RNN", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Erf", "Gelu", "Mish")
+)
+"""ONNX's operators for which IREE calls tanh, sin, cos, asin, acos, atan or erf. In float32 it has polynomials."""
 
 Shape = tuple[int, ...]
 
@@ -78,7 +84,7 @@ def _read(path: Path) -> Imported:
 def unsupported(request: Request) -> str:
     """Why the importer of a route makes no program of a request; empty where it does."""
     if request.file is not None:
-        return ""
+        return _no_function(request.file)
     time = request.strategy.time
     if request.route == "stablehlo":
         return (
@@ -91,6 +97,17 @@ def unsupported(request: Request) -> str:
     if request.route == "onnx":
         return onnx_graphs.unsupported(request) or (_onnx_operator(request.stack) if time == "fused" else "")
     return torch_export.unsupported(request)
+
+
+def _no_function(network: FileNetwork) -> str:
+    """Which operator of a file has no function in float64; empty where each has one, as in float32."""
+    missing = [name for name in network.operators if name in NOT_IN_FLOAT64]
+    if "float64" not in network.types or not missing:
+        return ""
+    return (
+        f"IREE's linker has no functions of the C library, and {missing[0]} in float64 calls one (undefined symbol). "
+        "With --iree-llvmcpu-link-embedded=false there is one, and each session keeps a file descriptor (3.13)."
+    )
 
 
 def _onnx_operator(model: Model) -> str:

@@ -130,10 +130,17 @@ class ImportedSession(StitchedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         buffers = self.packed(self.state)
+        if len(self._shapes) == len(self._states):
+            read = {s.name: self.to_host(buffers, index, s.dtype) for index, s in enumerate(self._states)}
+            return {s.name: read[s.name].reshape(self._shape(s)) for s in self._states}
         parts = [self.to_host(buffers, index).ravel() for index in range(len(self.state))]
         return self._state_of_flat(np.concatenate(parts))
 
     def _write_state(self, state: Arrays) -> None:
+        if len(self._shapes) == len(self._states):
+            laid = zip(self._states, self._shapes, strict=True)
+            self.state = [self.state_to_device(state[spec.name].reshape(shape)) for spec, shape in laid]
+            return
         ends = np.cumsum([prod(shape) for shape in self._shapes])
         parts = np.split(self._flat_state(state), ends[:-1])
         self.state = [self.to_device(part.reshape(shape)) for part, shape in zip(parts, self._shapes, strict=True)]

@@ -35,6 +35,14 @@ VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
 
 
+ELEMENTS = {
+    **{f"float{bits}": f"FLOAT_{bits}" for bits in (16, 32, 64)},
+    **{f"{kind}{bits}": f"INT_{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "bool": "BOOL_8",
+}
+"""The runtime's names of the types of elements. Compiled functions take integers without a sign."""
+
+
 def environment(request: Request) -> dict[str, str]:
     """The variables that a request's device and threads need. One thread is the caller's and needs none."""
     threads = {} if request.threads == 1 else {VARIABLE: f"--task_topology_group_count={request.threads}"}
@@ -74,13 +82,13 @@ class _IreeSession(ChunkedSession):
         self._read = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
         self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
         self._function = program.module.lookup_function("step")
-        self._upload = partial(
+        self._copied = partial(
             program.device.allocator.allocate_buffer_copy,
             memory_type=rt.MemoryType.DEVICE_LOCAL,
             allowed_usage=int(rt.BufferUsage.DEFAULT),
             device=program.device,
-            element_type=rt.HalElementType.FLOAT_32,
         )
+        self._upload = partial(self._copied, element_type=getattr(rt.HalElementType, ELEMENTS[self._dtype.name]))
 
     def invoke(self, function: Any, arguments: Sequence[Any], results: int) -> Any:
         """The list of results of one call, device buffers in and out. Returns when the work is done."""
@@ -95,12 +103,17 @@ class _IreeSession(ChunkedSession):
         return inputs
 
     def to_device(self, array: np.ndarray) -> Any:
-        """A copy of a C-contiguous array in a device buffer."""
+        """A copy of a C-contiguous array of x's type in a device buffer."""
         return self._upload(buffer=array)
 
-    def to_host(self, outputs: Any, index: int) -> np.ndarray:
-        """A copy of one result."""
-        return self._read(outputs.get_as_object(index, self.rt.HalBufferView))
+    def state_to_device(self, array: np.ndarray) -> Any:
+        """As `to_device`, of an array of any type."""
+        return self._copied(buffer=array, element_type=getattr(self.rt.HalElementType, ELEMENTS[array.dtype.name]))
+
+    def to_host(self, outputs: Any, index: int, dtype: str = "") -> np.ndarray:
+        """A copy of one result, of x's type unless another one is said."""
+        view = outputs.get_as_object(index, self.rt.HalBufferView)
+        return self._read(view, np.dtype(dtype) if dtype else self._dtype)
 
     def close(self) -> None:
         super().close()

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-FLOAT32 = np.dtype("float32")
-Read = Callable[[Any], np.ndarray]
-"""From a buffer view of the runtime to a copy that the caller owns."""
+Read = Callable[[Any, np.dtype[Any]], np.ndarray]
+"""From a buffer view of the runtime, and the type of its elements, to a copy that the caller owns."""
 
 
-def read_mapped(view: Any) -> np.ndarray:
+def read_mapped(view: Any, dtype: np.dtype[Any]) -> np.ndarray:
     """A copy of memory that the host can read. The mapping ends with its buffer, so it is copied before."""
     mapped = view.map()
-    return np.array(mapped.asarray(view.shape, FLOAT32))
+    return np.array(mapped.asarray(view.shape, dtype))
 
 
 class StagedReads:
@@ -34,7 +33,7 @@ class StagedReads:
         self._buffers: dict[int, Any] = {}
         """By size in bytes. They are kept: the driver takes longer to allocate one than to copy a small result."""
 
-    def __call__(self, view: Any) -> np.ndarray:
+    def __call__(self, view: Any, dtype: np.dtype[Any]) -> np.ndarray:
         """Returns once the copy is done; what it reads was complete when the call that made it returned."""
         staging = self._staging(view.byte_length)
         self._copies += 1
@@ -42,7 +41,7 @@ class StagedReads:
             view.get_buffer(), staging, wait_semaphores=[], signal_semaphores=[(self._done, self._copies)]
         )
         self._done.wait(self._copies)
-        return np.array(staging.map().asarray(view.shape, FLOAT32))
+        return np.array(staging.map().asarray(view.shape, dtype))
 
     def _staging(self, nbytes: int) -> Any:
         if nbytes not in self._buffers:

@@ -105,13 +105,18 @@ def _unsupported(request: Request) -> str:
         return _not_on_cuda(request) or onnx_graphs.unsupported(request)
     if dtype in INT8_FORMS:
         return _not_int8(request) or onnx_graphs.unsupported(request)
-    if dtype == "float16":
+    if dtype == "float16" and request.file is None:
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
-    if dtype not in ("float32", "float64"):
+    if dtype not in ("float32", "float64", "float16"):
         return "ONNX Runtime's CPU kernels compute these graphs in float32, in float64, or with int8 weights."
-    if dtype == "float64" and strategy.time == FUSED:
-        return "ONNX Runtime's CPU kernels of these operators compute in float32 only."
+    if dtype == "float64" and (strategy.time == FUSED or _has_operators(request)):
+        return "ONNX Runtime's CPU kernels of these operators (LSTM, GRU, RNN) compute in float32 only."
     return onnx_graphs.unsupported(request)
+
+
+def _has_operators(request: Request) -> bool:
+    """Whether it is a file with one of ONNX's recurrent operators."""
+    return request.file is not None and not {"LSTM", "GRU", "RNN"}.isdisjoint(request.file.operators)
 
 
 def _not_on_cuda(request: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import onnx
@@ -46,8 +47,15 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         origin=origin(request),
         math="exact",
         flags=flags(request),
-        notes=(*_notes(request), *int8_notes(request)),
+        notes=(*_notes(request), *_casts(request, counted), *int8_notes(request)),
     )
+
+
+def _casts(request: Request, counted: Mapping[OperationStage, Mapping[str, int]]) -> Iterator[str]:
+    """Where a file is in float16: the casts that the runtime put in."""
+    added = counted[OperationStage.COMPILED].get("Cast", 0) - counted[OperationStage.INPUT].get("Cast", 0)
+    if request.precision.uniform == "float16" and added > 0:
+        yield f"The runtime put in {added} casts: it has no kernels for float16 of the operators between them."
 
 
 def _notes(request: Request) -> tuple[str, ...]:

@@ -117,7 +117,12 @@ class VariableSession(OpenVinoSession):
 
     def _write_state(self, state: Arrays) -> None:
         for name, variable in self._variables.items():
-            variable.state = ov.Tensor(state[name].reshape(tuple(variable.state.shape)))
+            variable.state = ov.Tensor(_as_taken(state[name]).reshape(tuple(variable.state.shape)))
+
+
+def _as_taken(array: np.ndarray) -> np.ndarray:
+    """The device has whole numbers in int32, and refuses to set a variable from a tensor of int64 (2026.4)."""
+    return array.astype(np.int32) if array.dtype.kind in "iu" else array
 
 
 class OpenVinoBound(SynchronousBound):

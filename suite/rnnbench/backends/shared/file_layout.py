@@ -35,7 +35,7 @@ def to_file(
         part = x if len(network.inputs) == 1 else ops.columns(x, first, first + array.size)
         first += array.size
         laid = _laid(ops, part, array, chunk, batch)
-        given[array.name] = laid if array.dtype == "float32" else ops.cast(laid, array.dtype)
+        given[array.name] = laid if array.dtype == network.dtype else ops.cast(laid, array.dtype)
     for state in network.states:
         given[state.before.name] = _laid(ops, states[state.name], state.before, chunk, batch)
     return given
@@ -45,7 +45,7 @@ def from_file(
     ops: ArrayOps[V], network: FileNetwork, got: Mapping[str, V], chunk: int, batch: int
 ) -> tuple[V, dict[str, V]]:
     """y, and the next states by the names of the states, of the file's outputs."""
-    parts = [_read(ops, got[a.name], a, (chunk, batch, a.size), chunk, batch) for a in network.results]
+    parts = [_result(ops, got[a.name], a, network.dtype, chunk, batch) for a in network.results]
     shapes = network.state_shapes(batch)
     states = {
         state.name: _read(ops, got[state.after.name], state.after, shapes[state.name], chunk, batch)
@@ -63,6 +63,12 @@ def native_shapes(network: FileNetwork, chunk: int, batch: int) -> dict[str, tup
 def _laid(ops: ArrayOps[V], value: V, array: FileArray, chunk: int, batch: int) -> V:
     split, order, native = array.layout(chunk, batch)
     return ops.reshaped(_turned(ops, ops.reshaped(value, split), split, order), native)
+
+
+def _result(ops: ArrayOps[V], value: V, array: FileArray, dtype: str, chunk: int, batch: int) -> V:
+    """An output as a part of y, which has the widest type of all outputs."""
+    part = _read(ops, value, array, (chunk, batch, array.size), chunk, batch)
+    return part if array.dtype == dtype else ops.cast(part, dtype)
 
 
 def _read(ops: ArrayOps[V], value: V, array: FileArray, shape: Sequence[int], chunk: int, batch: int) -> V:

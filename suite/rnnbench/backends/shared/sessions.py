@@ -45,7 +45,7 @@ def rnn_signature(request: Request) -> Signature:
         arrays.append(ArraySpec("lengths", "input", ("batch",), "int32"))
     if request.strategy.state != "none":
         for name, (rows, _, size) in model.state_shapes(request.batch).items():
-            arrays.append(ArraySpec(name, "state", (rows, "batch", size), dtype))
+            arrays.append(ArraySpec(name, "state", (rows, "batch", size), model.state_dtype(name, dtype)))
     return Signature(tuple(arrays))
 
 

@@ -1,4 +1,4 @@
-"""Arrays that TVM's programs are called with: on the processor, flat float32 arrays aligned to cache lines that NumPy
+"""Arrays that TVM's programs are called with: on the processor, flat arrays aligned to cache lines that NumPy
 and TVM share, and on a GPU tensors that are copied to and from.
 """
 
@@ -21,12 +21,13 @@ DEFAULT_STREAM = 0
 class Buffer:
     """`array`, flat, and `tensor`, the same memory as TVM's argument. The tensor keeps the array alive."""
 
-    def __init__(self, size: int, shape: tuple[int, ...] | None = None) -> None:
+    def __init__(self, size: int, shape: tuple[int, ...] | None = None, dtype: str = "float32") -> None:
         import tvm_ffi
 
-        raw = np.zeros(size * 4 + ALIGNMENT, np.uint8)
+        nbytes = size * np.dtype(dtype).itemsize
+        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
-        self.array = raw[start : start + size * 4].view(np.float32)
+        self.array: np.ndarray = raw[start : start + nbytes].view(dtype)
         self.tensor: Any = tvm_ffi.from_dlpack(self.array if shape is None else self.array.reshape(shape))
 
     def write(self, values: np.ndarray) -> None:

@@ -41,7 +41,7 @@ class ImportedSession(ChunkedSession):
         # A single output is a tensor from ONNX's importer, and a tuple of one tensor from torch's.
         self.main = main if self._states or program.request.route == "torch" else lambda x: (main(x),)
         self._x_shape, *self._state_shapes = argument_shapes(program.request)
-        self._in = Buffer(prod(self._x_shape), self._x_shape)
+        self._in = Buffer(prod(self._x_shape), self._x_shape, self._x.dtype)
         self.state: tuple[Any, ...] = ()
         self.reset()
 
@@ -59,13 +59,14 @@ class ImportedSession(ChunkedSession):
         return {spec.name: as_numpy(tensor).reshape(self._shape(spec)) for spec, tensor in tensors}
 
     def _write_state(self, state: Arrays) -> None:
-        buffers = [Buffer(prod(shape), shape) for shape in self._state_shapes]
+        laid = zip(self._state_shapes, self._states, strict=True)
+        buffers = [Buffer(prod(shape), shape, spec.dtype) for shape, spec in laid]
         for spec, buffer in zip(self._states, buffers, strict=True):
             buffer.array[:] = state[spec.name].ravel()
         self.state = tuple(buffer.tensor for buffer in buffers)
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        chunks = [Buffer(x.size, self._x_shape) for x in ring]
+        chunks = [Buffer(x.size, self._x_shape, self._x.dtype) for x in ring]
         for chunk, x in zip(chunks, ring, strict=True):
             chunk.array[:] = x.ravel()
         return ImportedBound(self, [chunk.tensor for chunk in chunks])

@@ -24,7 +24,7 @@ OWN, LAID = "~file/", "~laid/"
 
 def file_graph(request: Request, network: FileNetwork) -> Any:
     """An `onnx.ModelProto`. Raises BuildError."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     try:
         model = read_whole(network)
@@ -40,20 +40,31 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     after.call(y, "y")
     for name, state in states.items():
         after.call(state, NEXT + name)
-    given = {"x": (chunk, batch, network.input), **shapes}
-    results = {"y": (chunk, batch, network.width), **{NEXT + name: shape for name, shape in shapes.items()}}
+    given = [_declared("x", network.dtype, (chunk, batch, network.input))]
+    results = [_declared("y", network.dtype, (chunk, batch, network.width))]
+    for name, shape in shapes.items():
+        dtype = network.state_dtype(name, network.dtype)
+        given.append(_declared(name, dtype, shape))
+        results.append(_declared(NEXT + name, dtype, shape))
     constants = _constants(network, batch)
     replaced = {*inputs.values(), *(constant.name for constant in constants)}
     kept = [value for value in model.graph.initializer if value.name not in replaced]
     made = helper.make_graph(
         [*before.nodes, *model.graph.node, *after.nodes],
         "model_file",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in given.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()],
+        given,
+        results,
         [*kept, *constants, *before.initializers, *after.initializers],
     )
     made.sparse_initializer.extend(model.graph.sparse_initializer)
     return _model(made, model)
+
+
+def _declared(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
+    """The value info of an input or output."""
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
 
 def _constants(network: FileNetwork, batch: int) -> list[Any]:

@@ -44,9 +44,15 @@ def retyped(model: Any, arithmetic: Arithmetic) -> Any:
 
 
 def narrow_values(model: Any) -> dict[str, str]:
-    """The values that the file has in float16 or bfloat16, with the name of their type."""
+    """The values that the file has in float16 or bfloat16, with the name of their type.
+
+    Of a file with an input or output of float64, those in float32, too.
+    """
     onnx = require_onnx()
     kinds = {onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16"}
+    ends = [value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.output)]
+    if onnx.TensorProto.DOUBLE in ends:
+        kinds[onnx.TensorProto.FLOAT] = "float32"
     stored = any(tensor.data_type in kinds for tensor in all_tensors(model))
     if not stored and not any(a.name == "to" and a.i in kinds for node in all_nodes(model) for a in node.attribute):
         return {}

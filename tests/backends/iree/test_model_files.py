@@ -1,0 +1,24 @@
+"""Users' ONNX files whose arrays are not float32."""
+
+from __future__ import annotations
+
+import pytest
+import typed_streams as typed
+
+from rnnbench.backends.iree import IreeBackend
+
+
+@pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("float64", "Sigmoid")])
+def test_a_file_of_another_type_of_floats(tmp_path, dtype, activation):
+    typed.assert_right(IreeBackend(), typed.cell_request(dtype, tmp_path, activation=activation), tmp_path)
+
+
+def test_an_operator_without_a_function_in_float64_is_unsupported(tmp_path):
+    support = IreeBackend().support(typed.cell_request("float64", tmp_path))
+    assert support.level == "unsupported"
+    assert "Tanh in float64 calls one (undefined symbol)" in support.reason
+
+
+@pytest.mark.parametrize(("dtype", "state"), [("int64", "stitched"), ("uint8", "stateful"), ("bool", "stitched")])
+def test_a_state_of_whole_numbers(tmp_path, dtype, state):
+    typed.assert_right(IreeBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)

@@ -1,0 +1,36 @@
+"""Users' ONNX files whose arrays are not float32."""
+
+from __future__ import annotations
+
+import onnx_files as files
+import pytest
+import typed_streams as typed
+from onnx import TensorProto
+
+from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
+from rnnbench.model_files import FileSection
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize("dtype", typed.FLOATS)
+def test_a_file_of_another_type_of_floats(tmp_path, dtype, state):
+    typed.assert_right(OnnxRuntimeBackend(), typed.cell_request(dtype, tmp_path, state), tmp_path)
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize("dtype", typed.WHOLE)
+def test_a_state_of_whole_numbers(tmp_path, dtype, state):
+    typed.assert_right(OnnxRuntimeBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
+
+
+def test_the_casts_that_the_runtime_put_in_are_told(tmp_path):
+    program = OnnxRuntimeBackend().build(typed.cell_request("float16", tmp_path), tmp_path / "cache")
+    assert any("put in" in note and "casts" in note for note in program.artifact.notes)
+
+
+def test_an_operator_that_has_no_kernel_for_float64_is_unsupported(tmp_path):
+    path = files.saved(files.typed(files.recurrent("GRU"), TensorProto.DOUBLE), tmp_path / "gru.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h0": "hn"}, time=0, batch=1))
+    support = OnnxRuntimeBackend().support(request)
+    assert support.level == "unsupported"
+    assert "compute in float32 only" in support.reason

@@ -1,0 +1,66 @@
+"""A stream through a backend, of a file whose arrays are not float32, held to the reference and to the file's types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_files as files
+from onnx import TensorProto
+
+from rnnbench.backends.base import Backend, Request
+from rnnbench.backends.shared.sessions import rnn_signature
+from rnnbench.cases import Precision, State, Strategy
+from rnnbench.conformance.rounding import expected_rounding
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.model_files import FileSection, describe, network_of
+from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
+
+STEPS = 4
+FLOATS = {"float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE}
+WHOLE = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+
+
+def request_for(path: Path, state: State, section: FileSection) -> Request:
+    network = network_of(path, section, describe(path))
+    return Request("onnx", network, Weights(), Strategy("given", state, 1), 1, Precision.of(network.dtype))
+
+
+def cell_request(dtype: str, folder: Path, state: State = "stitched", activation: str = "Tanh") -> Request:
+    """A cell by hand whose arrays are all of a type."""
+    proto = files.typed(files.cell("x", ["h"], ["next_h"]), FLOATS[dtype])
+    for node in proto.graph.node:
+        node.op_type = activation if node.op_type == "Tanh" else node.op_type
+    path = files.saved(proto, folder / "cell.onnx")
+    return request_for(path, state, FileSection(path.name, {"h": "next_h"}))
+
+
+def ring_request(dtype: str, folder: Path, state: State = "stitched") -> Request:
+    """A buffer, and where its next value goes, of whole numbers of a type."""
+    path = files.saved(files.ring_buffer(WHOLE[dtype]), folder / "ring.onnx")
+    states = {"buffer": "next_buffer", "step": "next_step"}
+    return request_for(path, state, FileSection(path.name, states, batch=0))
+
+
+def assert_right(backend: Backend, request: Request, folder: Path) -> None:
+    network, dtype = request.model, request.precision.state
+    assert backend.support(request).level in ("native", "emulated")
+    x, start = draw_inputs(network, STEPS, 1, 0, dtype), draw_state(network, 1, 0, dtype)
+    exact = run_reference(network, Weights(), x, start)
+    rounding = expected_rounding(network, Weights(), x, start, dtype, 0)
+    session = backend.build(request, folder / "cache").open()
+    fresh = session.get_state()
+    session.set_state(start)
+    read = session.get_state()
+    y, errors = session.step({"x": x})["y"], Errors()
+    errors.add("y", y, exact.y, rounding.at(STEPS - 1))
+    for name, array in session.get_state().items():
+        errors.add(f"state {name}", array, exact.final[name], rounding.at(STEPS - 1))
+    verdict = errors.verdict()
+    assert verdict.verdict == "pass", verdict.detail
+    signature = rnn_signature(request)
+    assert {spec.name: spec.dtype for spec in signature.of("state")} == {n: a.dtype.name for n, a in read.items()}
+    assert y.dtype.name == dtype
+    for name, array in start.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert not fresh[name].any()
