@@ -25,6 +25,8 @@ H100 = Device("NVIDIA H100 80GB HBM3", "NVIDIA 580.159.04", "sm_90", 81559 * 2**
 WIDE = Model(cell="lstm", input=64, hidden=64)
 TWO_GRUS = Model(cell="gru", input=64, hidden=64, layers=2)
 LSTM_512 = Model(cell="lstm", input=64, hidden=512)
+PROJECTED_512 = Model(cell="lstm", input=64, hidden=512, projection=128)
+RESET_BEFORE_512 = Model(cell="gru", input=64, hidden=512, reset_after=False)
 
 
 @pytest.fixture
@@ -251,7 +253,15 @@ def test_nvrtc_makes_machine_code_and_exact_ptx_of_the_source(
 
 @pytest.mark.usefixtures("with_nvrtc")
 @pytest.mark.parametrize("capability", ["sm_80", "sm_90"])
-@pytest.mark.parametrize(("model", "state", "batch"), [(LSTM_512, "stitched", 1), (TWO_GRUS, "stateful", 3)])
+@pytest.mark.parametrize(
+    ("model", "state", "batch"),
+    [
+        (LSTM_512, "stitched", 1),
+        (TWO_GRUS, "stateful", 3),
+        (PROJECTED_512, "stitched", 1),
+        (RESET_BEFORE_512, "stateful", 3),
+    ],
+)
 def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
     monkeypatch: pytest.MonkeyPatch,
     request_for: Callable[..., Request],
@@ -301,7 +311,9 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("state", "chunk", "batch"), [("stitched", 7, 1), ("stateful", 1, 3), ("stateful", 300, 1)])
-@pytest.mark.parametrize("model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2})])
+@pytest.mark.parametrize(
+    "model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2}), PROJECTED_512, RESET_BEFORE_512]
+)
 def test_a_gpu_gives_what_the_reference_says_in_one_kernel(
     tmp_path: Path, request_for: Callable[..., Request], model: Model, state: str, chunk: int, batch: int
 ) -> None:
