@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rnnbench.backends.tvm.persistent.layout import Gpu, Held
+from rnnbench.backends.tvm.persistent.layout import Gpu, Held, Plan
 from rnnbench.cases.trial import State
 from rnnbench.rnn.spec import Model
 
@@ -81,8 +81,8 @@ def test_a_stateful_call_of_one_step_has_the_barrier_between_its_products_alone(
 @pytest.mark.parametrize(
     ("model", "processors", "shared_bytes", "held"),
     [
-        (changed(PROJECTED, hidden=120, projection=119), 2, 16 << 10, [Held(30, 0), Held(2, 1)]),
-        (changed(PROJECTED, hidden=120, projection=40), 1, 20 << 10, [Held(32, 0), Held(0, 0)]),
+        (changed(PROJECTED, hidden=120, projection=119), 2, 16 << 10, [Held(30, 0), Held(2, 2)]),
+        (changed(PROJECTED, hidden=120, projection=40), 1, 20 << 10, [Held(32, 4), Held(0, 0)]),
         (changed(RESET_BEFORE, hidden=120), 1, 20 << 10, [Held(30, 0), Held(2, 2)]),
     ],
 )
@@ -102,6 +102,24 @@ def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit 
     program = ProgramOnProcessor(asked(wide, "stitched", 3, 5), Gpu(1, SMALL.shared_bytes), folder, edit)
     assert program.plan.tile == 2
     return program
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "held", "read_mib"),
+    [
+        ({"cell": "lstm", "hidden": 1024, "projection": 512}, [32, 4], (Held(4, 0), Held(1, 0)), 0),
+        ({"cell": "lstm", "hidden": 2048, "projection": 512}, [64, 4], (Held(8, 0), Held(0, 1)), 0),
+        ({"cell": "gru", "hidden": 1024, "reset_after": False}, [16, 8], (Held(2, 0), Held(1, 0)), 0),
+        ({"cell": "gru", "hidden": 2048, "reset_after": False}, [32, 16], (Held(2, 2), Held(0, 1)), 8),
+    ],
+)
+def test_what_an_h100_would_hold_is_in_the_docs(
+    keys: dict[str, object], rows: list[int], held: tuple[Held, ...], read_mib: int
+) -> None:
+    """docs/backends/tvm.md has these numbers."""
+    plan = Plan(Model.model_validate({"input": 64, **keys}), "none", 1, 1, Gpu.of("sm_90", 132))
+    assert [matrix.rows for matrix in plan.recurrent] == rows
+    assert (plan.held(*plan.recurrent), plan.read_bytes) == (held, read_mib << 20)
 
 
 def held_in_shared_memory(folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit = str) -> ProgramOnProcessor:
@@ -234,7 +252,7 @@ def test_where_a_batch_is_cut_the_threads_of_a_block_wait_behind_each_product(
 ) -> None:
     """Before h is copied anew, and before the last one is kept."""
     waits = {
-        "first": "      if (TILE < BATCH) __syncthreads();\n    }\n    // Every",
+        "first": "      if (TILE < BATCH) __syncthreads();\n    }\n    // Behind",
         "second": "      if (TILE < BATCH) __syncthreads();  // before",
     }
     for name, wait in waits.items():
