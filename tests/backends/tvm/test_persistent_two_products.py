@@ -105,7 +105,7 @@ def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit 
 
 
 @pytest.mark.parametrize(
-    ("keys", "rows", "held", "read_mib"),
+    ("keys", "of_block", "held", "read_mib"),
     [
         ({"cell": "lstm", "hidden": 1024, "projection": 512}, [32, 4], (Held(4, 0), Held(1, 0)), 0),
         ({"cell": "lstm", "hidden": 2048, "projection": 512}, [64, 4], (Held(8, 0), Held(0, 1)), 0),
@@ -114,11 +114,11 @@ def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit 
     ],
 )
 def test_what_an_h100_would_hold_is_in_the_docs(
-    keys: dict[str, object], rows: list[int], held: tuple[Held, ...], read_mib: int
+    keys: dict[str, object], of_block: list[int], held: tuple[Held, ...], read_mib: int
 ) -> None:
     """docs/backends/tvm.md has these numbers."""
     plan = Plan(Model.model_validate({"input": 64, **keys}), "none", 1, 1, Gpu.of("sm_90", 132))
-    assert [matrix.rows for matrix in plan.recurrent] == rows
+    assert [matrix.rows for matrix in plan.recurrent] == of_block
     assert (plan.held(*plan.recurrent), plan.read_bytes) == (held, read_mib << 20)
 
 

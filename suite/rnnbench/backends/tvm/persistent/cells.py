@@ -52,8 +52,9 @@ _RNN = f"""{_OF_X}
 def cells(plan: Plan) -> str:
     """The functions `after_first` and, where a step has two products, `after_second`."""
     *before, last = _bodies(plan.model)
-    functions = [_function("First", body, False) for body in before]
-    return "".join([*functions, _function("Second" if before else "First", last, True)])
+    functions = [_function("First", body, ("UNITS", "HIDDEN", "HIDDEN")) for body in before]
+    of_h = ("OUTPUT_UNITS", "OUTPUT", "WIDTH") if plan.model.projection else ("UNITS", "HIDDEN", "WIDTH")
+    return "".join([*functions, _function("Second" if before else "First", last, of_h)])
 
 
 def _bodies(model: Model) -> tuple[str, ...]:
@@ -64,8 +65,9 @@ def _bodies(model: Model) -> tuple[str, ...]:
     return (_RNN,)
 
 
-def _function(product: str, body: str, is_last: bool) -> str:
-    units, size, stride = ("OUTPUT_UNITS", "OUTPUT", "WIDTH") if is_last else ("UNITS", "HIDDEN", "HIDDEN")
+def _function(product: str, body: str, sizes: tuple[str, str, str]) -> str:
+    """`sizes`: how many results a sequence has in a block, and in all, and how far apart two sequences' results are."""
+    units, size, stride = sizes
     return f"""
 // The block's units of `count` sequences from `first`. A unit of a sequence is the same thread's in each step.
 __device__ __forceinline__ void after_{product.lower()}(const Layer& layer, int step, int first, int count,

@@ -68,7 +68,7 @@ _LOOP = """\
 """
 
 _SECOND = """\
-    // Behind it, every number of the exchanged vector is there. It is written anew behind the barrier that ends the step.
+    // Behind it, all of the exchanged vector is there. It is written anew behind the barrier that ends the step.
     grid_barrier(counter);
 #pragma unroll 1
     for (int first = 0; first < BATCH; first += TILE) {
