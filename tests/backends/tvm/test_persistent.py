@@ -36,6 +36,7 @@ from cuda_on_processor import (
 LSTM = Model(cell="lstm", input=5, hidden=17)
 GRU = Model(cell="gru", input=5, hidden=17)
 TWO_LSTMS, TWO_GRUS = (model.model_copy(update={"layers": 2}) for model in (LSTM, GRU))
+DEEP = Model(cell="lstm", input=5, hidden=170, projection=150, layers=3)
 BOUNDED = Model(
     cell="lstm", input=5, hidden=6, recurrent_activation="hard_sigmoid", activation="relu", clip=0.4, cell_clip=0.2
 )
@@ -214,8 +215,11 @@ def test_on_an_h100_a_layer_of_512_is_held_in_registers_and_one_of_2048_is_not()
         ({"model": Model(cell="counter", input=4, hidden=4)}, "a counter has none"),
         ({"model": Model(cell="lstm", input=4, hidden=9000)}, "36000 bytes; it has room for 32768"),
         ({"model": Model(cell="lstm", input=4, hidden=9000, projection=100)}, "36000 bytes; it has room for 32768"),
-        ({"batch": 2**18, "model": LSTM, "strategy": Strategy("looped", "none", 128)}, "scratch memory of a call has"),
-        ({"model": Model(cell="lstm", input=8192, hidden=8192, layers=4)}, "weights have up to"),
+        (
+            {"batch": 2**15, "model": DEEP, "strategy": Strategy("looped", "none", 64)},
+            "scratch memory of a call has up to",
+        ),
+        ({"model": Model(cell="lstm", input=8188, hidden=8188, layers=4)}, "weights have up to"),
     ],
 )
 def test_what_the_kernel_has_not_is_refused_with_a_reason(

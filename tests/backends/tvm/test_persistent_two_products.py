@@ -97,8 +97,8 @@ def test_the_weights_of_both_products_are_held_where_there_is_room(
 
 def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit = str) -> ProgramOnProcessor:
     """A kernel whose shared memory holds two of the five sequences at a time."""
-    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 40)
-    wide = changed(model, hidden=39, **({"projection": 30} if model.projection else {}))
+    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 72)
+    wide = changed(model, hidden=70, **({"projection": 60} if model.projection else {}))
     program = ProgramOnProcessor(asked(wide, "stitched", 3, 5), Gpu(1, SMALL.shared_bytes), folder, edit)
     assert program.plan.tile == 2
     return program
@@ -246,21 +246,20 @@ def test_a_block_that_leaves_out_the_barrier_between_the_products_stops_the_othe
         computes_the_network(program)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_where_a_batch_is_cut_the_threads_of_a_block_wait_behind_each_product(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int
+@pytest.mark.parametrize(
+    ("model", "wait"),
+    [
+        (RESET_BEFORE, "      if (TILE < BATCH) __syncthreads();\n    }\n    // Behind"),
+        (RESET_BEFORE, "      if (TILE < BATCH) __syncthreads();  // before"),
+        (PROJECTED, "      if (TILE < BATCH) __syncthreads();  // before"),
+    ],
+)
+def test_where_a_batch_is_cut_the_threads_of_a_block_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model, wait: str
 ) -> None:
-    """Before h is copied anew, and before the last one is kept."""
-    waits = {
-        "first": "      if (TILE < BATCH) __syncthreads();\n    }\n    // Behind",
-        "second": "      if (TILE < BATCH) __syncthreads();  // before",
-    }
-    for name, wait in waits.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        program = cut(
-            RESET_BEFORE, folder, monkeypatch, replaced(wait, wait.replace("if (TILE < BATCH) __syncthreads();", ""))
-        )
-        program.kernel.order = order
+    """Before h is copied anew, while a GRU's units read it, and before the last one is kept."""
+    edit = replaced(wait, wait.replace("if (TILE < BATCH) __syncthreads();", ""))
+    program = cut(model, tmp_path, monkeypatch, edit)
+    for program.kernel.order in ORDERS:
         with pytest.raises(AssertionError, match="Not equal to tolerance"):
             computes_the_network(program)
