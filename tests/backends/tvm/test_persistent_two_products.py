@@ -113,7 +113,7 @@ def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit 
         ({"cell": "gru", "hidden": 2048, "reset_after": False}, [32, 16], (Held(2, 2), Held(0, 1)), 8),
     ],
 )
-def test_what_an_h100_would_hold_is_in_the_docs(
+def test_what_an_h100_would_hold(
     keys: dict[str, object], of_block: list[int], held: tuple[Held, ...], read_mib: int
 ) -> None:
     """docs/backends/tvm.md has these numbers."""
@@ -141,53 +141,6 @@ def test_weights_that_lie_over_others_in_shared_memory_are_found(
     for program.kernel.order in ORDERS:
         with pytest.raises(AssertionError, match="Not equal to tolerance"):
             computes_the_network(program)
-
-
-def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit = str) -> ProgramOnProcessor:
-    """A kernel whose shared memory holds two of the five sequences at a time."""
-    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.STAGED", 2 * 72)
-    wide = changed(model, hidden=70, **({"projection": 60} if model.projection else {}))
-    program = ProgramOnProcessor(asked(wide, "stitched", 3, 5), Gpu(1, SMALL.shared_bytes), folder, edit)
-    assert program.plan.tile == 2
-    return program
-
-
-@pytest.mark.parametrize(
-    ("keys", "of_block", "held", "read_mib"),
-    [
-        ({"cell": "lstm", "hidden": 1024, "projection": 512}, [32, 4], (Held(4, 0), Held(1, 0)), 0),
-        ({"cell": "lstm", "hidden": 2048, "projection": 512}, [64, 4], (Held(8, 0), Held(0, 1)), 0),
-        ({"cell": "gru", "hidden": 1024, "reset_after": False}, [16, 8], (Held(2, 0), Held(1, 0)), 0),
-        ({"cell": "gru", "hidden": 2048, "reset_after": False}, [32, 16], (Held(2, 2), Held(0, 1)), 8),
-    ],
-)
-def test_what_an_h100_would_hold_is_in_the_docs(
-    keys: dict[str, object], of_block: list[int], held: tuple[Held, ...], read_mib: int
-) -> None:
-    """docs/backends/tvm.md has these numbers."""
-    plan = Plan(Model.model_validate({"input": 64, **keys}), "none", 1, 1, Gpu.of("sm_90", 132))
-    assert [matrix.rows for matrix in plan.recurrent] == of_block
-    assert (plan.held(*plan.recurrent), plan.read_bytes) == (held, read_mib << 20)
-
-
-def held_in_shared_memory(folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit = str) -> ProgramOnProcessor:
-    monkeypatch.setattr("rnnbench.backends.tvm.persistent.layout.HELD", 8)
-    request = asked(changed(RESET_BEFORE, hidden=40), "stitched", 2)
-    program = ProgramOnProcessor(request, Gpu(1, SMALL.shared_bytes), folder, edit)
-    assert program.plan.held(*program.plan.recurrent) == (Held(2, 8), Held(0, 5))
-    return program
-
-
-def test_shared_memory_holds_the_weights_of_both_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    computes_the_network(held_in_shared_memory(tmp_path, monkeypatch))
-
-
-def test_weights_that_lie_over_others_in_shared_memory_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = held_in_shared_memory(tmp_path, monkeypatch, replaced("held + First::FLOATS", "held"))
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        computes_the_network(program)
 
 
 @BOTH_CELLS
