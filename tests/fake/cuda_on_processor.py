@@ -17,16 +17,22 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.backends.base import Artifact, Program, Request
+from rnnbench.backends.base import Artifact, InStream, Program, Request
 from rnnbench.backends.shared import ChunkedProgram, of_one_step
 from rnnbench.backends.tvm.buffers import memory_on
 from rnnbench.backends.tvm.persistent.layout import BARRIER, THREADS, Gpu, Plan
 from rnnbench.backends.tvm.persistent.session import PersistentSession
 from rnnbench.backends.tvm.persistent.source import ENTRY, arguments, source
+from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.reference import Trajectory, run_reference
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
 
 HEADER = Path(__file__).with_name("cuda_on_processor.h")
 WAITS_FOR_EVER, WROTE_BEYOND = 1, 2
 UNTOUCHED = np.float32("nan")
+SMALL = Gpu(processors=3, shared_bytes=48 * 1024)
+TOLERANCE = 1e-6
 
 Edit = Callable[[str], str]
 
@@ -87,6 +93,47 @@ class ProgramOnProcessor(ChunkedProgram):
     def _of_one_step(self, gpu: Gpu, folder: Path, edit: Edit) -> Program:
         (folder / "tail").mkdir()
         return ProgramOnProcessor(of_one_step(self.request), gpu, folder / "tail", edit)
+
+
+def asked(model: Model, state: State = "stitched", chunk: int = 7, batch: int = 1) -> Request:
+    strategy = Strategy("looped", state, chunk)
+    return Request("tir", model, draw_weights(model, 1), strategy, batch, Precision.of("float32"), "cuda")
+
+
+def reference(request: Request, x: np.ndarray, state: dict[str, np.ndarray] | None = None) -> Trajectory:
+    return run_reference(request.model, request.weights, x, state)
+
+
+def computes_the_network(program: ProgramOnProcessor, calls: int = 2) -> None:
+    """Several calls from a state, the state after them, and bound calls, which go on from there."""
+    request, chunk = program.request, program.request.strategy.chunk
+    x = draw_inputs(request.model, calls * chunk, request.batch, seed=1)
+    session = program.open()
+    if request.strategy.state == "none":
+        for part in np.split(x, calls):
+            np.testing.assert_allclose(session.step({"x": part})["y"], reference(request, part).y, atol=TOLERANCE)
+        return
+    state = draw_state(request.model, request.batch, seed=3)
+    session.set_state(state)
+    expected = reference(request, x, state)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=TOLERANCE)
+    for name, array in session.get_state().items():
+        np.testing.assert_allclose(array, expected.final[name], atol=TOLERANCE)
+    bound = session.bind([{"x": x[:chunk]}, {"x": x[chunk : 2 * chunk]}])
+    assert isinstance(bound, InStream)
+    bound(), bound()
+    expected = reference(request, x[: 2 * chunk], expected.final)
+    np.testing.assert_allclose(bound.output()["y"], expected.y[chunk:], atol=TOLERANCE)
+
+
+def replaced(honest: str, planted: str) -> Edit:
+    """A fault to plant. The honest text is there once."""
+
+    def edit(text: str) -> str:
+        assert text.count(honest) == 1, f"{text.count(honest)} times: {honest}"
+        return text.replace(honest, planted)
+
+    return edit
 
 
 def build(text: str, plan: Plan, folder: Path) -> KernelOnProcessor:

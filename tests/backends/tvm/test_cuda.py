@@ -25,6 +25,8 @@ H100 = Device("NVIDIA H100 80GB HBM3", "NVIDIA 580.159.04", "sm_90", 81559 * 2**
 WIDE = Model(cell="lstm", input=64, hidden=64)
 TWO_GRUS = Model(cell="gru", input=64, hidden=64, layers=2)
 LSTM_512 = Model(cell="lstm", input=64, hidden=512)
+PROJECTED_512 = Model(cell="lstm", input=64, hidden=512, projection=128)
+RESET_BEFORE_512 = Model(cell="gru", input=64, hidden=512, reset_after=False)
 
 
 @pytest.fixture
@@ -251,7 +253,15 @@ def test_nvrtc_makes_machine_code_and_exact_ptx_of_the_source(
 
 @pytest.mark.usefixtures("with_nvrtc")
 @pytest.mark.parametrize("capability", ["sm_80", "sm_90"])
-@pytest.mark.parametrize(("model", "state", "batch"), [(LSTM_512, "stitched", 1), (TWO_GRUS, "stateful", 3)])
+@pytest.mark.parametrize(
+    ("model", "state", "batch"),
+    [
+        (LSTM_512, "stitched", 1),
+        (TWO_GRUS, "stateful", 3),
+        (PROJECTED_512, "stitched", 1),
+        (RESET_BEFORE_512, "stateful", 3),
+    ],
+)
 def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
     monkeypatch: pytest.MonkeyPatch,
     request_for: Callable[..., Request],
@@ -265,7 +275,8 @@ def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
     folder = built(monkeypatch, persistent(request_for, model, state, batch), tmp_path).folder
     assert (folder / nvrtc.KERNELS).read_bytes().startswith(b"\x7fELF")
     ptx = nvrtc.compiled((folder / nvrtc.SOURCE).read_text(), capability.replace("sm", "compute")).decode()
-    assert ptx.count("atom.add.release.gpu") == ptx.count("ld.acquire.gpu") > 0
+    barriers = model.layers * (2 if model in (PROJECTED_512, RESET_BEFORE_512) else 1)
+    assert ptx.count("atom.add.release.gpu") == ptx.count("ld.acquire.gpu") == barriers
     assert ptx.count(".entry") == 1
     assert not re.search(r"tanh\.approx|fma\.rn\.ftz|mma\.|tf32", ptx)
 
@@ -301,7 +312,9 @@ def test_the_runtime_gets_the_machine_code_of_the_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("state", "chunk", "batch"), [("stitched", 7, 1), ("stateful", 1, 3), ("stateful", 300, 1)])
-@pytest.mark.parametrize("model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2})])
+@pytest.mark.parametrize(
+    "model", [LSTM_512, TWO_GRUS, LSTM_512.model_copy(update={"layers": 2}), PROJECTED_512, RESET_BEFORE_512]
+)
 def test_a_gpu_gives_what_the_reference_says_in_one_kernel(
     tmp_path: Path, request_for: Callable[..., Request], model: Model, state: str, chunk: int, batch: int
 ) -> None:

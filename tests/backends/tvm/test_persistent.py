@@ -13,57 +13,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnbench.backends.base import InStream, Request
-from rnnbench.backends.tvm.persistent.layout import FLOAT, WARPS, Gpu, Plan
-from rnnbench.cases.trial import Precision, State, Strategy
-from rnnbench.rnn.reference import Trajectory, run_reference
+from rnnbench.backends.base import Request
+from rnnbench.backends.tvm.persistent.layout import FLOAT, HELD, VECTOR, WARPS, Gpu, Plan, vectors
+from rnnbench.backends.tvm.persistent.support import most_params, most_scratch
+from rnnbench.cases.trial import State, Strategy
 from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
+from rnnbench.rnn.weights import draw_inputs
 
 pytest.importorskip("tvm_ffi")
-from cuda_on_processor import Edit, ProgramOnProcessor, StuckError
+from cuda_on_processor import (
+    SMALL,
+    TOLERANCE,
+    Edit,
+    ProgramOnProcessor,
+    StuckError,
+    asked,
+    computes_the_network,
+    reference,
+    replaced,
+)
 
-SMALL = Gpu(processors=3, shared_bytes=48 * 1024)
-TOLERANCE = 1e-6
 LSTM = Model(cell="lstm", input=5, hidden=17)
 GRU = Model(cell="gru", input=5, hidden=17)
 TWO_LSTMS, TWO_GRUS = (model.model_copy(update={"layers": 2}) for model in (LSTM, GRU))
+DEEP = Model(cell="lstm", input=5, hidden=170, projection=150, layers=3)
 BOUNDED = Model(
     cell="lstm", input=5, hidden=6, recurrent_activation="hard_sigmoid", activation="relu", clip=0.4, cell_clip=0.2
 )
 BOTH_WAYS = Model(cell="rnn", input=5, hidden=7, layers=3, direction="bidirectional", bias=False)
 BACKWARDS = Model(cell="gru", input=3, hidden=8, direction="reverse")
-
-
-def asked(model: Model, state: State = "stitched", chunk: int = 7, batch: int = 1) -> Request:
-    strategy = Strategy("looped", state, chunk)
-    return Request("tir", model, draw_weights(model, 1), strategy, batch, Precision.of("float32"), "cuda")
-
-
-def reference(request: Request, x: np.ndarray, state: dict[str, np.ndarray] | None = None) -> Trajectory:
-    return run_reference(request.model, request.weights, x, state)
-
-
-def computes_the_network(program: ProgramOnProcessor, calls: int = 2) -> None:
-    """Several calls from a state, the state after them, and bound calls, which go on from there."""
-    request, chunk = program.request, program.request.strategy.chunk
-    x = draw_inputs(request.model, calls * chunk, request.batch, seed=1)
-    session = program.open()
-    if request.strategy.state == "none":
-        for part in np.split(x, calls):
-            np.testing.assert_allclose(session.step({"x": part})["y"], reference(request, part).y, atol=TOLERANCE)
-        return
-    state = draw_state(request.model, request.batch, seed=3)
-    session.set_state(state)
-    expected = reference(request, x, state)
-    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=TOLERANCE)
-    for name, array in session.get_state().items():
-        np.testing.assert_allclose(array, expected.final[name], atol=TOLERANCE)
-    bound = session.bind([{"x": x[:chunk]}, {"x": x[chunk : 2 * chunk]}])
-    assert isinstance(bound, InStream)
-    bound(), bound()
-    expected = reference(request, x[: 2 * chunk], expected.final)
-    np.testing.assert_allclose(bound.output()["y"], expected.y[chunk:], atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +97,8 @@ def test_a_barrier_holds_hundreds_of_times_and_needs_no_reset(tmp_path: Path, or
 def test_weights_in_registers_in_shared_memory_and_through_l2_give_the_same(tmp_path: Path) -> None:
     wide = Gpu(processors=1, shared_bytes=60 * 1024)
     program = ProgramOnProcessor(asked(Model(cell="lstm", input=5, hidden=200), "stitched", 2, 3), wide, tmp_path)
-    held = program.plan.held(200)
-    assert 0 < held.registers < held.registers + held.shared < program.plan.rows_per_warp
+    (held,) = program.plan.held(*program.plan.recurrent)
+    assert 0 < held.registers < held.registers + held.shared < program.plan.recurrent[0].rows_per_warp
     computes_the_network(program)
 
 
@@ -144,13 +122,7 @@ def test_where_a_batch_is_cut_the_threads_of_a_block_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
     """Before h is copied anew, and before the last one is kept."""
-
-    def plant(text: str) -> str:
-        waits = "if (TILE < BATCH) __syncthreads();"
-        assert text.count(waits) == 1
-        return text.replace(waits, "")
-
-    program = cut(tmp_path, monkeypatch, plant)
+    program = cut(tmp_path, monkeypatch, replaced("if (TILE < BATCH) __syncthreads();", ""))
     program.kernel.order = order
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         computes_the_network(program)
@@ -166,24 +138,14 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(tmp_path: Path, fault: str) -> None:
-    honest, planted = FAULTS[fault]
-
-    def plant(text: str) -> str:
-        assert text.count(honest) == 1
-        return text.replace(honest, planted)
-
-    program = ProgramOnProcessor(asked(LSTM, "stitched", 7), SMALL, tmp_path, plant)
+    program = ProgramOnProcessor(asked(LSTM, "stitched", 7), SMALL, tmp_path, replaced(*FAULTS[fault]))
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         computes_the_network(program)
 
 
 def test_a_stateful_step_without_its_barrier_is_found(tmp_path: Path) -> None:
     """A block would write the new h over the one that another block still has to read."""
-
-    def plant(text: str) -> str:
-        assert text.count("false, false>(layer") == 1
-        return text.replace("false, false>(layer", "false, true>(layer")
-
+    plant = replaced("false, false>(layer", "false, true>(layer")
     program = ProgramOnProcessor(asked(GRU, "stateful", 1), SMALL, tmp_path, plant)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         computes_the_network(program)
@@ -192,28 +154,57 @@ def test_a_stateful_step_without_its_barrier_is_found(tmp_path: Path) -> None:
 def test_a_block_that_leaves_out_a_barrier_stops_the_others(tmp_path: Path) -> None:
     left_out = "if ((!LAST || step < CHUNK - 1) && (blockIdx.x != 2 || step != 3)) grid_barrier(counter);"
     honest, _ = FAULTS["no barrier between steps"]
-    edit = lambda text: text.replace(honest, left_out)  # noqa: E731
     with pytest.raises(StuckError):
-        computes_the_network(ProgramOnProcessor(asked(LSTM), SMALL, tmp_path, edit))
+        computes_the_network(ProgramOnProcessor(asked(LSTM), SMALL, tmp_path, replaced(honest, left_out)))
+
+
+CELLS: dict[str, dict[str, object]] = {
+    "lstm": {"cell": "lstm"},
+    "gru": {"cell": "gru"},
+    "projected lstm": {"cell": "lstm", "layers": 2, "direction": "bidirectional"},
+    "gru that resets before the product": {"cell": "gru", "reset_after": False, "layers": 3},
+}
+
+
+def wide_model(cell: str, hidden: int) -> Model:
+    projection = {"projection": max(1, hidden // 3)} if cell == "projected lstm" and hidden > 1 else {}
+    return Model.model_validate({"input": 64, "hidden": hidden, **projection, **CELLS[cell]})
 
 
 @pytest.mark.parametrize("capability", ["sm_75", "sm_80", "sm_90", "sm_999"])
 @pytest.mark.parametrize("hidden", [1, 17, 133, 512, 1024, 2048, 8192])
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 def test_every_plan_fits_its_gpu(cell: str, hidden: int, capability: str) -> None:
-    plan = Plan(Model(cell=cell, input=64, hidden=hidden), "stitched", 16, 4, Gpu.of(capability, 40))
+    model = wide_model(cell, hidden)
+    plan = Plan(model, "stitched", 16, 4, Gpu.of(capability, 40))
     assert plan.units * plan.blocks >= hidden > plan.units * (plan.blocks - 1)
+    assert plan.output_units * plan.blocks >= model.output
     assert plan.blocks <= 40
     assert plan.tile >= 1
     assert FLOAT * plan.shared <= plan.gpu.shared_bytes
-    held = plan.held(hidden)
-    assert (plan.read_bytes == 0) == (WARPS * (held.registers + held.shared) >= plan.rows)
+    held = plan.held(*plan.recurrent)
+    pairs = list(zip(plan.recurrent, held, strict=True))
+    assert sum(VECTOR * vectors(matrix.columns) * of.registers for matrix, of in pairs) <= HELD
+    assert (plan.read_bytes == 0) == all(WARPS * (of.registers + of.shared) >= matrix.rows for matrix, of in pairs)
+
+
+@pytest.mark.parametrize("processors", [1, 2, 7, 40, 132, 10_000])
+@pytest.mark.parametrize("hidden", [1, 2, 17, 133, 2048])
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_bounds_of_arrays_hold_on_every_gpu(cell: str, hidden: int, processors: int) -> None:
+    """Of scratch memory, with the exchanged vectors, and of weights, with a projection's."""
+    model = wide_model(cell, hidden)
+    for state, chunk, batch in (("none", 1, 5), ("stitched", 16, 4), ("none", 3, 1)):
+        plan = Plan(model, state, chunk, batch, Gpu.of("sm_90", processors))
+        assert plan.scratch <= most_scratch(model, chunk, batch) <= 2 * plan.scratch + 64
+        assert plan.params <= most_params(model) <= 2 * plan.params + 64
 
 
 def test_on_an_h100_a_layer_of_512_is_held_in_registers_and_one_of_2048_is_not() -> None:
     h100 = Gpu.of("sm_90", 132)
     plans = {hidden: Plan(Model(cell="lstm", input=64, hidden=hidden), "none", 1, 1, h100) for hidden in (512, 2048)}
-    assert (plans[512].blocks, plans[512].units, plans[512].held(512).shared, plans[512].read_bytes) == (128, 4, 0, 0)
+    (held,) = plans[512].held(*plans[512].recurrent)
+    assert (plans[512].blocks, plans[512].units, held.shared, plans[512].read_bytes) == (128, 4, 0, 0)
     assert 0 < plans[2048].read_bytes < 4 * 2048 * 2048 * FLOAT
 
 
@@ -222,10 +213,13 @@ def test_on_an_h100_a_layer_of_512_is_held_in_registers_and_one_of_2048_is_not()
     [
         ({"strategy": Strategy("unrolled", "none", 2)}, "it is looped, and not unrolled"),
         ({"model": Model(cell="counter", input=4, hidden=4)}, "a counter has none"),
-        ({"model": Model(cell="lstm", input=4, hidden=4, projection=2)}, "a projected LSTM needs two"),
-        ({"model": Model(cell="gru", input=4, hidden=4, reset_after=False)}, "resets before the product needs two"),
         ({"model": Model(cell="lstm", input=4, hidden=9000)}, "36000 bytes; it has room for 32768"),
-        ({"batch": 2**18, "model": LSTM, "strategy": Strategy("looped", "none", 64)}, "32-bit offsets"),
+        ({"model": Model(cell="lstm", input=4, hidden=9000, projection=100)}, "36000 bytes; it has room for 32768"),
+        (
+            {"batch": 2**15, "model": DEEP, "strategy": Strategy("looped", "none", 64)},
+            "scratch memory of a call has up to",
+        ),
+        ({"model": Model(cell="lstm", input=8188, hidden=8188, layers=4)}, "weights have up to"),
     ],
 )
 def test_what_the_kernel_has_not_is_refused_with_a_reason(

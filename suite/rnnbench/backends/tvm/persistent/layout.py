@@ -3,11 +3,15 @@
 A block has `units` units of every layer, with all of their gates. Its rows of a weight matrix are `gates·units`, and
 row g·units + u is gate g of its unit u. A warp computes every WARPS-th row. Of these it holds the first in registers,
 the next in shared memory, and reads the rest through L2 in each step.
+
+A step of an LSTM with a projection has a second product, by the projection's weights: a block has `output_units` of its
+rows. A GRU that resets before its product has two as well: the rows of r and z by h, and those of the candidate by r·h.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -51,6 +55,18 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """A block's rows of a weight matrix."""
+
+    rows: int
+    columns: int
+
+    @property
+    def rows_per_warp(self) -> int:
+        return -(-self.rows // WARPS)
+
+
+@dataclass(frozen=True)
 class Held:
     """How many rows of each warp are held in registers, and how many in shared memory."""
 
@@ -64,6 +80,8 @@ class LayerOffsets:
 
     w_ih: int
     w_hh: int
+    w_second: int | None
+    """Where a step has two products, the weights of the second: w_hr, or the candidate's rows of w_hh."""
     b_x: int | None
     """b_ih, with those parts of b_hh that no gate scales."""
     b_h: int | None
@@ -94,13 +112,28 @@ class Plan:
         return -(-self.model.hidden // self.units)
 
     @property
+    def output_units(self) -> int:
+        """Numbers of h, and of y in one direction, that a block gives: of the projection where there is one."""
+        return -(-self.model.projection // self.blocks) if self.model.projection else self.units
+
+    @property
     def rows(self) -> int:
-        """Rows of each matrix that a block has."""
+        """Rows of x's projection that a block has."""
         return self.gates * self.units
 
     @property
-    def rows_per_warp(self) -> int:
-        return -(-self.rows // WARPS)
+    def recurrent(self) -> tuple[Matrix, ...]:
+        """The matrices that a step multiplies by, in order: one, or two with a barrier between them."""
+        hidden = self.model.hidden
+        if self.model.projection:
+            return Matrix(self.rows, self.model.projection), Matrix(self.output_units, hidden)
+        if not self.model.reset_after:
+            return Matrix(2 * self.units, hidden), Matrix(self.units, hidden)
+        return (Matrix(self.rows, hidden),)
+
+    def of_x(self, layer: int) -> Matrix:
+        """The matrix that a layer projects x with."""
+        return Matrix(self.rows, self.model.layer_input(layer))
 
     @property
     def tile(self) -> int:
@@ -119,25 +152,36 @@ class Plan:
         """Floats of shared memory for the sums, to whole vectors."""
         return padded(self.tile * self.rows)
 
-    def held(self, width: int) -> Held:
-        """Of a matrix with rows of this width."""
-        registers = min(self.rows_per_warp, HELD // (VECTOR * vectors(width)))
-        room = self.gpu.shared_bytes - FLOAT * (self.staged + self.sums)
-        return Held(registers, min(self.rows_per_warp - registers, room // (FLOAT * WARPS * padded(width))))
+    def held(self, *matrices: Matrix) -> tuple[Held, ...]:
+        """Of matrices that a block has at the same time: as much as there is room for, of the first ones first."""
+        registers, floats = HELD, self.gpu.shared_bytes // FLOAT - self.staged - self.sums
+        found = []
+        for matrix in matrices:
+            of_thread, of_row = VECTOR * vectors(matrix.columns), WARPS * padded(matrix.columns)
+            in_registers = min(matrix.rows_per_warp, registers // of_thread)
+            held = Held(in_registers, min(matrix.rows_per_warp - in_registers, floats // of_row))
+            registers -= held.registers * of_thread
+            floats -= held.shared * of_row
+            found.append(held)
+        return tuple(found)
 
     @property
     def shared(self) -> int:
         """Floats of shared memory of a block."""
-        widths = {self.model.hidden, *(self.model.layer_input(n) for n in range(self.model.layers))}
-        weights = max(WARPS * self.held(width).shared * padded(width) for width in widths)
-        return self.staged + self.sums + weights
+        together = [self.recurrent, *((self.of_x(layer),) for layer in range(self.model.layers))]
+        return self.staged + self.sums + max(self._shared_weights(*matrices) for matrices in together)
+
+    def _shared_weights(self, *matrices: Matrix) -> int:
+        """Floats of shared memory for the weights of matrices that a block has at the same time."""
+        held = zip(matrices, self.held(*matrices), strict=True)
+        return sum(WARPS * of.shared * padded(matrix.columns) for matrix, of in held)
 
     @property
     def read_bytes(self) -> int:
         """Bytes of recurrent weights that each step of a layer reads through L2, as they are not held."""
-        held = self.held(self.model.hidden)
-        rows = max(0, self.rows - WARPS * (held.registers + held.shared))
-        return FLOAT * self.blocks * rows * padded(self.model.hidden)
+        held = zip(self.recurrent, self.held(*self.recurrent), strict=True)
+        left = [(max(0, matrix.rows - WARPS * (of.registers + of.shared)), matrix.columns) for matrix, of in held]
+        return FLOAT * self.blocks * sum(rows * padded(columns) for rows, columns in left)
 
     @property
     def projected(self) -> int:
@@ -150,15 +194,28 @@ class Plan:
         return padded(self.chunk * self.batch * self.model.width)
 
     @property
+    def exchanged(self) -> int:
+        """Floats of scratch memory for the vectors between the two products of a step; 0 where it has one."""
+        return padded(self.batch * self.model.hidden) if has_two_products(self.model) else 0
+
+    @property
+    def exchanged_start(self) -> int:
+        """Where these begin in the scratch memory: behind the barrier, projections, and outputs of two layers."""
+        return BARRIER + padded(self.projected) + min(self.model.layers - 1, 2) * self.outputs
+
+    @property
     def scratch(self) -> int:
-        """Floats of scratch memory: the barrier, projections, outputs of two layers, and c where there is no state."""
+        """Floats of scratch memory. The last ones are c, where there is no state."""
         cell = self.batch * self.model.hidden if self.state == "none" and self.model.cell == "lstm" else 0
-        return BARRIER + padded(self.projected) + min(self.model.layers - 1, 2) * self.outputs + cell
+        return self.exchanged_start + self.exchanged + cell
 
     @property
     def writes_before_read(self) -> bool:
-        """Whether a block would write the new h to where another block still reads the old one, without a barrier."""
-        return self.state == "stateful" and self.chunk == 1
+        """Whether a block would write the new h to where another block still reads the old one, without a barrier.
+
+        Where a step has two products, all blocks have read the old one before the barrier between them.
+        """
+        return self.state == "stateful" and self.chunk == 1 and not has_two_products(self.model)
 
     @property
     def state_size(self) -> int:
@@ -169,14 +226,13 @@ class Plan:
     @property
     def layers(self) -> tuple[LayerOffsets, ...]:
         """At index `layer·directions + direction`."""
-        matrix, found = self.blocks * self.rows, []
+        found = []
         for index, start in enumerate(self._ends[:-1]):
-            w_hh = start + matrix * padded(self.model.layer_input(index // self.model.directions))
-            b_x = w_hh + matrix * padded(self.model.hidden)
-            b_h = b_x + padded(matrix)
-            found.append(
-                LayerOffsets(start, w_hh, b_x if self.model.bias else None, b_h if self.has_scaled_bias else None)
-            )
+            sizes = [self._floats(matrix) for matrix in (self.of_x(index // self.model.directions), *self.recurrent)]
+            w_ih, w_hh, *second, b_x = accumulate(sizes, initial=start)
+            b_h = b_x + padded(self.blocks * self.rows)
+            biases = b_x if self.model.bias else None, b_h if self.has_scaled_bias else None
+            found.append(LayerOffsets(w_ih, w_hh, second[0] if second else None, *biases))
         return tuple(found)
 
     @property
@@ -186,30 +242,43 @@ class Plan:
 
     @property
     def has_scaled_bias(self) -> bool:
-        return self.model.bias and self.model.cell == "gru"
+        return self.model.bias and self.model.cell == "gru" and self.model.reset_after
 
     @property
     def _ends(self) -> list[int]:
         """Where the weights of each layer and direction begin, and the end of all."""
-        matrix, ends = self.blocks * self.rows, [0]
+        ends = [0]
         for index in range(self.model.layers * self.model.directions):
-            columns = padded(self.model.layer_input(index // self.model.directions)) + padded(self.model.hidden)
-            biases = (self.model.bias + self.has_scaled_bias) * padded(matrix)
-            ends.append(ends[-1] + matrix * columns + biases)
+            matrices = (self.of_x(index // self.model.directions), *self.recurrent)
+            biases = (self.model.bias + self.has_scaled_bias) * padded(self.blocks * self.rows)
+            ends.append(ends[-1] + sum(map(self._floats, matrices)) + biases)
         return ends
+
+    def _floats(self, matrix: Matrix) -> int:
+        """Of all blocks' rows of a matrix."""
+        return self.blocks * matrix.rows * padded(matrix.columns)
 
     def pack(self, weights: Weights) -> np.ndarray:
         """All weights as the kernel reads them, float32 and flat."""
         parts: list[np.ndarray] = []
         for layer in weights.layers:
-            parts += [self._matrix(layer.w_ih), self._matrix(layer.w_hh)]
+            parts += [self._matrix(layer.w_ih, self.gates), *self._recurrent_of(layer)]
             parts += [self._bias(bias) for bias in self._biases(layer)]
         return np.concatenate([part.ravel() for part in parts])
 
-    def _matrix(self, weight: np.ndarray) -> np.ndarray:
-        """[gates·hidden, width] to [blocks, gates, units, padded width]."""
-        width = weight.shape[1]
-        spread = self._spread(weight.reshape(self.gates, self.model.hidden, width))
+    def _recurrent_of(self, layer: Layer) -> tuple[np.ndarray, ...]:
+        """In the order of `recurrent`."""
+        if layer.w_hr is not None:
+            return self._matrix(layer.w_hh, self.gates), self._matrix(layer.w_hr, 1)
+        if not self.model.reset_after:
+            gates = 2 * self.model.hidden
+            return self._matrix(layer.w_hh[:gates], 2), self._matrix(layer.w_hh[gates:], 1)
+        return (self._matrix(layer.w_hh, self.gates),)
+
+    def _matrix(self, weight: np.ndarray, parts: int) -> np.ndarray:
+        """[parts·size, width] to [blocks, parts, units, padded width]; of w_hr, the units are those of the output."""
+        size, width = weight.shape[0] // parts, weight.shape[1]
+        spread = self._spread(weight.reshape(parts, size, width))
         return np.pad(spread, ((0, 0),) * 3 + ((0, padded(width) - width),))
 
     def _bias(self, bias: np.ndarray) -> np.ndarray:
@@ -218,10 +287,12 @@ class Plan:
         return np.pad(flat, (0, padded(flat.size) - flat.size))
 
     def _spread(self, of_units: np.ndarray) -> np.ndarray:
-        """[gates, hidden, …] to [blocks, gates, units, …], with zeros for the units that the last block lacks."""
-        lacking = self.blocks * self.units - self.model.hidden
-        of_units = np.pad(of_units, ((0, 0), (0, lacking)) + ((0, 0),) * (of_units.ndim - 2))
-        return of_units.reshape(self.gates, self.blocks, self.units, *of_units.shape[2:]).swapaxes(0, 1)
+        """[parts, size, …] to [blocks, parts, units, …], with zeros for the units that the last blocks lack."""
+        parts, size, *rest = of_units.shape
+        units = self.units if size == self.model.hidden else self.output_units
+        lacking = self.blocks * units - size
+        of_units = np.pad(of_units, ((0, 0), (0, lacking)) + ((0, 0),) * len(rest))
+        return of_units.reshape(parts, self.blocks, units, *rest).swapaxes(0, 1)
 
     def _biases(self, layer: Layer) -> tuple[np.ndarray, ...]:
         """b_x and, where there is one, b_h."""
@@ -232,6 +303,11 @@ class Plan:
         scaled = layer.b_hh.copy()
         scaled[: 2 * self.model.hidden] = 0
         return layer.b_ih + (layer.b_hh - scaled), scaled
+
+
+def has_two_products(model: Model) -> bool:
+    """Whether a step has two products, and so exchanges two vectors with a barrier behind each."""
+    return bool(model.projection) or not model.reset_after
 
 
 def padded(count: int) -> int:

@@ -97,13 +97,17 @@ def _compile(request: Request, plan: Plan, folder: Path) -> Artifact:
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
-    held = plan.held(plan.model.hidden)
+    held, rows = plan.held(*plan.recurrent), sum(matrix.rows for matrix in plan.recurrent)
+    registers, shared = WARPS * sum(of.registers for of in held), WARPS * sum(of.shared for of in held)
     through_l2 = f"the other {plan.read_bytes} bytes of a layer's recurrent weights are read through L2 in each step"
+    barriers = "A barrier of all blocks ends each step."
+    if plan.exchanged:
+        barriers = "Each step has two barriers of all blocks: between its two products, and at its end."
     return (
         "One kernel runs the whole call. This suite wrote it in CUDA; TVM makes its launch, NVRTC its machine code.",
         f"It has {plan.blocks} blocks of {THREADS} threads, one to a multiprocessor, for {plan.units} units each.",
-        f"Of its {plan.rows} rows of recurrent weights, a block holds up to {WARPS * held.registers} in registers and "
-        f"{WARPS * held.shared} in shared memory; {through_l2 if plan.read_bytes else 'none is read again'}.",
-        f"A block has {FLOAT * plan.shared} bytes of shared memory. A barrier of all blocks ends each step.",
+        f"Of its {rows} rows of recurrent weights, a block holds up to {registers} in registers and "
+        f"{shared} in shared memory; {through_l2 if plan.read_bytes else 'none is read again'}.",
+        f"A block has {FLOAT * plan.shared} bytes of shared memory. {barriers}",
         "The projection of x is computed for all steps before the first.",
     )

@@ -4,14 +4,22 @@ For each layer and direction, a block first projects x for all steps, for its ow
 another. In each, a block copies h to shared memory, multiplies its rows by it, and computes its units. A barrier of the
 whole grid ends the step. So a step costs one barrier, whatever the size of the layer.
 
+An LSTM with a projection and a GRU that resets before its product have two barriers a step. Each block puts its part
+of o·tanh(c), or of r·h, into scratch memory. Behind the first barrier all blocks read the whole vector, multiply by it,
+and compute their part of h. The next step writes the vector again, behind the second barrier: no block still reads it.
+
 Persistent kernels of RNNs: Diamos et al., "Persistent RNNs: Stashing Recurrent Weights On-Chip", ICML 2016; Holmes et
 al., "GRNN: Low-Latency and Scalable RNN Inference on GPUs", EuroSys 2019.
 """
 
 from __future__ import annotations
 
-from rnnbench.backends.tvm.persistent.layout import BARRIER, THREADS, WARPS, Plan, padded
-from rnnbench.backends.tvm.persistent.text import ATOMICS, CELLS, HELPERS, PRODUCT, STEPS
+from dataclasses import astuple
+
+from rnnbench.backends.tvm.persistent.cells import cells
+from rnnbench.backends.tvm.persistent.layout import BARRIER, THREADS, WARPS, Held, Matrix, Plan, padded
+from rnnbench.backends.tvm.persistent.steps import steps
+from rnnbench.backends.tvm.persistent.text import ATOMICS, HELPERS, PRODUCT
 from rnnbench.rnn import Model
 
 ENTRY = "rnnbench_chunk"
@@ -34,9 +42,10 @@ def source(plan: Plan) -> str:
             _constants(plan),
             _functions(plan.model),
             PRODUCT,
+            _products(plan),
             HELPERS,
-            _cell(plan.model),
-            STEPS,
+            cells(plan),
+            steps(plan),
             _entry(plan),
         )
     )
@@ -48,9 +57,11 @@ def _constants(plan: Plan) -> str:
         "WARPS": WARPS,
         "BLOCKS": plan.blocks,
         "UNITS": plan.units,
-        "ROWS": plan.rows,
-        "ROWS_PER_WARP": plan.rows_per_warp,
+        "OUTPUT_UNITS": plan.output_units,
+        "PROJECTED": plan.rows,
+        "PRODUCTS": len(plan.recurrent),
         "HIDDEN": plan.model.hidden,
+        "OUTPUT": plan.model.output,
         "WIDTH": plan.model.width,
         "CHUNK": plan.chunk,
         "BATCH": plan.batch,
@@ -79,30 +90,25 @@ def _bounded(value: str, low: str, high: str) -> str:
     return f"({value}) < {low} ? {low} : ({value}) > {high} ? {high} : ({value})"
 
 
-def _cell(model: Model) -> str:
-    return f"""
-// The block's units of `count` sequences from `first`. A unit of a sequence is the same thread's in each step.
-__device__ __forceinline__ void cells(const Layer& layer, int step, int first, int count, const float* projected,
-                                      const float* staged, const float* sums, float* out) {{
-  for (int at = threadIdx.x; at < count * UNITS; at += THREADS) {{
-    const int vector = at / UNITS, of_block = at % UNITS, unit = blockIdx.x * UNITS + of_block;
-    if (unit >= HIDDEN) continue;
-    const float* z = sums + vector * ROWS + of_block;
-    const float* p = projected + (size_t)(first + vector) * ROWS + of_block;
-    const size_t of_unit = (size_t)(first + vector) * HIDDEN + unit;{CELLS[model.cell]}\
-    out[(size_t)(first + vector) * WIDTH + unit] = h;
-  }}
-}}
-"""
+def _products(plan: Plan) -> str:
+    """The types of the products of a step, `First` and `Second`."""
+    held = zip(("First", "Second"), plan.recurrent, plan.held(*plan.recurrent), strict=False)
+    return "".join(f"using {name} = {_product(matrix, of)};\n" for name, matrix, of in held)
+
+
+def _product(matrix: Matrix, held: Held) -> str:
+    return f"Product<{matrix.rows}, {matrix.columns}, {held.registers}, {held.shared}>"
 
 
 def _entry(plan: Plan) -> str:
     given = ", ".join(f"float* {name}" for name in (*arguments(plan.state), "shared"))
     body = "".join(_layer(plan, index) for index in range(plan.model.layers * plan.model.directions))
+    exchanged = f"scratch + {plan.exchanged_start}" if plan.exchanged else "nullptr"
     return f"""
 __device__ __forceinline__ void {ENTRY}({given}) {{
   unsigned* counter = reinterpret_cast<unsigned*>(scratch);
   float* projections = scratch + {BARRIER};
+  float* exchanged = {exchanged};
 {body}}}
 """
 
@@ -110,36 +116,33 @@ __device__ __forceinline__ void {ENTRY}({given}) {{
 def _layer(plan: Plan, index: int) -> str:
     """The code of a layer in one direction."""
     model, (number, direction) = plan.model, divmod(index, plan.model.directions)
-    width, offsets = model.layer_input(number), plan.layers[index]
+    of_x, offsets = plan.of_x(number), plan.layers[index]
     outputs = BARRIER + padded(plan.projected)
     above = f"scratch + {outputs + number % 2 * plan.outputs}" if number < model.layers - 1 else "y"
     below = f"scratch + {outputs + (number - 1) % 2 * plan.outputs}" if number else "x"
-    weights = [
-        "nullptr" if start is None else f"params + {start}"
-        for start in (offsets.w_ih, offsets.w_hh, offsets.b_x, offsets.b_h)
-    ]
-    fields = ", ".join([*weights, below, *_states(plan, index), f"{above} + {direction * model.hidden}"])
-    of_x, of_h = plan.held(width), plan.held(model.hidden)
+    weights = ["nullptr" if start is None else f"params + {start}" for start in astuple(offsets)]
+    fields = ", ".join([*weights, below, *_states(plan, index), f"{above} + {direction * model.output}"])
     backward = direction == 1 or model.direction == "reverse"
     last = index == model.layers * model.directions - 1 and not plan.writes_before_read
-    sizes = f"{width}, {of_x.registers}, {of_x.shared}, {of_h.registers}, {of_h.shared}"
+    flags = f"{str(backward).lower()}, {str(last).lower()}"
+    (held,) = plan.held(of_x)
     return f"""\
   {{
     const Layer layer = {{{fields}}};
-    {LAYER}{sizes}, {str(backward).lower()}, {str(last).lower()}>(layer, projections, counter, shared);
+    {LAYER}{_product(of_x, held)}, {flags}>(layer, projections, exchanged, counter, shared);
   }}
 """
 
 
 def _states(plan: Plan, index: int) -> list[str]:
     """h and c before the call, and h and c after it."""
-    size = plan.batch * plan.model.hidden
-    of_c = (plan.model.layers * plan.model.directions + index) * size
+    of_h, of_c = plan.batch * plan.model.output, plan.batch * plan.model.hidden
     if plan.state == "none":
-        states = ["nullptr", "nullptr", "nullptr", f"scratch + {plan.scratch - size}"]
+        states = ["nullptr", "nullptr", "nullptr", f"scratch + {plan.scratch - of_c}"]
     else:
         before, after = ("state", "state") if plan.state == "stateful" else ("state_in", "state_out")
-        states = [f"{name} + {start}" for name in (before, after) for start in (index * size, of_c)]
+        start_of_c = plan.model.layers * plan.model.directions * of_h + index * of_c
+        states = [f"{name} + {start}" for name in (before, after) for start in (index * of_h, start_of_c)]
     if plan.model.cell != "lstm":
         states[1] = states[3] = "nullptr"
     return states

@@ -1,4 +1,4 @@
-"""The parts of the persistent kernel that are the same for every model, in CUDA C++. `source` joins them."""
+"""The parts of the persistent kernel that every model has, in CUDA C++. `source` joins them with the others."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* at) {
 """
 
 PRODUCT = """
-// A block's rows of a matrix, times vectors in shared memory.
-template <int COLUMNS, int REGISTERS, int SHARED>
+// A block's rows of a matrix, times vectors in shared memory. `Registers` and `Shared`: rows of a warp that are held.
+template <int Rows, int Columns, int Registers, int Shared>
 struct Product {
+  static constexpr int ROWS = Rows, COLUMNS = Columns, REGISTERS = Registers, SHARED = Shared;
+  static constexpr int ROWS_PER_WARP = (ROWS + WARPS - 1) / WARPS;
   static constexpr int VECTORS = (COLUMNS + 3) / 4;
   static constexpr int TURNS = (VECTORS + 31) / 32;
+  static constexpr int FLOATS = 4 * SHARED * WARPS * VECTORS;  // of shared memory
   float4 held[REGISTERS > 0 ? REGISTERS : 1][TURNS];
   const float4* matrix;
   float4* shared;
@@ -106,85 +109,10 @@ __device__ __forceinline__ void grid_barrier(unsigned* counter) {
 }
 
 struct Layer {
-  const float *w_ih, *w_hh, *b_x, *b_h;  // b_x and b_h may be null
+  const float *w_ih, *w_hh, *w_second, *b_x, *b_h;  // w_second, b_x and b_h may be null
   const float* input;
   const float *h_before, *c_before;  // null: zeros
   float *h_after, *c_after;          // h_after may be null; c_after is also where c is between steps
   float* out;
 };
-"""
-
-CELLS = {
-    "lstm": """
-    const float i = gate(clipped(z[0 * UNITS] + p[0 * UNITS]));
-    const float f = gate(clipped(z[1 * UNITS] + p[1 * UNITS]));
-    const float g = activated(clipped(z[2 * UNITS] + p[2 * UNITS]));
-    const float o = gate(clipped(z[3 * UNITS] + p[3 * UNITS]));
-    const float* before = step == 0 ? layer.c_before : layer.c_after;
-    const float c = clipped_cell(f * (before ? before[of_unit] : 0.0f) + i * g);
-    layer.c_after[of_unit] = c;
-    const float h = o * activated(c);
-""",
-    "gru": """
-    const float r = gate(clipped(z[0 * UNITS] + p[0 * UNITS]));
-    const float u = gate(clipped(z[1 * UNITS] + p[1 * UNITS]));
-    const float n = activated(clipped(p[2 * UNITS] + r * z[2 * UNITS]));
-    const float h = n + u * (staged[vector * ((HIDDEN + 3) / 4 * 4) + unit] - n);
-""",
-    "rnn": """
-    const float h = activated(clipped(z[0] + p[0]));
-""",
-}
-
-STEPS = """
-// The h of the last step, of the block's own units. Where a batch is not cut, they are the thread's own.
-__device__ __forceinline__ void keep(const Layer& layer) {
-  const float* last = layer.out + (size_t)(CHUNK - 1) * BATCH * WIDTH;
-  for (int at = threadIdx.x; at < BATCH * UNITS; at += THREADS) {
-    const int vector = at / UNITS, unit = blockIdx.x * UNITS + at % UNITS;
-    if (unit < HIDDEN) layer.h_after[vector * HIDDEN + unit] = last[vector * WIDTH + unit];
-  }
-}
-
-// One layer in one direction over the whole chunk. `LAST`: no barrier after the last step.
-template <int COLUMNS, int X_REGISTERS, int X_SHARED, int H_REGISTERS, int H_SHARED, bool BACKWARD, bool LAST>
-__device__ __forceinline__ void run_layer(const Layer& layer, float* projections, unsigned* counter, float* shared) {
-  float *staged = shared, *sums = shared + STAGED, *held = shared + STAGED + SUMS;
-  float* projected = projections + (size_t)blockIdx.x * CHUNK * BATCH * ROWS;
-  __syncthreads();  // the layer before may still use the shared memory
-  {
-    const Product<COLUMNS, X_REGISTERS, X_SHARED> product(layer.w_ih, held);
-    const float* bias = layer.b_x ? layer.b_x + blockIdx.x * ROWS : nullptr;
-#pragma unroll 1
-    for (int first = 0; first < CHUNK * BATCH; first += TILE) {
-      const int count = CHUNK * BATCH - first < TILE ? CHUNK * BATCH - first : TILE;
-      stage<COLUMNS>(staged, layer.input + (size_t)first * COLUMNS, COLUMNS, count);
-      __syncthreads();
-      product.multiply(staged, count, bias, projected + (size_t)first * ROWS);
-      __syncthreads();
-    }
-  }
-  const Product<HIDDEN, H_REGISTERS, H_SHARED> product(layer.w_hh, held);
-  const float* bias = layer.b_h ? layer.b_h + blockIdx.x * ROWS : nullptr;
-#pragma unroll 1
-  for (int step = 0; step < CHUNK; ++step) {
-    const int time = BACKWARD ? CHUNK - 1 - step : step, earlier = BACKWARD ? time + 1 : time - 1;
-    const float* before = step == 0 ? layer.h_before : layer.out + (size_t)earlier * BATCH * WIDTH;
-    const int stride = step == 0 ? HIDDEN : WIDTH;
-    float* out = layer.out + (size_t)time * BATCH * WIDTH;
-#pragma unroll 1
-    for (int first = 0; first < BATCH; first += TILE) {
-      const int count = BATCH - first < TILE ? BATCH - first : TILE;
-      stage<HIDDEN>(staged, before ? before + (size_t)first * stride : nullptr, stride, count);
-      __syncthreads();
-      product.multiply(staged, count, bias, sums);
-      __syncthreads();
-      cells(layer, step, first, count, projected + (size_t)time * BATCH * ROWS, staged, sums, out);
-      // The next copy of h overwrites what a GRU's units read, and `keep` reads what other threads wrote.
-      if (TILE < BATCH) __syncthreads();
-    }
-    if (!LAST || step < CHUNK - 1) grid_barrier(counter);
-  }
-  if (layer.h_after) keep(layer);
-}
 """
