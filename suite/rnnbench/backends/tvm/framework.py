@@ -114,4 +114,4 @@ def x86_lanes(features: Collection[str]) -> int:
 @cache
 def registers() -> int:
     """Vector registers of the target: 16 on x86 without AVX-512, else 32."""
-    return 16 if 0 < x86_lanes(_features_of_model()) and lanes() < X86_LANES["avx512f"] else 32
+    return 16 if x86_lanes(_features_of_model()) > 0 and lanes() < X86_LANES["avx512f"] else 32

@@ -35,7 +35,7 @@ def _notes(device: str) -> tuple[str, ...]:
     if device == CUDA:
         return (*CUDA_NOTES, projection)
     return (
-        f"The suite adds a schedule to TVM's pipeline: products keep {OUTPUTS // lanes()} vectors of {lanes()} lanes in "
-        "registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
+        f"The suite adds a schedule to TVM's pipeline: products keep {OUTPUTS // lanes()} vectors of {lanes()} lanes "
+        "in registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
         projection,
     )
