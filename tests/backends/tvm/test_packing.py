@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.backends.tvm.packing import FORMATS, Blocking, Matrix, layout, pack, size
+from rnnbench.backends.tvm.packing import FORMATS, Blocking, Matrix, fewest_blocks, layout, pack, size
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
@@ -115,3 +115,11 @@ def test_a_block_has_as_many_vectors_as_asked_for_where_they_divide_the_units() 
     assert (layer.w_ih.vectors, layer.w_hh.vectors) == (4, 8)
     (layer,) = layout(Model(cell="lstm", input=6, hidden=40), 8, blocking=Blocking(state_vectors=8))
     assert layer.w_hh.vectors == 4
+
+
+@pytest.mark.parametrize(
+    ("cell", "hidden", "blocks"), [("lstm", 64, 4), ("gru", 64, 2), ("rnn", 112, 2), ("counter", 8, 0)]
+)
+def test_threads_share_the_blocks_that_every_processor_has(cell: str, hidden: int, blocks: int) -> None:
+    """112 units are 7 blocks of a vector of AVX-512, but 2 blocks of 7 vectors of AVX."""
+    assert fewest_blocks(Model(cell=cell, input=8 if cell == "counter" else 5, hidden=hidden)) == blocks

@@ -16,7 +16,15 @@ from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr
 from rnnbench.backends.tvm.llvm_ir import MARK
-from rnnbench.backends.tvm.packing import MAX_VECTORS, Blocking, PackedLayer, is_joint, layout, size
+from rnnbench.backends.tvm.packing import (
+    FEW_REGISTERS_VECTORS,
+    MAX_VECTORS,
+    Blocking,
+    PackedLayer,
+    is_joint,
+    layout,
+    size,
+)
 from rnnbench.backends.tvm.product import Emitter
 from rnnbench.backends.tvm.step import CellStep, StepRows
 from rnnbench.backends.tvm.sums import Product, Rows
@@ -29,9 +37,7 @@ TILE = 16
 
 
 MANY_REGISTERS = 32
-"""Vector registers of AVX-512 and of ARM. A vector of AVX, of which there are 16, is half as wide as one of AVX-512."""
-FEW_REGISTERS_VECTORS = 8
-"""Vectors of a block for one row, where there are few registers. With many, 8 vectors take longer than 4 to 6."""
+"""Vector registers of AVX-512 and of ARM."""
 
 
 def tile(strategy: Strategy) -> int:

@@ -18,7 +18,7 @@ from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.framework import import_tvm, lanes, registers, target
 from rnnbench.backends.tvm.kernel import TILE, blocking, kernel, tile
-from rnnbench.backends.tvm.packing import PackedLayer, layout, pack, size
+from rnnbench.backends.tvm.packing import PackedLayer, is_joint, layout, pack, size
 from rnnbench.backends.tvm.tir_session import TirSession
 from rnnbench.rnn import Model
 
@@ -92,7 +92,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
         origin="kernel",
         math="approximate" if _approximates(request.stack) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
-        notes=(*_notes(request.stack), *NOTES.get(dtype_of(request), ()), *int8_notes(request)),
+        notes=(*_notes(request), *NOTES.get(dtype_of(request), ()), *int8_notes(request)),
         hoisted=tile(request.strategy),
     )
 
@@ -136,12 +136,16 @@ def _approximates(model: Model) -> bool:
     return model.cell in ("lstm", "gru") or (model.cell == "rnn" and model.activation == "tanh")
 
 
-def _notes(model: Model) -> tuple[str, ...]:
+def _notes(request: Request) -> tuple[str, ...]:
+    model = request.stack
     if model.cell == "counter":
         return ()
+    projection = f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights."
+    if is_joint(model, blocking(request.strategy, request.batch, registers())):
+        projection = "The blocks of the input's and the recurrent weights alternate: a step reads all in one pass."
     notes = [
         f"The weights are packed in blocks of {lanes()} lanes; biases are added up where that is possible.",
-        f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights.",
+        projection,
         "Every other step reads the blocks of weights backwards, and so begins with those that the last step left in "
         "the cache.",
     ]
