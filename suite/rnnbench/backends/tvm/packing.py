@@ -25,7 +25,7 @@ from rnnbench.rnn import GATES, Layer, Model, Weights, in_int8
 MAX_VECTORS = 6
 """Vectors of a block, where nothing else is asked for."""
 FEW_REGISTERS_VECTORS = 8
-"""Vectors of a block for one row, where there are 16 registers, of AVX or SSE. With 32, they take longer than 4 to 6."""
+"""Vectors of a block for one row, where there are 16 registers, of AVX or SSE. With 32 they take longer than 4 to 6."""
 
 
 @dataclass(frozen=True)
