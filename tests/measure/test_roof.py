@@ -67,3 +67,14 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(MissingExtraError, match=r"pip install 'rnnbench\[floor\]'"):
         RoofProbe([SMALL], "float32", 1)
+
+
+@pytest.mark.parametrize("processor", ["haswell", "skylake-avx512"])
+def test_sums_of_one_number_of_chains_stay_in_registers(processor: str) -> None:
+    """AVX has 16 registers of 32 bytes, which 12 chains of 64 bytes exceed; AVX-512 has 32 of 64 bytes."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu=processor, opt=3)
+    texts = [machine.emit_assembly(llvm.parse_assembly(multiplier("float32", chains))) for chains in roof.CHAINS]
+    assert any("vfmadd" in text and "(%rsp)" not in text for text in texts)

@@ -1,7 +1,7 @@
 """The target of TVM's programs has no feature that the machine withholds."""
 
 from rnnbench.backends.program_identity import processor_features
-from rnnbench.backends.tvm.framework import lanes, target, withheld
+from rnnbench.backends.tvm.framework import lanes, registers, target, withheld, x86_lanes
 
 AVX2_MACHINE = frozenset({"sse", "sse2", "ssse3", "pni", "sse4_1", "sse4_2", "sse4a", "avx", "avx2", "fma", "f16c"}) | {
     *("bmi1", "bmi2", "abm", "popcnt", "movbe", "vaes"),
@@ -37,3 +37,12 @@ def test_the_target_of_this_machine_has_vectors_that_it_offers() -> None:
     left_out = [str(name) for name in target().attrs.get("mattr", ())]
     assert not {name.removeprefix("-") for name in left_out} & processor_features()
     assert lanes() <= 8 or "avx512f" in processor_features() or "sse2" not in processor_features()
+    assert registers() == 32 or "avx512f" not in processor_features()
+
+
+def test_vectors_are_as_wide_as_the_widest_feature() -> None:
+    """TVM says 512 bits of every x86 processor."""
+    assert x86_lanes((*OF_AVX2, "avx512f")) == 16
+    assert x86_lanes(OF_AVX2) == 8
+    assert x86_lanes(("sse", "sse2")) == 4
+    assert x86_lanes(("neon", "sve")) == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.backends.tvm.packing import FORMATS, Matrix, layout, pack, size
+from rnnbench.backends.tvm.packing import FORMATS, Blocking, Matrix, fewest_blocks, layout, pack, size
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
@@ -68,7 +68,8 @@ def test_biases_that_nothing_scales_are_added_up() -> None:
 def test_weights_of_fewer_bits_take_fewer_bytes(dtype: str, nbytes: int) -> None:
     model = Model(cell="lstm", input=64, hidden=128, bias=False)
     whole, narrow = (size(layout(model, 16, name)) * 4 for name in ("float32", dtype))
-    scales = 2 * 16 * 4 if dtype == "int8_weights" else 0
+    blocks = 128 // 16
+    scales = 2 * blocks * 16 * 4 if dtype == "int8_weights" else 0
     assert narrow == whole * nbytes // 4 + scales
 
 
@@ -81,10 +82,44 @@ def test_a_bfloat16_has_the_upper_half_of_its_float32_and_stands_beside_the_next
     np.testing.assert_array_equal(found[1], np.stack([weight[:, 2], np.zeros(4)], axis=1))
 
 
-def test_an_int8_matrix_ends_with_its_scale() -> None:
+def test_a_block_of_int8_ends_with_the_scale() -> None:
     weight = np.array([[127, -5, 0], [1, 2, 3]], np.float32) * np.float32(0.25)
     matrix = Matrix(0, 1, 2, 3, 4, FORMATS["int8_weights"])
-    found = matrix.pack(weight)
+    (found,) = matrix.pack(weight)
     assert found.size == matrix.size
     np.testing.assert_array_equal(found[-4:], np.full(4, 0.25, np.float32))
     np.testing.assert_array_equal(found[:-4].view(np.int8).reshape(3, 4)[:, :2].T, weight * 4)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_blocks_of_both_products_alternate_where_a_step_reads_both(dtype: str) -> None:
+    model = Model(cell="lstm", input=6, hidden=40, bias=False)
+    weights = draw_weights(model, 0, dtype)
+    (alone,), (joint,) = layout(model, 8, dtype), layout(model, 8, dtype, Blocking(joint=True))
+    assert size((joint,)) == size((alone,))
+    buffer = np.full(size((joint,)), np.nan, np.float32)
+    pack((joint,), model, weights, buffer)
+    x, h = alone.w_ih.pack(weights.layers[0].w_ih), alone.w_hh.pack(weights.layers[0].w_hh)
+    expected = np.concatenate([x, h], axis=1).ravel()
+    np.testing.assert_array_equal(buffer.view(np.uint32), expected.view(np.uint32))
+
+
+def test_products_with_other_gates_stay_apart() -> None:
+    model = Model(cell="gru", input=6, hidden=40, reset_after=False)
+    assert layout(model, 8, blocking=Blocking(joint=True)) == layout(model, 8)
+
+
+def test_a_block_has_as_many_vectors_as_asked_for_where_they_divide_the_units() -> None:
+    model = Model(cell="lstm", input=6, hidden=48)
+    (layer,) = layout(model, 8, blocking=Blocking(input_vectors=4, state_vectors=8))
+    assert (layer.w_ih.vectors, layer.w_hh.vectors) == (4, 8)
+    (layer,) = layout(Model(cell="lstm", input=6, hidden=40), 8, blocking=Blocking(state_vectors=8))
+    assert layer.w_hh.vectors == 4
+
+
+@pytest.mark.parametrize(
+    ("cell", "hidden", "blocks"), [("lstm", 64, 4), ("gru", 64, 2), ("rnn", 112, 2), ("counter", 8, 0)]
+)
+def test_threads_share_the_blocks_that_every_processor_has(cell: str, hidden: int, blocks: int) -> None:
+    """112 units are 7 blocks of a vector of AVX-512, but 2 blocks of 7 vectors of AVX."""
+    assert fewest_blocks(Model(cell=cell, input=8 if cell == "counter" else 5, hidden=hidden)) == blocks

@@ -20,13 +20,13 @@ from conftest import TvmBackend, requested
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs
 
-threads, cell, time = int(os.environ["TVM_NUM_THREADS"]), *sys.argv[3:5]
+threads, cell, time, chunk = int(os.environ["TVM_NUM_THREADS"]), *sys.argv[3:5], int(sys.argv[5])
 options = {"reset_after": False} if cell == "gru" else {"projection": 24} if cell == "lstm" else {}
 model = Model(cell=cell, input=5, hidden=81, layers=2, **options)
 x = draw_inputs(model, 40, 3, 0)
 found = []
 for number in (1, threads):
-    request = requested("tir", time, "stitched", 10, 3, model, number)
+    request = requested("tir", time, "stitched", chunk, 3, model, number)
     program = TvmBackend().build(request, pathlib.Path(sys.argv[1]))
     session = program.open()
     found.append(session.step({"x": x})["y"])
@@ -38,10 +38,10 @@ print(len(os.listdir("/proc/self/task")), program.artifact.lowered)
 """
 
 
-def _run(folder: Path, threads: int, cell: str, time: str = "looped") -> tuple[int, str]:
+def _run(folder: Path, threads: int, cell: str, time: str = "looped", chunk: int = 10) -> tuple[int, str]:
     """Threads of a process that ran the kernels, and what the kernel of several threads was lowered to."""
     variables = {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent), cell, time]
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent), cell, time, str(chunk)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=os.environ | variables
     )
@@ -59,3 +59,7 @@ def test_threads_change_no_bit_of_a_result(tmp_path: Path, cell: str, threads: i
 
 def test_threads_share_each_copy_of_a_step(tmp_path: Path) -> None:
     assert _run(tmp_path, 2, "lstm", "unrolled:5")[1] == "looped 2 of 5"
+
+
+def test_threads_share_the_one_pass_of_a_call_of_one_step(tmp_path: Path) -> None:
+    assert _run(tmp_path, 2, "lstm", chunk=1)[0] == 2

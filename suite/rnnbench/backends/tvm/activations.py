@@ -63,6 +63,12 @@ class VectorMath:
     def broadcast(self, scalar: Expr) -> Expr:
         return tirx.Broadcast(scalar, self.lanes)
 
+    def load(self, buffer: Expr, start: Expr) -> Expr:
+        return buffer[tirx.Ramp(start, 1, self.lanes)]
+
+    def store(self, buffer: Expr, start: Expr, value: Expr) -> None:
+        T.buffer_store(buffer, value, [tirx.Ramp(start, 1, self.lanes)])
+
     def stored(self, value: Expr) -> Expr:
         """The value, computed once and stored.
 

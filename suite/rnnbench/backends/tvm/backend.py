@@ -17,7 +17,7 @@ from rnnbench.backends.shared import (
 )
 from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
-from rnnbench.backends.tvm.packing import FORMATS, layout, size
+from rnnbench.backends.tvm.packing import FORMATS, fewest_blocks, layout, size
 from rnnbench.backends.tvm.persistent import support as persistent
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
@@ -148,7 +148,7 @@ def _too_many_threads(request: Request) -> str:
         return ""
     if request.route != "tir" or request.device == CUDA:
         return "Programs are serial here: a step is one product, and TVM would start its threads anew for each."
-    blocks = min((layer.w_hh.blocks for layer in layout(request.stack, WIDEST)), default=0)
+    blocks = fewest_blocks(request.stack)
     if request.threads > blocks:
         return f"A step has {blocks} blocks of weights to share, which is fewer than {request.threads} threads."
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,8 @@ INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|s?sse|xop|tbm|lzcnt|p
 """How the names of LLVM's x86 features begin, where LLVM uses their instructions unasked."""
 KERNEL_NAMES = {"sse3": "pni", "lzcnt": "abm", "bmi": "bmi1"}
 """Linux' names of x86 features that LLVM names in another way, apart from dots, hyphens and underscores."""
-AVX2_BITS = 256
+X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
+"""float32 lanes of a vector, by feature, widest first."""
 
 
 @cache
@@ -50,12 +51,19 @@ def target() -> Any:
     TVM takes all features of the processor's model, where `-march=native` of a C compiler asks the processor. A virtual
     machine may withhold AVX-512, say: code that has it dies of SIGILL.
     """
-    of_model = import_tvm().target.Target({"kind": "llvm", "mcpu": processor()})
-    features = import_tvm().get_global_func("target.llvm_get_cpu_features")(of_model)
-    absent = withheld((str(name) for name in features), processor_features())
+    absent = withheld(_features_of_model(), processor_features())
     if not absent:
-        return of_model
+        return _model()
     return import_tvm().target.Target({"kind": "llvm", "mcpu": processor(), "mattr": [f"-{name}" for name in absent]})
+
+
+@cache
+def _model() -> Any:
+    return import_tvm().target.Target({"kind": "llvm", "mcpu": processor()})
+
+
+def _features_of_model() -> tuple[str, ...]:
+    return tuple(str(name) for name in import_tvm().get_global_func("target.llvm_get_cpu_features")(_model()))
 
 
 def target_of(device: str) -> Any:
@@ -87,6 +95,23 @@ def _plain(name: str) -> str:
 
 @cache
 def lanes() -> int:
-    """float32 lanes of the widest vectors that this machine offers. TVM tells those of the processor's model."""
-    width = int(import_tvm().get_global_func("target.llvm_get_vector_width")(target()))
-    return (min(width, AVX2_BITS) if "-avx512f" in target().attrs.get("mattr", ()) else width) // 32
+    """float32 lanes of the widest vectors of the target."""
+    features = _features_of_model()
+    offered = set(features) - set(withheld(features, processor_features()))
+    if widest := x86_lanes(offered):
+        return widest
+    return int(import_tvm().get_global_func("target.llvm_get_vector_width")(target())) // 32
+
+
+def x86_lanes(features: Collection[str]) -> int:
+    """float32 lanes of the widest vectors that LLVM's `features` of an x86 processor have; 0 of another processor.
+
+    `target.llvm_get_vector_width` says 512 bits of every x86 processor, also of one without AVX-512.
+    """
+    return next((count for name, count in X86_LANES.items() if name in features), 0)
+
+
+@cache
+def registers() -> int:
+    """Vector registers of the target: 16 on x86 without AVX-512, else 32."""
+    return 16 if x86_lanes(_features_of_model()) > 0 and lanes() < X86_LANES["avx512f"] else 32

@@ -16,9 +16,18 @@ from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr
 from rnnbench.backends.tvm.llvm_ir import MARK
-from rnnbench.backends.tvm.packing import PackedLayer, layout, size
-from rnnbench.backends.tvm.product import Emitter, Rows
+from rnnbench.backends.tvm.packing import (
+    FEW_REGISTERS_VECTORS,
+    MAX_VECTORS,
+    Blocking,
+    PackedLayer,
+    is_joint,
+    layout,
+    size,
+)
+from rnnbench.backends.tvm.product import Emitter
 from rnnbench.backends.tvm.step import CellStep, StepRows
+from rnnbench.backends.tvm.sums import Product, Rows
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
 from rnnbench.rnn import GATES, Model
@@ -27,25 +36,50 @@ TILE = 16
 """Steps whose projections are computed together: enough that w_ih is read rarely, few enough for the caches."""
 
 
+MANY_REGISTERS = 32
+"""Vector registers of AVX-512 and of ARM."""
+
+
 def tile(strategy: Strategy) -> int:
     """Steps that are projected together: TILE, or as many as the copies of a loop's body make of it."""
     number = copies(strategy) or 1
     return min(strategy.chunk, max(TILE // number, 1) * number)
 
 
-def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, threads: int, dtype: str) -> Any:
+def blocking(strategy: Strategy, batch: int, registers: int) -> Blocking:
+    """How the products of a kernel are cut for a target with as many vector registers.
+
+    One step a call reads both matrices once, so that their blocks alternate.
+    """
+
+    def vectors(rows: int) -> int:
+        return FEW_REGISTERS_VECTORS if rows == 1 and registers < MANY_REGISTERS else MAX_VECTORS
+
+    rows = tile(strategy) * batch
+    return Blocking(vectors(rows), vectors(batch), joint=tile(strategy) == 1)
+
+
+def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, registers: int, threads: int, dtype: str) -> Any:
     """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
     step reads the blocks of weights. No result depends on it.
     """
-    return _Kernel(model, strategy, batch, Emitter(lanes, threads, dtype), layout(model, lanes, dtype)).build()
+    blocks = blocking(strategy, batch, registers)
+    emit = Emitter(lanes, registers, threads, dtype)
+    return _Kernel(model, strategy, batch, emit, layout(model, lanes, dtype, blocks), is_joint(model, blocks)).build()
 
 
 class _Kernel:
     def __init__(
-        self, model: Model, strategy: Strategy, batch: int, emit: Emitter, layers: tuple[PackedLayer, ...]
+        self,
+        model: Model,
+        strategy: Strategy,
+        batch: int,
+        emit: Emitter,
+        layers: tuple[PackedLayer, ...],
+        joint: bool,
     ) -> None:
         self.model = model
         self.strategy = strategy
@@ -55,6 +89,7 @@ class _Kernel:
         self.tile = tile(strategy)
         self.emit = emit
         self.layers = layers
+        self.joint = joint and bool(layers)
         self.states: dict[str, int] = {}
         end = 0
         for name, shape in model.state_shapes(batch).items():
@@ -127,8 +162,9 @@ class _Kernel:
         reverse = self._backward(direction)
         output = self._output(layer, direction)
         first, last = (self.chunk, 0) if reverse else (0, self.chunk)
-        # Nothing reads these rows before the threads have met behind the projection.
-        self.emit.sharing.alone(lambda: self._read_states(index, output.since(first * self.batch)))
+        # Without a joint product, nothing reads these rows before the threads have met behind the projection.
+        initial = output.since(first * self.batch)
+        self.emit.sharing.alone(lambda: self._read_states(index, initial), wait=self.joint)
         packed = self.layers[index] if self.layers else None
         step = CellStep(self.emit, self.params, self.model, packed, self.batch)
         sources = self._sources(layer)
@@ -137,7 +173,7 @@ class _Kernel:
             done = number * self.tile
             steps = self._steps_left(done)
             start = self.chunk - done - steps if reverse else done
-            self._project(packed, [rows.since(start * self.batch) for rows in sources], steps)
+            beside = self._projection(packed, [rows.since(start * self.batch) for rows in sources], steps)
 
             def advance(time: Expr) -> None:
                 at = steps - 1 - time if reverse else time
@@ -148,6 +184,7 @@ class _Kernel:
                     after=output.since(after * self.batch),
                     cell=self.cell,
                     spare=self.spare,
+                    beside=beside,
                 )
                 T.evaluate(tirx.call_llvm_intrin("void", MARK))
                 step(rows, tirx.floormod(turn + time, 2))
@@ -189,12 +226,12 @@ class _Kernel:
         below = [self._output(layer - 1, direction) for direction in range(model.directions)]
         return [rows if self._backward(direction) else rows.since(self.batch) for direction, rows in enumerate(below)]
 
-    def _project(self, packed: PackedLayer | None, sources: list[Rows], steps: Expr) -> None:
-        """w_ih·x and its bias, for all steps of a tile."""
-        count, most = steps * self.batch, self.tile * self.batch
+    def _projection(self, packed: PackedLayer | None, sources: list[Rows], steps: Expr) -> tuple[Product, ...]:
+        """w_ih·x and its bias, for all steps of a tile: computed here, or returned as what a step has to do."""
+        count = steps * self.batch
         if packed is None:
             self.emit.copy(self.projected, sources[0], count)
-            return
+            return ()
         emit, bias, padded = self.emit, packed.b_x, packed.w_ih.padded
 
         def initial(row: Expr, unit: Expr, gate: int) -> Expr:
@@ -204,7 +241,11 @@ class _Kernel:
             for gate, value in enumerate(gates):
                 emit.store(self.projected.buffer, self.projected.at(row) + gate * padded + unit, value)
 
-        emit.product(self.params, packed.w_ih, sources, count, most, initial, finish)
+        product = Product(packed.w_ih, sources, initial, finish)
+        if self.joint:
+            return (product,)
+        emit.products(self.params, (product,), count, self.tile * self.batch)
+        return ()
 
     def _state_rows(self, buffer: Expr, name: str, index: int) -> Rows:
         _, batch, width = self.model.state_shapes(self.batch)[name]

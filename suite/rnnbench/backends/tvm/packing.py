@@ -6,19 +6,26 @@ lane of an accumulator. All gates of a unit are in one block: vector g·columns 
 vector of units. Units are padded with zeros to whole vectors. The layout of a bias is [gates, padded].
 
 Weights of fewer bits are in the same buffer: int8 as [k, vectors, lanes], bfloat16 as [k/2, vectors, lanes, 2], so that
-a load of 32-bit lanes has two steps of k. Sizes and offsets count float32 elements.
+a load of 32-bit lanes has two steps of k. A block of int8 ends with the matrix's scale. Sizes and offsets count float32
+elements.
+
+Where both products of a step have the same rows, the blocks of w_ih and w_hh alternate: a step then reads memory once,
+in order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rnnbench.rnn import GATES, Layer, Model, Weights, in_int8
 
 MAX_VECTORS = 6
-"""Accumulators of a block: enough to hide the latency of a fused multiply-add, 4 cycles on each of 2 ports."""
+"""Vectors of a block, where nothing else is asked for."""
+FEW_REGISTERS_VECTORS = 8
+"""Vectors of a block for one row, where there are 16 registers, of AVX or SSE. With 32 they take longer than 4 to 6."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,10 @@ class Matrix:
     k: int
     lanes: int
     format: Format = FORMATS["float32"]
+    most: int = MAX_VECTORS
+    """Vectors of a block, at most, where it has more than one column."""
+    gap: int = 0
+    """Elements between two blocks: those of another matrix."""
 
     @property
     def padded(self) -> int:
@@ -55,9 +66,9 @@ class Matrix:
 
     @property
     def columns(self) -> int:
-        """Vectors of units in a block: the most that divide the whole and keep the block within MAX_VECTORS."""
+        """Vectors of units in a block: the most that divide the whole and keep the block within `most`."""
         whole = self.padded // self.lanes
-        return max(j for j in range(1, max(1, MAX_VECTORS // self.gates) + 1) if whole % j == 0)
+        return max(j for j in range(1, max(1, self.most // self.gates) + 1) if whole % j == 0)
 
     @property
     def vectors(self) -> int:
@@ -78,32 +89,39 @@ class Matrix:
         return self.lanes * self.format.nbytes * self.format.together // 4
 
     @property
-    def block_size(self) -> int:
+    def weights_size(self) -> int:
+        """Elements of a block's weights."""
         return self.groups * self.vectors * self.vector_size
 
     @property
-    def scale_offset(self) -> int:
-        """Where the scale is, as a vector of equal lanes, if there is one."""
-        return self.offset + self.blocks * self.block_size
+    def block_size(self) -> int:
+        """Elements of a block: its weights, and the scale as a vector of equal lanes, if there is one."""
+        return self.weights_size + self.lanes * self.format.scaled
 
     @property
     def size(self) -> int:
-        return self.blocks * self.block_size + self.lanes * self.format.scaled
+        return self.blocks * self.block_size
+
+    def start(self, block: Any) -> Any:
+        """The first element of a block, whose number may be an expression."""
+        return self.offset + block * (self.block_size + self.gap)
 
     def pack(self, weight: np.ndarray) -> np.ndarray:
-        """[gates·units, k] to [blocks, groups, gates, columns, lanes, together], seen as float32, and the scale."""
+        """[gates·units, k] to [blocks, block_size]: a block has [groups, gates, columns, lanes, together] weights, seen
+        as float32, and the scale."""
         together = self.format.together
         scale = in_int8(weight).scale if self.format.scaled else 1.0
         padded = np.zeros((self.gates, self.padded, self.groups * together), np.float32)
         padded[:, : self.units, : self.k] = weight.reshape(self.gates, self.units, self.k) / scale
         shape = (self.gates, self.blocks, self.columns, self.lanes, self.groups, together)
         ordered = np.ascontiguousarray(padded.reshape(shape).transpose(1, 4, 0, 2, 3, 5))
-        if self.format.nbytes == 4:
-            return ordered.ravel()
         if self.format.nbytes == 2:
-            return (ordered.view(np.uint32) >> 16).astype(np.uint16).ravel().view(np.float32)
-        numbers = np.rint(ordered).astype(np.int8).ravel().view(np.float32)
-        return np.concatenate([numbers, np.full(self.lanes, scale, np.float32)])
+            ordered = (ordered.view(np.uint32) >> 16).astype(np.uint16)
+        if self.format.nbytes == 1:
+            ordered = np.rint(ordered).astype(np.int8)
+        numbers = ordered.reshape(self.blocks, -1).view(np.float32)
+        scales = np.full((self.blocks, self.lanes * self.format.scaled), scale, np.float32)
+        return np.concatenate([numbers, scales], axis=1)
 
 
 @dataclass(frozen=True)
@@ -123,11 +141,14 @@ class Bias:
     def size(self) -> int:
         return self.gates * self.padded
 
+    def start(self, block: int) -> int:
+        return self.offset
+
     def pack(self, bias: np.ndarray) -> np.ndarray:
-        """[gates·units] to [gates, padded]."""
+        """[gates·units] to [1, gates·padded]."""
         padded = np.zeros((self.gates, self.padded), bias.dtype)
         padded[:, : self.units] = bias.reshape(self.gates, self.units)
-        return padded
+        return padded.reshape(1, -1)
 
 
 @dataclass(frozen=True)
@@ -166,15 +187,34 @@ class PackedLayer:
         return tuple(arrays)
 
 
-def layout(model: Model, lanes: int, dtype: str = "float32") -> tuple[PackedLayer, ...]:
+@dataclass(frozen=True)
+class Blocking:
+    """How a kernel cuts its products into blocks."""
+
+    input_vectors: int = MAX_VECTORS
+    """Vectors of a block of w_ih, at most."""
+    state_vectors: int = MAX_VECTORS
+    """Vectors of a block of the recurrent matrices, at most."""
+    joint: bool = False
+    """Whether the blocks of w_ih and w_hh alternate."""
+
+
+def is_joint(model: Model, blocking: Blocking) -> bool:
+    """Whether the blocks of w_ih and w_hh alternate: both have the same gates, unless the reset gate comes before."""
+    return blocking.joint and (model.cell != "gru" or model.reset_after)
+
+
+def layout(
+    model: Model, lanes: int, dtype: str = "float32", blocking: Blocking = Blocking()
+) -> tuple[PackedLayer, ...]:
     """Where everything lies, layer by layer and direction by direction. `dtype` is one of FORMATS."""
     if model.cell == "counter":
         return ()
     gates, hidden, end = GATES[model.cell], model.hidden, 0
 
-    def matrix(gates: int, units: int, k: int) -> Matrix:
+    def matrix(gates: int, units: int, k: int, most: int = blocking.state_vectors) -> Matrix:
         nonlocal end
-        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype])
+        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype], most)
         end += part.size
         return part
 
@@ -187,10 +227,15 @@ def layout(model: Model, lanes: int, dtype: str = "float32") -> tuple[PackedLaye
     layers = []
     for index in range(model.layers * model.directions):
         reset_before = model.cell == "gru" and not model.reset_after
+        w_ih = matrix(gates, hidden, model.layer_input(index // model.directions), blocking.input_vectors)
+        w_hh = matrix(gates - reset_before, hidden, model.output)
+        if is_joint(model, blocking):
+            w_hh = replace(w_hh, offset=w_ih.offset + w_ih.block_size, gap=w_ih.block_size)
+            w_ih = replace(w_ih, gap=w_hh.block_size)
         layers.append(
             PackedLayer(
-                w_ih=matrix(gates, hidden, model.layer_input(index // model.directions)),
-                w_hh=matrix(gates - reset_before, hidden, model.output),
+                w_ih=w_ih,
+                w_hh=w_hh,
                 w_n=matrix(1, hidden, hidden) if reset_before else None,
                 w_hr=matrix(1, model.projection, hidden) if model.projection else None,
                 b_x=bias(gates) if model.bias else None,
@@ -198,6 +243,13 @@ def layout(model: Model, lanes: int, dtype: str = "float32") -> tuple[PackedLaye
             )
         )
     return tuple(layers)
+
+
+def fewest_blocks(model: Model) -> int:
+    """Blocks of a step's weights that the threads of a kernel can share on any processor; 0 where there are none."""
+    kinds = ((16, MAX_VECTORS), (8, FEW_REGISTERS_VECTORS), (4, FEW_REGISTERS_VECTORS))
+    every = (layout(model, lanes, blocking=Blocking(state_vectors=most)) for lanes, most in kinds)
+    return min((layer.w_hh.blocks for layers in every for layer in layers), default=0)
 
 
 def size(layers: tuple[PackedLayer, ...]) -> int:
@@ -210,4 +262,5 @@ def pack(layers: tuple[PackedLayer, ...], model: Model, weights: Weights, out: n
     bits = out.view(np.uint32)
     for packed, layer in zip(layers, weights.layers, strict=True):
         for part, array in zip(packed.parts, packed.arrays(layer, model.hidden), strict=True):
-            bits[part.offset : part.offset + part.size] = part.pack(array).ravel().view(np.uint32)
+            for block, numbers in enumerate(part.pack(array)):
+                bits[part.start(block) :][: numbers.size] = numbers.view(np.uint32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tvm import tirx
 from tvm.tirx.script import builder as T
@@ -11,33 +12,31 @@ from tvm.tirx.script import builder as T
 from rnnbench.backends.tvm.activations import Expr, VectorMath
 from rnnbench.backends.tvm.packing import Matrix
 from rnnbench.backends.tvm.sharing import Sharing
+from rnnbench.backends.tvm.sums import BlockSums, Product, Rows, Span
 
-MAX_ACCUMULATORS = 24
-"""Vectors of accumulators in one product: a register file of 32 keeps 8 for weights and inputs."""
+INNERMOST_BYTES = 32 << 10
+"""Weights of a block that stay in the innermost data cache while the rows of a batch pass: processors have 32 KiB."""
+LENGTH_BYTES = INNERMOST_BYTES // 2
+"""Weights that all rows pass at once, where a block has more. The other half is for rows and sums."""
+ENOUGH_SUMS = 12
+"""Sums at once that keep the units of multiply-adds busy: eight for two units with a latency of four, and some more."""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a buffer: row r starts at element `start + r·stride` and has `width` elements."""
+class Tiles:
+    """`number` tiles of `size` rows each, from row `first` on."""
 
-    buffer: Expr
-    start: Expr
-    stride: int
-    width: int
-
-    def at(self, row: Expr) -> Expr:
-        return self.start + row * self.stride
-
-    def since(self, row: Expr) -> Rows:
-        """The same rows, counted from `row`."""
-        return Rows(self.buffer, self.at(row), self.stride, self.width)
+    number: int
+    size: int
+    first: int
 
 
 class Emitter(VectorMath):
     """Emits loops, copies and products into the PrimFunc that is being built."""
 
-    def __init__(self, lanes: int, threads: int, dtype: str) -> None:
+    def __init__(self, lanes: int, registers: int, threads: int, dtype: str) -> None:
         super().__init__(lanes)
+        self.registers = registers
         self.sharing = Sharing(threads)
         self.narrow = dtype == "bfloat16"
 
@@ -69,12 +68,6 @@ class Emitter(VectorMath):
         with T.serial(count) as index:
             body(index)
 
-    def load(self, buffer: Expr, start: Expr) -> Expr:
-        return buffer[tirx.Ramp(start, 1, self.lanes)]
-
-    def store(self, buffer: Expr, start: Expr, value: Expr) -> None:
-        T.buffer_store(buffer, value, [tirx.Ramp(start, 1, self.lanes)])
-
     def copy(self, target: Rows, source: Rows, rows: Expr) -> None:
         """Copies the elements of each row, without its padding."""
         vectors, lanes = source.width // self.lanes, self.lanes
@@ -101,30 +94,25 @@ class Emitter(VectorMath):
 
         self.each(rows, row)
 
-    def product(
-        self,
-        params: Expr,
-        matrix: Matrix,
-        sources: Sequence[Rows],
-        count: Expr,
-        most: int,
-        initial: Callable[[Expr, Expr, int], Expr],
-        finish: Callable[[Expr, Expr, Sequence[Expr]], None],
-        flipped: Expr = 0,
-    ) -> None:
-        """The product of `count` rows of `sources`, side by side, by a packed matrix. `count` may vary, up to `most`.
+    def products(self, params: Expr, products: Sequence[Product], count: Expr, most: int, flipped: Expr = 0) -> None:
+        """Products of `count` rows: a block of each, then the next block. `count` may vary, up to `most`.
 
-        An output starts from `initial(row, unit, gate)` and goes to `finish(row, unit, gates)`, where `unit` is the
-        first of a vector of units. Threads share the blocks, and wait for each other at the end. The blocks of a thread
-        run backwards where `flipped` is 1, else forwards.
+        All matrices have the same blocks. Threads share them, and wait for each other at the end. The blocks of a
+        thread run backwards where `flipped` is 1, else forwards.
         """
+        matrix = products[-1].matrix
 
         def blocks(first: Expr, number: Expr) -> None:
             def block(turn: Expr) -> None:
                 index = first + turn + flipped * (number - 1 - 2 * turn)
+                if isinstance(count, int) and self._is_long(products, count):
+                    for product in products:
+                        self._in_lengths(params, product, index, count)
+                    return
 
                 def tile(rows: Sequence[Expr]) -> None:
-                    self._tile(params, matrix, index, sources, rows, initial, finish)
+                    for product in products:
+                        self._tile(params, product, index, rows)
 
                 self._in_tiles(count, most, matrix.vectors, tile)
 
@@ -132,87 +120,92 @@ class Emitter(VectorMath):
 
         self.sharing.shared(matrix.blocks, blocks)
 
-    def _tile(
-        self,
-        params: Expr,
-        matrix: Matrix,
-        block: Expr,
-        sources: Sequence[Rows],
-        rows: Sequence[Expr],
-        initial: Callable[[Expr, Expr, int], Expr],
-        finish: Callable[[Expr, Expr, Sequence[Expr]], None],
-    ) -> None:
-        vectors, lanes, scaled = matrix.vectors, self.lanes, matrix.format.scaled
-        sums = [T.alloc_buffer((vectors * lanes,), "float32") for _ in rows]
-        units = [(block * matrix.columns + column) * lanes for column in range(matrix.columns)]
-        for r, row in enumerate(rows):
-            for v in range(vectors):
-                gate, column = divmod(v, matrix.columns)
-                start = self.constant(0.0) if scaled else initial(row, units[column], gate)
-                self.store(sums[r], v * lanes, start)
-        start = matrix.offset + block * matrix.block_size
-        for source in sources:
-            self._multiply(params, matrix, start, source, rows, sums)
-            start = start + source.width // matrix.format.together * vectors * matrix.vector_size
-        for total, row in zip(sums, rows, strict=True):
-            for column, unit in enumerate(units):
-                gates = [self.load(total, (gate * matrix.columns + column) * lanes) for gate in range(matrix.gates)]
-                if scaled:
-                    scale = self.load(params, matrix.scale_offset)
-                    gates = [self.stored(initial(row, unit, g) + scale * gate) for g, gate in enumerate(gates)]
-                finish(row, unit, gates)
+    def _tile(self, params: Expr, product: Product, block: Expr, rows: Sequence[Expr]) -> None:
+        sums = BlockSums(self, params, product, block, rows, [self._sums(product.matrix) for _ in rows])
+        sums.start()
+        for span in sums.spans():
+            sums.add(span)
+        sums.finish()
 
-    def _multiply(
-        self, params: Expr, matrix: Matrix, start: Expr, source: Rows, rows: Sequence[Expr], sums: Sequence[Expr]
-    ) -> None:
-        """Adds to `sums` the products of a source's rows by the weights at `start`."""
-        together = matrix.format.together
+    def _sums(self, matrix: Matrix, rows: int = 1) -> Rows:
+        width = matrix.vectors * self.lanes
+        return Rows(T.alloc_buffer((rows * width,), "float32"), 0, width, width)
 
-        def group(number: Expr, parts: int) -> None:
-            inputs = [
-                [self.broadcast(source.buffer[source.at(row) + number * together + part]) for part in range(parts)]
-                for row in rows
-            ]
-            for v in range(matrix.vectors):
-                weights = self._weights(params, start + (number * matrix.vectors + v) * matrix.vector_size, matrix)
-                at = v * self.lanes
-                for total, values in zip(sums, inputs, strict=True):
-                    for weight, value in zip(weights, values, strict=False):
-                        self.store(total, at, self.load(total, at) + weight * value)
+    def _is_long(self, products: Sequence[Product], count: int) -> bool:
+        """Whether several tiles of rows would each read a block from beyond the innermost cache."""
+        several = count > self._rows_at_most(products[-1].matrix.vectors)
+        return several and max(product.matrix.block_size * 4 for product in products) > INNERMOST_BYTES
 
-        whole, rest = divmod(source.width, together)
-        if whole:
-            with T.serial(whole) as number:
-                group(number, together)
-        if rest:
-            group(whole, rest)
+    def _in_lengths(self, params: Expr, product: Product, block: Expr, count: int) -> None:
+        """A block for all rows: the first steps of k, which the cache holds, then the next ones."""
+        matrix = product.matrix
+        kept = self._sums(matrix, count)
+        groups = LENGTH_BYTES // (matrix.vectors * matrix.vector_size * 4)
 
-    def _weights(self, params: Expr, at: Expr, matrix: Matrix) -> list[Expr]:
-        """Vectors of weights in float32, for each step of k that is in a lane."""
-        size, lanes = matrix.vector_size, self.lanes
-        loaded = params[tirx.Ramp(at, 1, size)]
-        if matrix.format.nbytes == 4:
-            return [loaded]
-        if matrix.format.nbytes == 1:
-            return [tirx.Cast(f"float32x{lanes}", tirx.reinterpret(f"int8x{lanes}", loaded))]
-        bits = tirx.reinterpret(f"uint32x{lanes}", loaded)
-        upper = bits & tirx.Broadcast(tirx.IntImm("uint32", 0xFFFF0000), lanes)
-        lower = bits << tirx.Broadcast(tirx.IntImm("uint32", 16), lanes)
-        return [tirx.reinterpret(f"float32x{lanes}", half) for half in (lower, upper)]
+        def every(rows: Sequence[Expr]) -> BlockSums:
+            return BlockSums(self, params, product, block, rows, [kept.since(row) for row in rows])
+
+        def add(span: Span) -> None:
+            def tile(rows: Sequence[Expr]) -> None:
+                places = [self._sums(matrix) for _ in rows]
+                for row, place in zip(rows, places, strict=True):
+                    self._copy_vectors(place, kept.since(row))
+                BlockSums(self, params, product, block, rows, places).add(span)
+                for row, place in zip(rows, places, strict=True):
+                    self._copy_vectors(kept.since(row), place)
+
+            self._in_tiles(count, count, matrix.vectors, tile)
+
+        self.each(count, lambda row: every([row]).start())
+        for span in every([]).spans():
+            whole, rest = divmod(span.count, groups)
+            if whole:
+                self.each(whole, partial(_each_length, add, span, groups))
+            if rest:
+                add(span.part(whole * groups, rest))
+        self.each(count, lambda row: every([row]).finish())
+
+    def _copy_vectors(self, target: Rows, source: Rows) -> None:
+        """Copies a row of whole vectors, without a loop."""
+        for place in range(0, target.width, self.lanes):
+            self.store(target.buffer, target.start + place, self.load(source.buffer, source.start + place))
+
+    def _rows_at_most(self, vectors: int) -> int:
+        """Rows of a tile whose sums are in registers, beside a number of each row and a vector of weights."""
+        return max(1, (self.registers - 1) // (vectors + 1))
 
     def _in_tiles(self, count: Expr, most: int, vectors: int, body: Callable[[Sequence[Expr]], None]) -> None:
         """`body` with a few rows at a time.
 
         Where `count` varies and the last tile is not full, it repeats the last row: `body` must allow that.
         """
-        limit = min(most, max(1, MAX_ACCUMULATORS // vectors))
-        size = next((s for s in range(limit, limit // 2, -1) if most % s == 0), limit)
+        limit = min(most, self._rows_at_most(vectors))
         if isinstance(count, int):
-            whole, rest = divmod(count, size)
-            if whole:
-                self.each(whole, lambda tile: body([tile * size + i for i in range(size)]))
-            if rest:
-                body([whole * size + i for i in range(rest)])
+            for tiles in tiles_of(count, limit, vectors):
+                self.each(tiles.number, partial(_each_tile, body, tiles))
             return
-        tiles = tirx.floordiv(count + size - 1, size)
-        self.each(tiles, lambda tile: body([T.min(tile * size + i, count - 1) for i in range(size)]))
+        size = next((s for s in range(limit, limit // 2, -1) if most % s == 0), limit)
+        whole = tirx.floordiv(count + size - 1, size)
+        self.each(whole, lambda tile: body([T.min(tile * size + i, count - 1) for i in range(size)]))
+
+
+def tiles_of(count: int, limit: int, vectors: int) -> list[Tiles]:
+    """How `count` rows are cut into tiles of at most `limit`, whose products have blocks of as many vectors.
+
+    They are equal where that leaves each enough sums. Else there are as few as can be, whose sizes differ by one.
+    """
+    for size in range(limit, 0, -1):
+        if count % size == 0 and size * vectors >= ENOUGH_SUMS:
+            return [Tiles(count // size, size, 0)]
+    number = -(-count // limit)
+    size, larger = divmod(count, number)
+    found = (Tiles(larger, size + 1, 0), Tiles(number - larger, size, larger * (size + 1)))
+    return [tiles for tiles in found if tiles.number]
+
+
+def _each_tile(body: Callable[[Sequence[Expr]], None], tiles: Tiles, tile: Expr) -> None:
+    body([tiles.first + tile * tiles.size + i for i in range(tiles.size)])
+
+
+def _each_length(add: Callable[[Span], None], span: Span, groups: int, number: Expr) -> None:
+    add(span.part(number * groups, groups))

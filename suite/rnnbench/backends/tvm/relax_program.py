@@ -9,7 +9,7 @@ from rnnbench.backends.shared import CUDA, of_one_step
 from rnnbench.backends.tvm.framework import lanes
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_session import RelaxSession
-from rnnbench.backends.tvm.schedule import VECTORS
+from rnnbench.backends.tvm.schedule import OUTPUTS
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 
 CUDA_NOTES = (
@@ -35,7 +35,7 @@ def _notes(device: str) -> tuple[str, ...]:
     if device == CUDA:
         return (*CUDA_NOTES, projection)
     return (
-        f"The suite adds a schedule to TVM's pipeline: products keep {VECTORS} vectors of {lanes()} lanes in "
-        "registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
+        f"The suite adds a schedule to TVM's pipeline: products keep {OUTPUTS // lanes()} vectors of {lanes()} lanes "
+        "in registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
         projection,
     )

@@ -13,8 +13,8 @@ from tvm import s_tir, tirx
 from tvm.ir.transform import Sequential, module_pass
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 
-VECTORS = 4
-"""Vectors of outputs that a product keeps in registers."""
+OUTPUTS = 64
+"""Outputs that a product keeps in registers: 4 vectors of AVX-512, or 8 of AVX."""
 
 
 def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
@@ -88,7 +88,7 @@ def _schedule_product(schedule: Any, product: Any, lanes: int) -> None:
     *_, columns, k = schedule.get_loops(product)
     width = _extent(schedule, columns)
     lane = _divisor(width, lanes)
-    groups, vectors, vector = schedule.split(columns, [None, _divisor(width // lane, VECTORS), lane])
+    groups, vectors, vector = schedule.split(columns, [None, _divisor(width // lane, OUTPUTS // lanes), lane])
     schedule.reorder(groups, k, vectors, vector)
     schedule.vectorize(vector)
     schedule.unroll(vectors)

@@ -55,13 +55,17 @@ class Sharing:
             first = tirx.floordiv(thread * count, self.threads)
             body(first, tirx.floordiv((thread + 1) * count, self.threads) - first)
 
-    def alone(self, body: Callable[[], None]) -> None:
-        """Work of the first thread. The others do not wait for it."""
+    def alone(self, body: Callable[[], None], wait: bool = False) -> None:
+        """Work of the first thread. With `wait`, no thread goes on before it is done."""
         if self.threads == 1:
             body()
             return
-        with T.parallel(self._turns) as thread, T.If(thread == 0), T.Then():
-            body()
+        with ExitStack() as stack:
+            if wait:
+                stack.enter_context(_pragma(BARRIER))
+            thread = stack.enter_context(T.parallel(self._turns))
+            with T.If(thread == 0), T.Then():
+                body()
 
 
 def _pragma(key: str) -> T.frame.AttrFrame:

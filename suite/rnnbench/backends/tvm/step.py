@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from rnnbench.backends.tvm.activations import Expr, Quotient
 from rnnbench.backends.tvm.packing import Matrix, PackedLayer
-from rnnbench.backends.tvm.product import Emitter, Rows
+from rnnbench.backends.tvm.product import Emitter
+from rnnbench.backends.tvm.sums import Finish, Product, Rows
 from rnnbench.rnn import Model
-
-Finish = Callable[[Expr, Expr, Sequence[Expr]], None]
-"""Called with a row, the first unit of a vector, and that vector of each gate."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +26,8 @@ class StepRows:
     """c of an LSTM, updated in place."""
     spare: tuple[Rows, Rows]
     """Room for two vectors of `hidden` units."""
+    beside: tuple[Product, ...]
+    """The product that gives `projected`, where its blocks alternate with those of the recurrent product."""
 
 
 class CellStep:
@@ -66,7 +66,7 @@ class CellStep:
             h = (self._gate(o) * self._activated(c)).value()
             emit.store(out.buffer, out.at(row) + unit, h if w_hr is not None else emit.of_dtype(h))
 
-        self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
+        self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped, at.beside)
         if w_hr is not None:
 
             def store(row: Expr, unit: Expr, gates: Sequence[Expr]) -> None:
@@ -79,7 +79,7 @@ class CellStep:
             h = self._activated(self._clipped(gates[0])).value()
             self.emit.store(at.after.buffer, at.after.at(row) + unit, self.emit.of_dtype(h))
 
-        self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped)
+        self._blocks(layer.w_hh, at.before, self._projected(at), finish, flipped, at.beside)
 
     def _gru_reset_after(self, layer: PackedLayer, at: StepRows, flipped: Expr) -> None:
         emit, b_n = self.emit, layer.b_n
@@ -95,7 +95,7 @@ class CellStep:
             n = emit.stored(self._activated(self._clipped(projected(row, unit, 2) + r * gates[2])).value())
             self._blend(at, row, unit, z, n)
 
-        self._blocks(layer.w_hh, at.before, initial, finish, flipped)
+        self._blocks(layer.w_hh, at.before, initial, finish, flipped, at.beside)
 
     def _gru_reset_before(self, layer: PackedLayer, w_n: Matrix, at: StepRows, flipped: Expr) -> None:
         emit, (reset, update) = self.emit, at.spare
@@ -149,5 +149,7 @@ class CellStep:
         initial: Callable[[Expr, Expr, int], Expr],
         finish: Finish,
         flipped: Expr,
+        beside: tuple[Product, ...] = (),
     ) -> None:
-        self.emit.product(self.params, matrix, [source], self.batch, self.batch, initial, finish, flipped)
+        products = (*beside, Product(matrix, [source], initial, finish))
+        self.emit.products(self.params, products, self.batch, self.batch, flipped)

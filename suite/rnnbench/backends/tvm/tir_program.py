@@ -16,9 +16,9 @@ from rnnbench.backends.shared import ChunkedProgram, Stored, int8_notes, int8_op
 from rnnbench.backends.tvm import llvm_ir, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
-from rnnbench.backends.tvm.framework import import_tvm, lanes, target
-from rnnbench.backends.tvm.kernel import TILE, kernel, tile
-from rnnbench.backends.tvm.packing import layout, pack, size
+from rnnbench.backends.tvm.framework import import_tvm, lanes, registers, target
+from rnnbench.backends.tvm.kernel import TILE, blocking, kernel, tile
+from rnnbench.backends.tvm.packing import PackedLayer, is_joint, layout, pack, size
 from rnnbench.backends.tvm.tir_session import TirSession
 from rnnbench.rnn import Model
 
@@ -46,7 +46,7 @@ class TirProgram(ChunkedProgram):
         self.files = ProgramFiles((self.library, stored.folder / PARAMS))
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
-        self.layers = layout(request.stack, lanes(), dtype_of(request))
+        self.layers = layers_of(request)
 
     def open(self) -> TirSession:
         return TirSession(self, self.module["main"], self.params)
@@ -59,9 +59,15 @@ def build_tir(request: Request, cache: Path) -> TirProgram:
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
+def layers_of(request: Request) -> tuple[PackedLayer, ...]:
+    """The layout of the weights in `params`."""
+    blocks = blocking(request.strategy, request.batch, registers())
+    return layout(request.stack, lanes(), dtype_of(request), blocks)
+
+
 def packed(request: Request) -> Buffer:
     """The weights in the layout that the kernel reads."""
-    layers = layout(request.stack, lanes(), dtype_of(request))
+    layers = layers_of(request)
     buffer = Buffer(max(1, size(layers)))
     pack(layers, request.stack, request.weights, buffer.array)
     return buffer
@@ -86,7 +92,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
         origin="kernel",
         math="approximate" if _approximates(request.stack) else "exact",
         flags=(str(target()), *(f"{name}={value}" for name, value in CONFIG.items())),
-        notes=(*_notes(request.stack), *NOTES.get(dtype_of(request), ()), *int8_notes(request)),
+        notes=(*_notes(request), *NOTES.get(dtype_of(request), ()), *int8_notes(request)),
         hoisted=tile(request.strategy),
     )
 
@@ -99,7 +105,15 @@ def compiled_kernel(request: Request) -> tuple[Any, str]:
 
 def _compiled(request: Request) -> tuple[Any, Any]:
     tvm = import_tvm()
-    function = kernel(request.stack, request.strategy, request.batch, lanes(), request.threads, dtype_of(request))
+    function = kernel(
+        request.stack,
+        request.strategy,
+        request.batch,
+        lanes(),
+        registers(),
+        request.threads,
+        dtype_of(request),
+    )
     with tvm.transform.PassContext(config=CONFIG):
         return function, tvm.compile(tvm.IRModule({"main": function}), target=target())
 
@@ -122,12 +136,16 @@ def _approximates(model: Model) -> bool:
     return model.cell in ("lstm", "gru") or (model.cell == "rnn" and model.activation == "tanh")
 
 
-def _notes(model: Model) -> tuple[str, ...]:
+def _notes(request: Request) -> tuple[str, ...]:
+    model = request.stack
     if model.cell == "counter":
         return ()
+    projection = f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights."
+    if is_joint(model, blocking(request.strategy, request.batch, registers())):
+        projection = "The blocks of the input's and the recurrent weights alternate: a step reads all in one pass."
     notes = [
         f"The weights are packed in blocks of {lanes()} lanes; biases are added up where that is possible.",
-        f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights.",
+        projection,
         "Every other step reads the blocks of weights backwards, and so begins with those that the last step left in "
         "the cache.",
     ]

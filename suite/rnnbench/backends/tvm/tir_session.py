@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Any
+from operator import call, getitem
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from rnnbench.backends.base import Arrays, Bound
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 from rnnbench.backends.tvm.buffers import Buffer, StateBuffer
 
-Call = Callable[[], object]
+Call = Callable[[], None]
 
 
 class TirSession(ChunkedSession):
-    """A stitched state goes from one of two buffers to the other. `turn` is the number of the buffer that holds it."""
+    """A stitched state goes from one of two buffers to the other. Every call takes the next of the `_turns`."""
 
     def __init__(self, program: ChunkedProgram, function: Any, params: Buffer) -> None:
         super().__init__(program)
@@ -28,10 +29,18 @@ class TirSession(ChunkedSession):
         shapes = {spec.name: self._shape(spec) for spec in self._states}
         count = {"none": 0, "stateful": 1, "stitched": 2}[request.strategy.state]
         self._buffers = [StateBuffer(shapes) for _ in range(count)]
-        self.turn = 0
+        self._turns = cycle(range(max(count, 1)))
         self._in = Buffer(self._chunk * request.batch * request.model.input)
         self._out = Buffer(int(np.prod(self._shape_y)))
         self._calls = self.calls(self._in, self._out)
+
+    @property
+    def turn(self) -> int:
+        """The number of the buffer that holds the state, which the next call reads."""
+        turn = next(self._turns)
+        for _ in self._calls[1:]:
+            next(self._turns)
+        return turn
 
     def calls(self, x: Buffer, y: Buffer) -> tuple[Call, ...]:
         """A prepared call for each turn."""
@@ -45,8 +54,7 @@ class TirSession(ChunkedSession):
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
         self._in.array[:] = x.ravel()
-        self._calls[self.turn]()
-        self.turn = (self.turn + 1) % len(self._calls)
+        self._calls[next(self._turns)]()
         return self._out.array.reshape(self._shape_y).copy()
 
     def _read_state(self) -> dict[str, np.ndarray]:
@@ -59,42 +67,24 @@ class TirSession(ChunkedSession):
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         y = Buffer(self._out.array.size)
         chunks = [self.calls(Buffer.filled(x), y) for x in ring]
-        if len(self._calls) == 1:
-            return InPlaceBound([calls[0] for calls in chunks], y, self._shape_y)
-        return StitchedBound(self, chunks, y, self._shape_y)
+        return KernelBound(chunks, self._turns, y, self._shape_y)
 
 
-class InPlaceBound(SynchronousBound):
-    """Prepared calls, one for each chunk. They stay valid when something else advances the stream.
+class KernelBound(SynchronousBound, partial[None]):
+    """Prepared calls: of each chunk, one for each turn of its session. Other calls of the stream may come between.
 
-    A pass over large weights evicts the interpreter from the cache, so all that can be prepared is prepared.
+    A pass over large weights evicts the interpreter from the cache, so all that can be prepared is prepared: a bound
+    call runs no code in Python but the caller's.
     """
 
-    __slots__ = ("_next", "_shape", "_y")
+    _y: Buffer
+    _shape: tuple[int, ...]
 
-    def __init__(self, ring: Sequence[Any], y: Buffer, shape: tuple[int, ...]) -> None:
-        self._next = cycle(ring).__next__
-        self._y = y
-        self._shape = shape
-
-    def __call__(self) -> None:
-        self._next()()
+    def __new__(cls, ring: Sequence[Sequence[Call]], turns: Iterator[int], y: Buffer, shape: tuple[int, ...]) -> Self:
+        bound = super().__new__(cls, map(call, map(getitem, cycle(ring), turns)).__next__)
+        bound._y = y
+        bound._shape = shape
+        return bound
 
     def output(self) -> Arrays:
         return {"y": self._y.array.reshape(self._shape).copy()}
-
-
-class StitchedBound(InPlaceBound):
-    """Pairs of prepared calls, one for each turn of the session's state."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: TirSession, ring: Sequence[Any], y: Buffer, shape: tuple[int, ...]) -> None:
-        super().__init__(ring, y, shape)
-        self._session = session
-
-    def __call__(self) -> None:
-        session = self._session
-        turn = session.turn
-        session.turn = 1 - turn
-        self._next()[turn]()
