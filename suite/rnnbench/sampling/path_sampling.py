@@ -29,7 +29,7 @@ from rnnbench.results import Warmup
 from rnnbench.stages import PathSamples, StoppedBy
 
 ROUNDS = 8
-"""Blocks of one process, at least, where it has all of its time. They are short, so that drift hits all trials alike."""
+"""Least blocks in all the time of a process. They are short, so that drift hits all trials alike."""
 LEAST_ROUNDS = 4
 """Blocks after which the median of a process is looked at: at most half of its time, so that the rest buys another
 process."""
