@@ -233,7 +233,8 @@ class SamplingWorker:
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)
-        self.trials.remove(sampling)
+        if sampling in self.trials:  # They are gone where the process was abandoned.
+            self.trials.remove(sampling)
         if not error.alive:
             self.close()
 
