@@ -45,25 +45,26 @@ def test_programs_on_another_device_have_it_for_themselves():
 
 @pytest.fixture
 def beside(monkeypatch):
-    """Sampling that checks beside, whatever the machine has; and which thread made each check, in order."""
+    """Sampling that checks beside, whatever the machine has; and the processes that it checked."""
     monkeypatch.setattr("rnnbench.sampling.interleaved.cores_beside", lambda *_: [min(os.sched_getaffinity(0))])
-    threads, verify = [], SamplingWorker.verify
+    checked, verify = [], SamplingWorker.verify
 
     def noted(self):
-        threads.append(threading.current_thread())
+        checked.append(self._process.pid)
         verify(self)
 
     monkeypatch.setattr(SamplingWorker, "verify", noted)
-    return threads
+    return checked
 
 
-def test_every_process_is_checked_the_last_one_with_nothing_beside_it(beside, tmp_path):
+def test_every_process_is_checked(beside, tmp_path):
     trial = make_trial(measure=MEASURE)
     _, records = run_trials([trial], tmp_path)
     record = records[trial.id]
     assert record.outcome == "ok", record.reason
-    assert len(beside) == len(record.latency("bound").process_medians) >= 2
-    assert [thread is threading.main_thread() for thread in beside] == [*[False] * (len(beside) - 1), True]
+    assert len(set(beside)) == len(beside) == len(record.latency("bound").process_medians) >= 2
+    assert record.conformance["timed"].verdict == "pass"
+    assert record.environment.affinity == record.environment.affinity_requested
 
 
 def test_a_trial_that_fails_the_check_is_left_out_of_the_processes_that_were_prepared_meanwhile(beside, tmp_path):
@@ -87,16 +88,57 @@ def timed(tmp_path):
     worker.close()
 
 
-def test_a_process_that_stepped_aside_says_where_it_was_timed_and_costs_no_time(timed, tmp_path):
+def test_a_process_that_stepped_aside_says_where_it_was_timed_and_costs_no_time(timed, monkeypatch, tmp_path):
     worker, sampling = timed
     context = context_in(tmp_path)
     cores = sorted(os.sched_getaffinity(0))
     before = os.sched_getaffinity(worker._process.pid)
+    moved = threading.Event()
+    monkeypatch.setattr(worker, "verify", lambda: (moved.set(), SamplingWorker.verify(worker)))
     with verified_beside([worker], cores[:1], context.wall_time):
+        assert moved.wait(LIMIT_S)
         assert os.sched_getaffinity(worker._process.pid) == set(cores[:1])
     sampled = sampling._state
     assert sampled.worker.affinity == tuple(sorted(before))
     assert set(context.wall_time.seconds()) == {"total", "check"}
+
+
+def test_processes_that_wait_at_the_end_are_shared_by_both(tmp_path):
+    """The first one is checked until the other is, so only this thread can have checked that."""
+    shared = threading.Event()
+
+    class First(Noted):
+        def verify(self):
+            assert shared.wait(LIMIT_S)
+            super().verify()
+
+    class Last(Noted):
+        def verify(self):
+            super().verify()
+            shared.set()
+
+    first, last = First(trials=2), Last(trials=1)
+    began = first.aside
+    with verified_beside([last, first], [0], context_in(tmp_path).wall_time):
+        assert began.wait(LIMIT_S)
+    assert first.verified_by is not threading.main_thread()
+    assert last.verified_by is threading.main_thread()
+    assert not last.aside.is_set()
+
+
+class Noted:
+    """A worker that notes who checks it."""
+
+    def __init__(self, trials):
+        self.trials = [object()] * trials
+        self.aside = threading.Event()
+        self.verified_by = None
+
+    def step_aside(self, cores):
+        self.aside.set()
+
+    def verify(self):
+        self.verified_by = threading.current_thread()
 
 
 def test_an_interrupt_does_not_wait_for_the_check(timed, monkeypatch, tmp_path):
@@ -110,9 +152,14 @@ def test_an_interrupt_does_not_wait_for_the_check(timed, monkeypatch, tmp_path):
         return ask(self, command, *args)
 
     monkeypatch.setattr(process, "ask", slow.__get__(process))
-    with pytest.raises(KeyboardInterrupt), verified_beside([worker], [0], context_in(tmp_path).wall_time):
-        assert began.wait(LIMIT_S)
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with verified_beside([worker], [0], context_in(tmp_path).wall_time):
+            assert began.wait(LIMIT_S)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert sampling.failure.outcome == "crashed", "not timed-out: nobody waited for its limit"
     assert worker.trials == []
     assert worker._process is None

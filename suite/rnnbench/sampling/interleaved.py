@@ -180,17 +180,16 @@ class InterleavedSampling:
 
     def _verify(self, timed: _ProcessSet, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
         """Check what the timed calls led to, and prepare the next set: at once where the machine has room for both."""
-        if self._cores_beside and any(not s.has_failed and _unfinished(s) for s in self._samplings):
-            with verified_beside(timed.workers, self._cores_beside, self._context.wall_time):
-                following = self._prepared(timed.number + 1, started, open_sets)
-        else:
+        if not self._cores_beside:
             for worker in timed.workers:
                 worker.verify()
-            following = None
-        timed.close()
-        if following is None:
+            timed.close()
             return self._prepared(timed.number + 1, started, open_sets)
-        following.leave_out_failed()
+        with verified_beside(timed.workers, self._cores_beside, self._context.wall_time):
+            following = self._prepared(timed.number + 1, started, open_sets)
+        timed.close()
+        if following is not None:
+            following.leave_out_failed()
         return following
 
     def _workers(self, samplings: Sequence[TrialSampling], process: int) -> list[SamplingWorker]:

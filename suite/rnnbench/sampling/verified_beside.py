@@ -7,9 +7,10 @@ on the cores on which they are timed: a runtime may bind its threads while it lo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rnnbench.cases import Trial
 from rnnbench.measure import WallTime, free_memory
@@ -34,25 +35,37 @@ def cores_beside(
 
 
 @contextmanager
-def verified_beside(workers: Sequence[SamplingWorker], cores: Sequence[int], wall_time: WallTime) -> Iterator[None]:
+def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wall_time: WallTime) -> Iterator[None]:
     """Check the timed calls of `workers` on `cores`, while the body of `with` does what is not timed.
 
-    An exception of the body ends the workers first. What is waited for at the end counts as a check.
+    Those that wait when the body ends are checked where they were timed. An exception of the body ends all of them.
+    Where nothing is left but to wait for the other cores, that counts as a check.
     """
-    for worker in workers:
-        worker.step_aside(cores)
+    waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
+    each = list(waiting)
+
+    def verify_aside() -> None:
+        for worker in _taken(waiting.popleft):
+            worker.step_aside(cores)
+            worker.verify()
+
     with ThreadPoolExecutor(1) as pool:
-        verified = pool.submit(_verify, workers)
+        verified = pool.submit(verify_aside)
         try:
             yield
+            for worker in _taken(waiting.pop):
+                worker.verify()
             with wall_time.spent_on("check"):
                 verified.result()
         except BaseException:
-            for worker in workers:
+            waiting.clear()
+            for worker in each:
                 worker.abandon()
             raise
 
 
-def _verify(workers: Sequence[SamplingWorker]) -> None:
-    for worker in workers:
-        worker.verify()
+def _taken(take: Callable[[], SamplingWorker]) -> Iterator[SamplingWorker]:
+    """What two threads take from the ends of one queue, until nothing is left."""
+    with suppress(IndexError):
+        while True:
+            yield take()
