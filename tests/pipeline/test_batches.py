@@ -12,15 +12,16 @@ import pytest
 from harness_trials import context_in, make_trial
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import PATIENCE_S, wait_until
+from waiting import PATIENCE_S, started_from_now, wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.pipeline import batches
-from rnnbench.pipeline.batches import Batch, build_and_check_all, in_batches
+from rnnbench.pipeline.batches import AHEAD, Batch, ahead_of, build_and_check_all, in_batches
 from rnnbench.plan import examine
 from rnnbench.stages import Examined
 
 GIB = 1 << 30
+CORES = os.sched_getaffinity(0)
 
 
 def examined_with(threads: int, memory: int) -> Examined:
@@ -124,6 +125,38 @@ def test_every_trial_comes_once_from_many_batches(tmp_path):
     trials = [examine(make_trial(chunk=chunk)) for chunk in (1, 2, 3, 4, 5)]
     checked = list(build_and_check_all([(one, context) for one in trials]))
     assert sorted(one.trial.strategy.chunk for one in checked) == [1, 2, 3, 4, 5]
+
+
+def test_workers_of_further_batches_import_with_those_that_are_waited_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(batches, "free_memory", lambda: GIB)
+    monkeypatch.setattr(batches.os, "sched_getaffinity", lambda _: {min(CORES)})
+    seen, started = [], started_from_now()
+
+    def on_stage(trial, stage):
+        seen.append((trials.index(trial), stage))
+        if stage == "build":
+            wait_until(lambda: running(started()) == 1, "all other workers are stopped")
+
+    trials = [make_trial(chunk=chunk, limits=Limits(memory=GIB // 4)) for chunk in (1, 2, 3, 4, 5)]
+    context = replace(context_in(tmp_path), on_stage=on_stage)
+    checked = list(build_and_check_all([(examine(trial), context) for trial in trials]))
+    assert [one.failure for one in checked] == [None] * len(trials)
+    assert seen[: 1 + AHEAD] == [(number, "import") for number in range(1 + AHEAD)]
+    assert seen[1 + AHEAD] == (0, "build")
+
+
+def running(processes):
+    states = [process.status() for process in processes if psutil.pid_exists(process.pid)]
+    return len(states) - states.count(psutil.STATUS_STOPPED)
+
+
+def test_workers_are_there_before_their_turn_where_memory_holds_all_of_them(tmp_path):
+    with ExitStack() as workers:
+        three = [Batch([(examined_with(1, GIB), context_in(tmp_path))], [0], workers) for _ in range(3)]
+    assert ahead_of(three, 0, 3 * GIB) == three[1:]
+    assert ahead_of(three, 0, 2 * GIB) == three[1:2]
+    assert ahead_of(three, 0, GIB) == []
+    assert ahead_of(three, 2, 3 * GIB) == []
 
 
 def test_no_trial_is_no_batch():

@@ -275,3 +275,25 @@ def test_a_check_that_passed_with_a_replaced_function_has_failed():
     assert (values.verdict, reset.verdict) == ("fail", "pass")
     assert "numpy.abs" in values.detail
     assert np.abs is absolute
+
+
+def test_between_two_commands_of_sampling_the_process_is_read_once(monkeypatch):
+    watch, read = ProcessWatch(), ProcessWatch.read
+    readings = []
+    monkeypatch.setattr(ProcessWatch, "read", lambda self: readings.append(self) or read(self))
+    for work in (WatchedWork.SAMPLE, WatchedWork.SAMPLE, WatchedWork.SAMPLE):
+        watch.around(work, "trial", lambda: None)
+    assert len(readings) == 4
+    watch.around(WatchedWork.VERIFY, "trial", lambda: None)
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
+    assert len(readings) == 8, "another command is compared with what it met"
+
+
+def test_what_changes_between_two_commands_of_sampling_is_found_in_the_second():
+    watch = ProcessWatch()
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
+    before = np.geterr()["divide"]
+    np.seterr(divide="raise")
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
+    assert np.geterr()["divide"] == before
+    assert len(found(watch)) == 1

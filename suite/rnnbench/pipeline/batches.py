@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import zip_longest
+from functools import partial
 from threading import Lock
 from time import monotonic
 
@@ -16,11 +16,15 @@ from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import free_memory
 from rnnbench.pipeline.build_and_check import TrialWorker, build, check, import_framework, load
 from rnnbench.sampling import Context
-from rnnbench.stages import Checked, Examined, ImportFigures
+from rnnbench.stages import Built, Checked, Examined, ImportFigures
 from rnnbench.worker import WorkerProcess, log_name, start_trial_worker
 
 Comparing = Callable[[Checked, TrialWorker], Checked]
 """What a trial is compared with once it is checked, in the worker that has its program."""
+
+AHEAD = 2
+"""Batches whose workers may be there before their turn: one that imports with this one, and one that starts as checks
+end."""
 
 Pair = tuple[Examined, Context]
 
@@ -29,13 +33,38 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
     """Every trial that has not failed yet, each in a worker of its own.
 
     As many as the machine has cores and memory for are checked at once. While one builds or is loaded, which is timed,
-    all other workers are stopped. Those of the next batch start as checks end.
+    all other workers are stopped. Those of the next batches start as checks end. One framework takes longer to import
+    than another, so the workers of AHEAD further batches import with those that are waited for: no core is idle.
     """
-    cores = sorted(os.sched_getaffinity(0))
+    cores, memory = sorted(os.sched_getaffinity(0)), free_memory()
     with ExitStack() as open_workers:
-        batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), free_memory())]
-        for batch, following in zip_longest(batches, batches[1:]):
-            yield from batch.results(compare, following.start_next if following else lambda: None)
+        batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), memory)]
+        for number, batch in enumerate(batches):
+            ahead = ahead_of(batches, number, memory)
+            if not batch.has_imported or any(one.is_importing for one in ahead):
+                for one in (batch, *ahead):
+                    one.start_all()
+            for one in (batch, *ahead):
+                one.finish_imports()
+            yield from batch.results(compare, partial(_start_next, ahead or batches[number + 1 : number + 2]))
+
+
+def ahead_of(batches: Sequence[Batch], number: int, memory: int) -> list[Batch]:
+    """The batches after this one whose workers may be there beside its own: AHEAD at most, and what memory holds."""
+    ahead, taken = [], batches[number].memory
+    for one in batches[number + 1 : number + 1 + AHEAD]:
+        taken += one.memory
+        if taken > memory:
+            break
+        ahead.append(one)
+    return ahead
+
+
+def _start_next(ahead: Sequence[Batch]) -> None:
+    """Start the next worker of the first of these that lacks one."""
+    for one in ahead:
+        if one.start_next():
+            return
 
 
 def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list[Pair]]:
@@ -63,20 +92,46 @@ class Batch:
         self._cores = cores
         self._open_workers = open_workers
         self._workers: list[WorkerProcess[ImportFigures]] = []
+        self._imported: list[Built] = []
 
-    def start_next(self) -> None:
-        """Start the worker of the next trial, if there is one. Does not wait for it."""
+    @property
+    def memory(self) -> int:
+        """Bytes that its workers may take."""
+        return sum(examined.trial.limits.memory for examined, _ in self._trials)
+
+    @property
+    def is_importing(self) -> bool:
+        return len(self._imported) < len(self._workers)
+
+    @property
+    def has_imported(self) -> bool:
+        return len(self._imported) == len(self._trials)
+
+    def start_next(self) -> bool:
+        """Start the worker of the next trial, without waiting for it. Returns whether there was one."""
         number = len(self._workers)
         if number == len(self._trials):
-            return
+            return False
         examined, context = self._trials[number]
         end = len(self._cores) - sum(examined.trial.threads for examined, _ in self._trials[:number])
         cores = self._cores[max(0, end - examined.trial.threads) : end]
         worker = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
         self._open_workers.callback(worker.close)
         self._workers.append(worker)
+        return True
 
-    def results(self, compare: Comparing, when_one_is_checked: Callable[[], None]) -> Iterator[Checked]:
+    def start_all(self) -> None:
+        while self.start_next():
+            pass
+
+    def finish_imports(self) -> None:
+        """Wait until the workers that were started have imported their frameworks, and stop them."""
+        for number in range(len(self._imported), len(self._workers)):
+            (examined, context), worker = self._trials[number], self._workers[number]
+            self._imported.append(import_framework(examined, worker, context))
+            worker.pause()
+
+    def results(self, compare: Comparing, when_one_is_checked: Callable[[], object]) -> Iterator[Checked]:
         """Each trial once. One that fails comes at once, so that its record does not wait for the others."""
         loaded: dict[int, Checked] = {}
         for number, one in enumerate(self.build_and_load()):
@@ -99,13 +154,9 @@ class Batch:
 
     def build_and_load(self) -> Iterator[Checked]:
         """One after the other, once all workers have imported their frameworks. Each is stopped when it has loaded."""
-        while len(self._workers) < len(self._trials):
-            self.start_next()
-        line = list(zip(self._trials, self._workers, strict=True))
-        imported = [import_framework(examined, worker, context) for (examined, context), worker in line]
-        for worker in self._workers:
-            worker.pause()
-        for one, (_, context), worker in zip(imported, self._trials, self._workers, strict=True):
+        self.start_all()
+        self.finish_imports()
+        for one, (_, context), worker in zip(self._imported, self._trials, self._workers, strict=True):
             worker.resume()
             loaded = _with_device_memory(load(build(one, worker, context), worker, context), worker.pid)
             self._end_or_stop(loaded, worker)

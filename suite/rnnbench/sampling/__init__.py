@@ -6,6 +6,7 @@
     trial_sampling   what is collected of one trial
     sampling_worker  one process and the trials loaded in it
     started_ahead    processes that import side by side and are stopped until their turn
+    verified_beside  the check after sampling, beside the preparation of the next processes
     energy           the energy of calls, in a block of seconds
     groups           trials that memory does not hold at once
     dispatch_floor   the smallest program, sampled beside the trials

@@ -2,7 +2,8 @@
 
 The machine's drift then hits all alike. The whole is repeated in fresh processes, since the layout of memory, which is
 drawn anew with each process, moves a latency by itself. One process holds all trials of one backend: their imports
-would cost more than their sampling. `path_sampling` says how long each goes on.
+would cost more than their sampling. `path_sampling` says how long each goes on. While what the timed calls led to is
+checked, the next processes are prepared.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.scenarios import sample_scenarios
 from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.sampling.verified_beside import cores_beside, verified_beside
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
 
@@ -72,6 +74,33 @@ class _Turn:
         return [path for path in self.unfinished() if not path.process_is_done]
 
 
+@dataclass
+class _ProcessSet:
+    """One fresh process of each of some trials, and the probe of the roof beside them."""
+
+    number: int
+    samplings: list[TrialSampling]
+    workers: list[SamplingWorker]
+    roof: RoofWorker
+    shuffled: random.Random
+
+    @property
+    def doing(self) -> str:
+        return f"sample, process {self.number + 1}"
+
+    def leave_out_failed(self) -> None:
+        """Leave out the trials that have failed since it was prepared."""
+        self.samplings = [sampling for sampling in self.samplings if not sampling.has_failed]
+        for worker in self.workers:
+            worker.keep([sampling for sampling in worker.trials if not sampling.has_failed])
+        self.workers = [worker for worker in self.workers if worker.trials]
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+        self.roof.close()
+
+
 class InterleavedSampling:
     """The trials of one group, process by process."""
 
@@ -83,18 +112,17 @@ class InterleavedSampling:
         self._roof_logs = [RoofLog() for _ in trials]
         self._floor = DispatchFloor([checked.examined for checked in trials])
         self._energy = EnergyMeter(trials[0].trial.device)
+        self._cores_beside = cores_beside(trials[0].trial, memory_of(trials))
         close_adapters()
 
     def sample(self) -> list[Sampled]:
         """Start fresh processes of every trial until each has its precision, or has spent its budget."""
-        process = 0
         certain = min(checked.trial.measure.processes for checked in self._trials)
-        with StartedAhead(self._sets_at_once(), certain) as started:
-            while numbers := [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]:
-                shuffled = random.Random(f"{self._seed}/{process}")
-                shuffled.shuffle(numbers)
-                self._sample_process(numbers, process, shuffled, started)
-                process += 1
+        with StartedAhead(self._sets_at_once(), certain) as started, ExitStack() as open_sets:
+            current = self._prepared(0, started, open_sets)
+            while current is not None:
+                self._time(current)
+                current = self._verify(current, started, open_sets)
         return [
             sampling.sampled(
                 checked, RoofReadings(tuple(log.processes), log.unmeasured), self._floor.samples_of(checked.examined)
@@ -102,45 +130,67 @@ class InterleavedSampling:
             for checked, sampling, log in zip(self._trials, self._samplings, self._roof_logs, strict=True)
         ]
 
-    def _sample_process(
-        self, numbers: Sequence[int], process: int, shuffled: random.Random, started: StartedAhead
-    ) -> None:
-        """One fresh process of each of these trials, from its warm-up to the check that follows."""
-        doing = f"sample, process {process + 1}"
-        samplings = [self._samplings[number] for number in numbers]
-        with ExitStack() as open_workers:
-            together = [*samplings, *self._floor.for_trials(samplings)]
-            workers = started.take(process, together, partial(self._workers, together))
-            for worker in workers:
-                open_workers.callback(worker.close)
-            roof = RoofWorker(
-                [self._trials[number] for number in numbers],
-                [self._roof_logs[number] for number in numbers],
-                self._context,
-                f"roof-{process}.log",
-            )
-            open_workers.callback(roof.close)
-            for worker in workers:
-                self._context.on_stage(worker.trials[0].trial, doing)
-                worker.prepare()
-            roof.ready()
-            self._warm_up(samplings, workers, shuffled, doing)
-            while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
-                roof.read()
-                self._floor.sample(workers)
-                for turn in turns:
-                    self._context.on_stage(turn.sampling.trial, doing)
-                    for path in shuffled.sample(running := turn.running(), len(running)):
-                        _take_turn(turn, path)
-            for turn in _turns(workers, samplings, shuffled):
-                say = partial(self._context.on_stage, turn.sampling.trial)
-                sample_scenarios(turn.worker, turn.sampling, say)
-                self._energy.sample(turn.worker, turn.sampling, say)
-            for worker in workers:
-                for sampling in worker.trials:
-                    for path in _unfinished(sampling):
-                        path.end_process()
+    def _prepared(self, number: int, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
+        """A fresh process of each trial that needs one, ready to be timed; None where none does."""
+        numbers = [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]
+        if not numbers:
+            return None
+        shuffled = random.Random(f"{self._seed}/{number}")
+        shuffled.shuffle(numbers)
+        samplings = [self._samplings[n] for n in numbers]
+        together = [*samplings, *self._floor.for_trials(samplings)]
+        workers = started.take(number, together, partial(self._workers, together))
+        for worker in workers:
+            open_sets.callback(worker.close)
+        roof = RoofWorker(
+            [self._trials[n] for n in numbers],
+            [self._roof_logs[n] for n in numbers],
+            self._context,
+            f"roof-{number}.log",
+        )
+        open_sets.callback(roof.close)
+        prepared = _ProcessSet(number, samplings, workers, roof, shuffled)
+        for worker in workers:
+            self._context.on_stage(worker.trials[0].trial, prepared.doing)
+            worker.prepare()
+        roof.ready()
+        return prepared
+
+    def _time(self, one: _ProcessSet) -> None:
+        """All that is timed in one set of processes, from the warm-ups on."""
+        workers, samplings, shuffled = one.workers, one.samplings, one.shuffled
+        self._warm_up(samplings, workers, shuffled, one.doing)
+        while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
+            one.roof.read()
+            self._floor.sample(workers)
+            for turn in turns:
+                self._context.on_stage(turn.sampling.trial, one.doing)
+                for path in shuffled.sample(running := turn.running(), len(running)):
+                    _take_turn(turn, path)
+        for turn in _turns(workers, samplings, shuffled):
+            say = partial(self._context.on_stage, turn.sampling.trial)
+            sample_scenarios(turn.worker, turn.sampling, say)
+            self._energy.sample(turn.worker, turn.sampling, say)
+        one.roof.close()
+        for worker in workers:
+            worker.end_sampling()
+            for sampling in worker.trials:
+                for path in _unfinished(sampling):
+                    path.end_process()
+
+    def _verify(self, timed: _ProcessSet, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
+        """Check what the timed calls led to, and prepare the next set: at once where the machine has room for both."""
+        if not self._cores_beside:
+            for worker in timed.workers:
                 worker.verify()
+            timed.close()
+            return self._prepared(timed.number + 1, started, open_sets)
+        with verified_beside(timed.workers, self._cores_beside, self._context.wall_time):
+            following = self._prepared(timed.number + 1, started, open_sets)
+        timed.close()
+        if following is not None:
+            following.leave_out_failed()
+        return following
 
     def _workers(self, samplings: Sequence[TrialSampling], process: int) -> list[SamplingWorker]:
         return [

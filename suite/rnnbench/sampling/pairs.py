@@ -208,6 +208,7 @@ class PairSampling:
                     for path in plan[id(turn.pair)]:
                         turn.sample(path)
             for worker in workers:
+                worker.end_sampling()
                 worker.verify()
         for pair in pairs:
             _note_ratios(pair, plan[id(pair)])

@@ -7,11 +7,11 @@ the commands of its other trials have added to it. So a trial has as much here a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rnnbench.devices import KINDS, UnmeasuredError
-from rnnbench.measure import Block, BlockPlan, DeviceConditions, DeviceSpell, Served, WarmUp
+from rnnbench.measure import Block, BlockPlan, DeviceConditions, DeviceSpell, Served, WallTime, WarmUp
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import eviction_memory
@@ -53,6 +53,8 @@ class SamplingWorker:
         """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
         self._added: defaultdict[str, int] = defaultdict(int)
         """Bytes that each trial's commands have made resident in the process, by the trial's id."""
+        self._timed_on: tuple[int, ...] = ()
+        """The cores that the process was held to while it was timed, once it is held to others."""
 
     def start(self) -> None:
         """Start a process, without waiting for it."""
@@ -151,9 +153,25 @@ class SamplingWorker:
         for sampling in list(self.trials):
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
-                sampling.note_verified(verified)
-                assert self._watch is not None, "the process has answered"
-                sampling.note_findings(self._watch.findings(sampling.trial.id, sampling.trial.threads))
+                state = replace(verified.state, affinity=self._timed_on or verified.state.affinity)
+                sampling.note_verified(replace(verified, state=state))
+
+    def end_sampling(self) -> None:
+        """Note what the clocks around the blocks show. Nothing is timed in this process any more."""
+        for sampling in self.trials:
+            assert self._watch is not None, "the process has answered"
+            sampling.note_findings(self._watch.findings(sampling.trial.id, sampling.trial.threads))
+
+    def step_aside(self, cores: Sequence[int]) -> None:
+        """Hold the process to other cores. Its seconds count for nobody from now on: others are waited for."""
+        if self._process is not None:
+            self._timed_on = self._process.hold_to(cores)
+        self._context = replace(self._context, wall_time=WallTime())
+
+    def abandon(self) -> None:
+        """End the process, while another thread may be waiting for it. No other one takes over its trials."""
+        self.trials.clear()
+        self.close()
 
     def close(self) -> None:
         if self._process is not None:
@@ -215,7 +233,8 @@ class SamplingWorker:
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)
-        self.trials.remove(sampling)
+        if sampling in self.trials:  # They are gone where the process was abandoned.
+            self.trials.remove(sampling)
         if not error.alive:
             self.close()
 

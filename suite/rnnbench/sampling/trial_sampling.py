@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from threading import Lock
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
@@ -44,6 +45,7 @@ class TrialSampling:
         """Of a long block in each process, where the case asks for it."""
         self.unmeasured: dict[str, str] = {}
         """Why figures could not be measured on this machine, by figure."""
+        self._lock = Lock()
         self._timed: CheckResult | None = None
         self._state: SampledState | None = None
         self._findings: list[Finding] = []
@@ -95,9 +97,13 @@ class TrialSampling:
             self.paths.pop(name, None)
 
     def note_timed(self, result: CheckResult) -> None:
-        """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial."""
-        if self._timed is None or (self._timed.verdict != "fail" and _weight(result) > _weight(self._timed)):
-            self._timed = result
+        """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial.
+
+        Two threads may have one: one process is checked while the next one is prepared.
+        """
+        with self._lock:
+            if self._timed is None or (self._timed.verdict != "fail" and _weight(result) > _weight(self._timed)):
+                self._timed = result
         if result.verdict == "fail" and self.failure is None:
             self.failure = Failure("sample", "nonconforming", first_failure({TIMED: self._timed}))
 

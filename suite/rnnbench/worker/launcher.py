@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,6 +156,18 @@ class AskedProcess(Generic[Ready]):
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
+
+    def hold_to(self, cores: Iterable[int]) -> tuple[int, ...]:
+        """Hold every thread of it to these cores, while it is stopped. Threads that it starts later inherit them.
+
+        Returns the cores that it was held to before; none where it has ended.
+        """
+        before: set[int] = set()
+        with suppress(ProcessLookupError, FileNotFoundError):
+            before = os.sched_getaffinity(self.pid)
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                os.sched_setaffinity(int(thread), cores)
+        return tuple(sorted(before))
 
     def resident(self, *, look: bool = False) -> int:
         """Resident bytes of it and its descendants; see `ResidentMemory.read`."""

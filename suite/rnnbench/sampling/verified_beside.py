@@ -1,0 +1,71 @@
+"""The check after sampling, made on cores of its own while the next processes import, load and are checked.
+
+Neither is timed. The processes that are checked move, since no other time is taken in them; the next ones are prepared
+on the cores on which they are timed: a runtime may bind its threads while it loads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+from rnnbench.cases import Trial
+from rnnbench.measure import WallTime, free_memory
+from rnnbench.sampling.groups import MEMORY_SHARE
+from rnnbench.sampling.sampling_worker import SamplingWorker
+
+
+def cores_beside(
+    trial: Trial, nbytes: int, cores: Sequence[int] | None = None, available: int | None = None
+) -> list[int]:
+    """As many cores as the trial has threads, beside those that it is timed on. Empty where the machine has no room.
+
+    `nbytes` is what one set of processes takes, of which two are there at once. On a device other than the processor
+    they would share it, so there is no room.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if cores is None else cores
+    available = free_memory() if available is None else available
+    beside = list(cores[: -trial.threads][-trial.threads :])
+    if trial.device != "cpu" or len(beside) < trial.threads or 2 * nbytes > MEMORY_SHARE * available:
+        return []
+    return beside
+
+
+@contextmanager
+def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wall_time: WallTime) -> Iterator[None]:
+    """Check the timed calls of `workers` on `cores`, while the body of `with` does what is not timed.
+
+    Those that wait when the body ends are checked where they were timed. An exception of the body ends all of them.
+    Where nothing is left but to wait for the other cores, that counts as a check.
+    """
+    waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
+    each = list(waiting)
+
+    def verify_aside() -> None:
+        for worker in _taken(waiting.popleft):
+            worker.step_aside(cores)
+            worker.verify()
+
+    with ThreadPoolExecutor(1) as pool:
+        verified = pool.submit(verify_aside)
+        try:
+            yield
+            for worker in _taken(waiting.pop):
+                worker.verify()
+            with wall_time.spent_on("check"):
+                verified.result()
+        except BaseException:
+            waiting.clear()
+            for worker in each:
+                worker.abandon()
+            raise
+
+
+def _taken(take: Callable[[], SamplingWorker]) -> Iterator[SamplingWorker]:
+    """What two threads take from the ends of one queue, until nothing is left."""
+    with suppress(IndexError):
+        while True:
+            yield take()
