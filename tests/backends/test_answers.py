@@ -10,6 +10,7 @@ import pytest
 
 from rnnbench.backends.answers import AdapterError, CheckedBackend, check_program
 from rnnbench.backends.base import Allocated, Artifact, ProgramFiles, Request, Signature
+from rnnbench.backends.shared.compound import JoiningBackend
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
@@ -70,6 +71,18 @@ def test_a_count_of_a_device_s_memory_is_passed_on_and_an_adapter_may_have_none(
     assert counting(None).allocated("cuda") is None
     without: Any = SimpleNamespace()
     assert CheckedBackend("b", without).allocated("cuda") is None
+
+
+def test_what_an_adapter_prepares_is_asked_of_it_and_an_adapter_may_have_nothing_to_prepare() -> None:
+    prepared: list[tuple[str, str]] = []
+    adapter: Any = SimpleNamespace(prepare_builds=lambda route, device: prepared.append((route, device)))
+    CheckedBackend("b", JoiningBackend("b", adapter)).prepare_builds("r", "cpu")
+    assert prepared == [("r", "cpu")]
+    without: Any = SimpleNamespace()
+    CheckedBackend("b", JoiningBackend("b", without)).prepare_builds("r", "cpu")
+    fails: Any = SimpleNamespace(prepare_builds=lambda route, device: 1 // 0)
+    with pytest.raises(AdapterError, match="failed to answer: ZeroDivisionError"):
+        CheckedBackend("b", fails).prepare_builds("r", "cpu")
 
 
 @pytest.mark.parametrize("answer", [5, Allocated(-1, 7), Allocated(5, -7), Allocated("many", 7)])  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ HELD = 8 << 20
 A program of `sample-grows` adds twice as many in a call."""
 GROWING_CHUNK = 4
 """On the route `sample-grows`, programs of other chunks do not grow."""
-HANGING = "the fake compiler hangs"
+HANGING, PREPARES = "the fake compiler hangs", "the fake prepares builds in process"
 """What it leaves in its worker's log."""
 _opened_in = 0
 """The process in which a program was opened, or the parent of a fork in which one was."""
@@ -124,6 +124,11 @@ class FakeBackend:
             time.perf_counter = lambda: 3600 + honest()
         if route.startswith(HANGS_IN):
             _hang_in(route.removeprefix(HANGS_IN))
+
+    def prepare_builds(self, route: str, device: str) -> None:
+        """Says so in the worker's log, and fails: builds do without it."""
+        print(PREPARES, os.getpid(), route, device, flush=True)
+        raise KeyError("nothing to prepare")
 
     def build(self, request: Request, cache: Path) -> FakeProgram:
         digest = hashlib.sha256(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 from harness_trials import make_trial
+from rnnbench_fake import PREPARES
 from waiting import ended, started_from_now, wait_until
 
 from rnnbench.plan import close_adapters, examine
@@ -41,6 +42,31 @@ def test_children_of_one_parent_share_its_import(start):
         worker.close()
     assert imports[0] is imports[1]
     assert not parent.is_closed
+
+
+def test_a_parent_prepares_for_builds_once_a_child_has_built_and_one_that_cannot_goes_on(start, tmp_path):
+    parent = start(make_trial())
+    for chunk in (1, 2, 4):
+        worker = ForkedWorker(parent)
+        worker.ready()
+        trial = make_trial(chunk=chunk)
+        worker.ask(Build(trial), LIMIT_S)
+        worker.close()
+    log = (RunFolders.of_run(tmp_path).logs / "worker.log").read_text()
+    prepared = [line for line in log.splitlines() if line.startswith(PREPARES)]
+    assert prepared == [f"{PREPARES} {parent.process._process.pid} honest cpu"]
+
+
+def test_a_parent_whose_child_could_not_build_prepares_nothing(start, tmp_path):
+    trial = make_trial("fake:build-fails")
+    parent = start(trial)
+    for _ in range(2):
+        worker = ForkedWorker(parent)
+        worker.ready()
+        with pytest.raises(WorkerError, match="refused"):
+            worker.ask(Build(trial), LIMIT_S)
+        worker.close()
+    assert PREPARES not in (RunFolders.of_run(tmp_path).logs / "worker.log").read_text()
 
 
 def test_a_child_that_failed_leaves_its_parent_for_the_next_trial(start):

@@ -71,7 +71,7 @@ EXCHANGES: list[tuple[Command, object]] = [
     (commands.ServeRequests(TRIAL, 500.0, 400, 7, 2.4), SERVED),
     (commands.CloseStreams(TRIAL), PASSED),
     (commands.Verify(TRIAL), commands.Verified(PASSED, STATE, 2, {"bound": ((10, 4096), (20, 0))}, {"files": 3.0})),
-    (commands.Fork(("json",)), Done()),
+    (commands.Fork(("json",), (("eager", "cpu"),)), Done()),
     (commands.EndFork(), commands.ImportedModules(("json",))),
     (StartRoof((1024, 4096), "float32", "cpu", 1, (1,)), Done()),
     (ReadRoof(), RoofReading(((1024, 1e9), (4096, 5e8)), None)),

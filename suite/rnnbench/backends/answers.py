@@ -18,6 +18,7 @@ from rnnbench.backends.base import (
     CountsAllocations,
     Lack,
     OperationStage,
+    PreparesBuilds,
     Probe,
     Program,
     ProgramFiles,
@@ -76,6 +77,11 @@ class CheckedBackend:
         if not isinstance(self._adapter, CountsAllocations):
             return None
         return _validated(self.name, "allocated", lambda: _checked_count(self._answer("allocated", device)))
+
+    def prepare_builds(self, route: str, device: str) -> None:
+        """Raises AdapterError, and what asks the interpreter to exit."""
+        if isinstance(self._adapter, PreparesBuilds):
+            self._answer("prepare_builds", route, device)
 
     def _answer(self, method: str, *arguments: object) -> object:
         try:

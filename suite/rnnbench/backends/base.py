@@ -37,6 +37,7 @@ __all__ = [
     "Math",
     "OperationStage",
     "Origin",
+    "PreparesBuilds",
     "Probe",
     "Program",
     "ProgramFiles",
@@ -307,6 +308,18 @@ class CountsAllocations(Protocol):
         """On the device of this kind that its programs use; None where this build of the runtime does not count.
 
         Called in the process of the programs, once one of them is loaded.
+        """
+        ...
+
+
+@runtime_checkable
+class PreparesBuilds(Protocol):
+    """An adapter whose compiler finds out the same things in every process that builds."""
+
+    def prepare_builds(self, route: str, device: str) -> None:
+        """Find them out here, in a process that forks children which build. An earlier child has built on this route.
+
+        Builds nothing and starts no thread. A route or device for which there is nothing to find out is no error.
         """
         ...
 

@@ -18,6 +18,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
     from rnnbench.conformance.expected_failures import expected_failure_results
+    from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
     from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, TIMED, run_checks
     from rnnbench.conformance.timed_path import PublicPath, TimedPath
@@ -30,6 +31,7 @@ _NAMES = {
         "OpenSession",
     ),
     "expected_failures": ("expected_failure_results",),
+    "garbage": ("freeze_for_good",),
     "kept_references": ("KeptReferences",),
     "suite": (
         "CHECKS",
@@ -56,6 +58,7 @@ __all__ = [
     "ReferenceTrajectories",
     "TimedPath",
     "expected_failure_results",
+    "freeze_for_good",
     "run_checks",
     "worst",
 ]

@@ -234,6 +234,8 @@ class Fork(Command[Done]):
     """Import these modules, and let a forked child carry out the commands up to `EndFork`."""
 
     modules: tuple[str, ...]
+    built: tuple[tuple[str, str], ...] = ()
+    """Each route and device on which an earlier child has built."""
 
 
 @dataclass(frozen=True)

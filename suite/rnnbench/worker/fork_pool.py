@@ -1,7 +1,8 @@
 """Workers for trials that are only checked: one imports the framework, and forks a child for each trial.
 
-The parent only imports: its framework, and what the builds of earlier trials had to import. So every child starts as a
-fresh worker that has made these imports.
+The parent only imports: its framework, and what the builds of earlier trials had to import. And it finds out once what
+a compiler finds out of the machine in each process (`PreparesBuilds`). So every child starts as a fresh worker that has
+made these imports.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from rnnbench.cases import Trial
 from rnnbench.results import Finding
 from rnnbench.stages import ImportFigures
-from rnnbench.worker.commands import EndFork, Fork
+from rnnbench.worker.commands import Build, EndFork, Fork
 from rnnbench.worker.launcher import START_LIMIT_S, WorkerError, WorkerProcess
 from rnnbench.worker.protocol import Command, Reply
 
@@ -26,6 +28,8 @@ class ForkingWorker:
         self.is_closed = False
         self._imports: ImportFigures | None = None
         self._modules: tuple[str, ...] = ()
+        self._built: dict[tuple[str, str], None] = {}
+        """Routes and devices on which a child has built."""
 
     def imports(self, memory: int | None = None) -> ImportFigures:
         """Wait for the import, the first time, within `memory` resident bytes. Raises WorkerError."""
@@ -35,7 +39,11 @@ class ForkingWorker:
 
     def fork(self) -> None:
         """Raises WorkerError."""
-        self.process.ask(Fork(self._modules), START_LIMIT_S)
+        self.process.ask(Fork(self._modules, tuple(self._built)), START_LIMIT_S)
+
+    def has_built(self, trial: Trial) -> None:
+        """Before the next fork, prepare for builds on the same route."""
+        self._built[trial.target.route, trial.device] = None
 
     def end_fork(self) -> None:
         """End the child. The next one need not import what its build imported. Raises WorkerError."""
@@ -73,7 +81,10 @@ class ForkedWorker:
 
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """As `WorkerProcess.ask`. Raises WorkerError."""
-        return self._guarded(lambda: self._parent.process.ask(command, timeout, memory))
+        reply = self._guarded(lambda: self._parent.process.ask(command, timeout, memory))
+        if isinstance(command, Build):
+            self._parent.has_built(command.trial)
+        return reply
 
     def take_findings(self) -> tuple[Finding, ...]:
         """As `WorkerProcess.take_findings`."""

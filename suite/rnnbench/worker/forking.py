@@ -27,7 +27,7 @@ class Forking:
         channel: Channel,
         handlers: Handlers,
         take_findings: Callable[[], tuple[Finding, ...]],
-        prepare: Callable[[], object],
+        prepare: Callable[[commands.Fork], object],
     ) -> None:
         self._channel = channel
         self._handlers = handlers
@@ -37,7 +37,7 @@ class Forking:
 
     def __call__(self, command: commands.Fork) -> None:
         preload(command.modules)
-        self._prepare()
+        self._prepare(command)
         freeze()
         parent = os.getpid()
         served, tell_served = os.pipe()

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
+from rnnbench.conformance import freeze_for_good
+
 
 def modules() -> list[str]:
     """Modules that came from files, packages before their submodules."""
@@ -37,4 +39,4 @@ def preload(names: Iterable[str]) -> None:
 def freeze() -> None:
     """Freeze what is in memory now, so that no child's garbage collector visits it again."""
     gc.collect()
-    gc.freeze()
+    freeze_for_good()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rnnbench.backends import AdapterError, Backend, ProgramStore, find, is_own, sources_digest
+from rnnbench.backends import AdapterError, Backend, PreparesBuilds, ProgramStore, find, is_own, sources_digest
 from rnnbench.cases import Trial
 from rnnbench.conformance import run_checks
 from rnnbench.measure import ImportClock, memory, read_metrics, sample_block
@@ -54,6 +54,8 @@ class TrialWorker:
         self._imported_by_builds: tuple[str, ...] = ()
         self._forked_with: set[str] = set()
         """Modules that a forked child has had from its parent."""
+        self._prepared: set[tuple[str, str]] = set()
+        """Routes and devices for whose builds this process was prepared."""
         self._findings: list[Finding] = []
         self._watch = ProcessWatch()
 
@@ -252,8 +254,14 @@ class TrialWorker:
             session.close()
         return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
-    def prepare_fork(self) -> None:
+    def prepare_fork(self, command: commands.Fork) -> None:
         """Before this process forks a child: find out once what every child would find out anew."""
+        if isinstance(self._backend, PreparesBuilds):
+            for route, device in command.built:
+                if (route, device) not in self._prepared:
+                    self._prepared.add((route, device))
+                    with suppress(AdapterError):  # What cannot be found out here, each build finds out.
+                        self._backend.prepare_builds(route, device)
         self._forked_with = set(modules())
         if self._kept_checks is not None:
             self._kept_checks.read_sources()

@@ -26,6 +26,7 @@ from rnnbench.backends.base import (
     Bound,
     BuildError,
     CountsAllocations,
+    PreparesBuilds,
     Probe,
     Program,
     ProgramFiles,
@@ -59,6 +60,11 @@ class JoiningBackend:
     def allocated(self, device: str) -> Allocated | None:
         """None where the adapter counts nothing."""
         return self._adapter.allocated(device) if isinstance(self._adapter, CountsAllocations) else None
+
+    def prepare_builds(self, route: str, device: str) -> None:
+        """Nothing where the adapter has nothing to prepare."""
+        if isinstance(self._adapter, PreparesBuilds):
+            self._adapter.prepare_builds(route, device)
 
     def support(self, request: Request) -> Support:
         """Of a compound network, what holds for all of its parts."""

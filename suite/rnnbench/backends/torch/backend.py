@@ -55,6 +55,10 @@ class TorchBackend:
     def load(self) -> None:
         importlib.import_module("torch")
 
+    def prepare_builds(self, route: str, device: str) -> None:
+        if route in COMPILED and device != CUDA:
+            importlib.import_module("rnnbench.backends.torch.toolchain").find_out(route)
+
     def allocated(self, device: str) -> Allocated | None:
         """Of torch's caching allocator: what tensors take (pytorch.org/docs/stable/generated, `memory_allocated`)."""
         import torch
