@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,8 @@ class StateCheck:
     """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
     not_compared: str = ""
     """Why the halves were not compared."""
+    made_sizes: dict[str, int] = field(default_factory=dict)
+    """What the call had for `open_sizes`, as `array.axis`."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -60,6 +62,25 @@ class StateCheck:
     @property
     def ok(self) -> bool:
         return not self.lost and self.is_stream
+
+
+def open_sizes(description: FileDescription, section: FileSection) -> list[tuple[str, int]]:
+    """Outputs with an axis whose size only a call shows: one call is one step, and it is not that of the batch."""
+    if section.time is not None:
+        return []
+    return [
+        (array.name, axis)
+        for array in description.of_role("output", "state_out")
+        for axis, size in enumerate(array.shape or ())
+        if array.name not in section.state.values()
+        and not isinstance(size, int)
+        and axis not in (section.batch, array.batch)
+    ]
+
+
+def with_made_sizes(section: FileSection, check: StateCheck) -> FileSection:
+    """The section with the sizes of outputs that only a call shows."""
+    return replace(section, sizes={**section.sizes, **check.made_sizes})
 
 
 def fault_of(check: StateCheck, description: FileDescription, section: FileSection) -> str:
@@ -94,7 +115,7 @@ class _Call(NamedTuple):
 
 class _Check:
     def __init__(self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int) -> None:
-        self._oracle, self._section = oracle, section
+        self._oracle, self._section, self._description = oracle, section, description
         self._draw = np.random.default_rng(seed)
         known = {*section.state, *section.constants}
         given = description.of_role("input", "state_in", "constant")
@@ -132,7 +153,15 @@ class _Check:
             moved = {name: seen or more_moved[name] for name, seen in moved.items()}
             used = {name: seen or more_used[name] for name, seen in used.items()}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
-        return StateCheck(moved, used, halves, why)
+        return StateCheck(moved, used, halves, why, self._made_sizes(first))
+
+    def _made_sizes(self, made: Arrays) -> dict[str, int]:
+        sizes = {}
+        for name, axis in open_sizes(self._description, self._section):
+            size = made[name].shape[axis]
+            if self._rows == 1 or size != self._rows:  # It may be the axis of the batch.
+                sizes[f"{name}.{axis}"] = size
+        return sizes
 
     def _call_from_drawn(self, x: Arrays) -> _Call:
         drawn = {array.name: self._drawn(array) for array in self._states}
@@ -175,6 +204,20 @@ class _Check:
             return self._oracle.run({**x, **states, **self._constants})
         except ValueError as error:
             raise ModelFileError(f"it cannot be called as the section says: {error}") from error
+        except ModelFileError as error:
+            raise ModelFileError(f"{error}{self._called(x)}") from error
+
+    def _called(self, x: Arrays) -> str:
+        """How a call that failed was made, where the check has chosen sizes; empty where the file has them all."""
+        chosen = {
+            array.name: list(x[array.name].shape)
+            for array in self._streams
+            if not all(isinstance(size, int) for size in array.shape or ())
+        }
+        if not chosen:
+            return ""
+        shapes = ", ".join(f"{name} {shape}" for name, shape in chosen.items())
+        return f". It was called with {shapes}; where it needs other sizes, say them, as in --set sizes.NAME=512"
 
     def _check_shapes(self, made: Arrays) -> None:
         """Raises ModelFileError where an output has not the shape that the file declares.
