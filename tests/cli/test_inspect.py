@@ -78,7 +78,14 @@ def test_a_file_that_cannot_be_computed_is_still_described(rnnbench, folder):
     files.saved(files.recurrent("LSTM", input_forget=1), folder / "network.onnx")
     printed = rnnbench("inspect", "network.onnx").stdout
     assert "not checked: network.onnx: LSTM with input_forget = 1 is not computed here" in printed
-    assert "No case runs it so: the suite cannot compute what it must give" in printed
+    assert "No case runs it so: it cannot be checked: LSTM with input_forget = 1" in printed
+
+
+def test_a_file_that_is_no_stream_is_told_how_it_could_run(rnnbench, folder):
+    files.saved(files.recurrent("GRU", direction="bidirectional"), folder / "both.onnx")
+    printed = rnnbench("inspect", "both.onnx", status=1).stdout
+    assert "No case runs it so: two halves of a stream differ from the whole" in printed
+    assert "--set constants.h0=0" in printed
 
 
 def test_a_size_that_is_said_is_in_a_case_that_runs(rnnbench, folder):

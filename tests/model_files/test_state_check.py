@@ -188,6 +188,26 @@ def test_a_call_that_fails_says_which_sizes_it_had(tmp_path):
         checked(tmp_path, proto, "time=2")
 
 
+def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
+    """Its rows are open, and its Reshape has the one row of the export."""
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["sum"]),
+        helper.make_node("Reshape", ["sum", "one"], ["flat"]),
+        helper.make_node("Tanh", ["flat"], ["hn"]),
+        helper.make_node("Unsqueeze", ["hn", "zero"], ["y"]),
+    ]
+    proto = files.model(
+        nodes,
+        files.arrays(("x", ("B", 4)), ("h", ("B", 4))),
+        files.arrays(("y", (1, "rows", 4)), ("hn", ("B", 4))),
+        [files.weight("one", np.array([1, 4])), files.weight("zero", np.array([0]))],
+    )
+    check = checked(tmp_path, proto, "batch=0", "time=null", "state.h=hn")
+    assert check.ok
+    assert "It was called with x [2, 4]" in check.one_row
+    assert check.made_sizes == {"y.1": 1}
+
+
 def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path):
     """Shape arithmetic in the graph hides the size of y."""
     proto = files.model(

@@ -12,7 +12,7 @@ from rnnbench.cli.options import console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.model_files import FileDescription, FileSection
+    from rnnbench.model_files import FileDescription, FileSection, StateCheck
 
 
 @click.command(short_help="Print what is in a model file, and the section of a case that runs it.")
@@ -71,20 +71,24 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
         section_text = section_yaml(section, answers)
-        if reason := "" if questions else _why_no_case(file, section, found, unchecked):
+        if reason := "" if questions else _why_no_case(file, section, found, check, unchecked):
             tell(f"\nNo case runs it so: {reason}\n\nThe section, as far as the file says it:\n\n{section_text}")
         else:
             tell(f"\nThe section of a case that runs it:\n\n{section_text}")
     sys.exit(1 if check is not None and not check.ok else 0)
 
 
-def _why_no_case(file: Path, section: FileSection, description: FileDescription, unchecked: str) -> str:
-    """Why no case can run the file with this section; empty where one can. `unchecked` says why it was not called."""
+def _why_no_case(
+    file: Path, section: FileSection, description: FileDescription, check: StateCheck | None, unchecked: str
+) -> str:
+    """Why `rnnbench new` writes no case of this section; empty where it does. `unchecked`: why there is no check."""
     from rnnbench.cases import case_of_file
-    from rnnbench.model_files import Given, ModelFileError, network_of
+    from rnnbench.model_files import Given, ModelFileError, fault_of, network_of
 
     try:
         case_of_file(section, file.stem, network_of(file, section, description, Given(ranges=section.ranges)))
     except ModelFileError as error:
         return str(error)
-    return "the suite cannot compute what it must give (not checked, above)" if unchecked else ""
+    if check is not None:
+        return fault_of(check, description, section)
+    return f"it cannot be checked: {unchecked.removeprefix(f'{file}: ')}"

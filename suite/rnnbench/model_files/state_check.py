@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -44,6 +45,8 @@ class StateCheck:
     """Why the halves were not compared."""
     made_sizes: dict[str, int] = field(default_factory=dict)
     """What the call had for `open_sizes`, as `array.axis`."""
+    one_row: str = ""
+    """Why a call of several rows failed, where one of one row did not."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -101,8 +104,19 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
 
 
 def check_state(oracle: Oracle, description: FileDescription, section: FileSection, seed: int = 0) -> StateCheck:
-    """Call the file in float64, with inputs drawn from a seed and states that begin at zero. Raises ModelFileError."""
-    return _Check(oracle, description, section, seed).result()
+    """Call the file in float64, with inputs drawn from a seed and states that begin at zero. Raises ModelFileError.
+
+    A file whose batch is open may take one row only, as one whose exporter has written that number into its graph.
+    """
+    check = _Check(oracle, description, section, seed)
+    try:
+        return check.result()
+    except ModelFileError as error:
+        if section.batch is None or check.rows == 1:
+            raise
+        with suppress(ModelFileError):
+            return replace(_Check(oracle, description, section, seed, rows=1).result(), one_row=str(error))
+        raise
 
 
 class _Call(NamedTuple):
@@ -114,7 +128,9 @@ class _Call(NamedTuple):
 
 
 class _Check:
-    def __init__(self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int) -> None:
+    def __init__(
+        self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int, rows: int = BATCH
+    ) -> None:
         self._oracle, self._section, self._description = oracle, section, description
         self._draw = np.random.default_rng(seed)
         known = {*section.state, *section.constants}
@@ -125,7 +141,7 @@ class _Check:
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
         one_row = any(self._batch_axis_of(array) is None for array in self._states)
-        self._rows = 1 if one_row else BATCH
+        self.rows = 1 if one_row else rows
         self._made = description.of_role("output", "state_out")
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
@@ -159,7 +175,7 @@ class _Check:
         sizes = {}
         for name, axis in open_sizes(self._description, self._section):
             size = made[name].shape[axis]
-            if self._rows == 1 or size != self._rows:  # It may be the axis of the batch.
+            if self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
                 sizes[f"{name}.{axis}"] = size
         return sizes
 
@@ -225,7 +241,7 @@ class _Check:
         Sizes of time and batch may be those of the export: many files keep them.
         """
         section = self._section
-        chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self._rows)) if axis is not None}
+        chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self.rows)) if axis is not None}
         for array in self._made:
             shape = made[array.name].shape
             fits = array.shape is None or len(array.shape) == len(shape)
@@ -243,7 +259,10 @@ class _Check:
         """The next value of a state, which may lack axes of one element."""
         shape = self._shape(array)
         if value.size != math.prod(shape):
-            raise ModelFileError(f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}")
+            raise ModelFileError(
+                f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}; a state has the same "
+                "size in every call, so export a cache that grows as one of a fixed size"
+            )
         return value.reshape(shape)
 
     def _inputs(self) -> dict[str, np.ndarray]:
@@ -259,7 +278,7 @@ class _Check:
     def _constant(self, array: ArrayDescription) -> np.ndarray:
         value = constant_of(array, self._section.constants[array.name])
         shape = constant_shape(array, self._streams, self._section.batch)
-        return np.full([self._rows if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
+        return np.full([self.rows if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
 
     def _batch_axis_of(self, state: ArrayDescription) -> int | None:
         """The axis of the batch of a state, as a case that runs the file has it."""
@@ -271,7 +290,7 @@ class _Check:
             raise ModelFileError(f"the file does not say how many axes {array.name} has")
         is_state = array.name in self._section.state
         time, batch = (None, self._batch_axis_of(array)) if is_state else (self._section.time, self._section.batch)
-        open_sizes = {time: STEPS, batch: self._rows}
+        open_sizes = {time: STEPS, batch: self.rows}
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:
