@@ -38,6 +38,7 @@ def test_json_has_the_same(rnnbench, folder):
         "halves": 0.0,
         "not_compared": "",
         "made_sizes": {},
+        "one_row": "",
     }
     assert [array["name"] for array in printed["description"]["arrays"]] == ["x", "h0", "y", "hn"]
 

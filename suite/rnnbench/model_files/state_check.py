@@ -260,8 +260,8 @@ class _Check:
         shape = self._shape(array)
         if value.size != math.prod(shape):
             raise ModelFileError(
-                f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}; a state has the same "
-                "size in every call, so export a cache that grows as one of a fixed size"
+                f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}; a state has "
+                "the same size in every call, so export a cache that grows as one of a fixed size"
             )
         return value.reshape(shape)
 
