@@ -205,7 +205,7 @@ def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
     check = checked(tmp_path, proto, "batch=0", "time=null", "state.h=hn")
     assert check.ok
     assert "It was called with x [2, 4]" in check.one_row
-    assert check.made_sizes == {"y.1": 1}
+    assert check.made_sizes == {"y.1": 1, "x.0": 1, "h.0": 1}
 
 
 def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path):

@@ -44,7 +44,7 @@ class StateCheck:
     not_compared: str = ""
     """Why the halves were not compared."""
     made_sizes: dict[str, int] = field(default_factory=dict)
-    """What the call had for `open_sizes`, as `array.axis`."""
+    """What the call had for `open_sizes`, and for the batch where one row was needed, as `array.axis`."""
     one_row: str = ""
     """Why a call of several rows failed, where one of one row did not."""
 
@@ -82,7 +82,7 @@ def open_sizes(description: FileDescription, section: FileSection) -> list[tuple
 
 
 def with_made_sizes(section: FileSection, check: StateCheck) -> FileSection:
-    """The section with the sizes of outputs that only a call shows."""
+    """The section with the sizes that only a call shows."""
     return replace(section, sizes={**section.sizes, **check.made_sizes})
 
 
@@ -115,7 +115,9 @@ def check_state(oracle: Oracle, description: FileDescription, section: FileSecti
         if section.batch is None or check.rows == 1:
             raise
         with suppress(ModelFileError):
-            return replace(_Check(oracle, description, section, seed, rows=1).result(), one_row=str(error))
+            single = _Check(oracle, description, section, seed, rows=1)
+            found = single.result()
+            return replace(found, one_row=str(error), made_sizes={**found.made_sizes, **single.row_sizes()})
         raise
 
 
@@ -178,6 +180,17 @@ class _Check:
             if self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
                 sizes[f"{name}.{axis}"] = size
         return sizes
+
+    def row_sizes(self) -> dict[str, int]:
+        """One row, for each axis of the batch whose size the file leaves open, as `array.axis`."""
+        rows = [(array, self._section.batch) for array in self._streams]
+        rows += [(array, self._batch_axis_of(array)) for array in self._states]
+        rows += [(array, axis) for array in self._outputs for axis in {self._section.batch, array.batch}]
+        return {
+            f"{array.name}.{axis}": 1
+            for array, axis in rows
+            if axis is not None and axis < len(array.shape or ()) and not isinstance((array.shape or ())[axis], int)
+        }
 
     def _call_from_drawn(self, x: Arrays) -> _Call:
         drawn = {array.name: self._drawn(array) for array in self._states}
