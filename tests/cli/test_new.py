@@ -101,6 +101,17 @@ def test_sizes_of_outputs_that_only_a_call_shows_are_in_the_case(rnnbench, folde
     assert "1 trial" in rnnbench("list", "found.yaml", "--backend=onnxruntime").stderr
 
 
+def test_a_file_that_takes_one_row_gets_a_case_of_one(rnnbench, folder):
+    files.saved(files.one_row(), folder / "one.onnx")
+    answers = ("--set", "batch=0", "--set", "time=null", "--set", "state.h=hn")
+    assert "one row: calls of several rows fail" in rnnbench("inspect", "one.onnx", *answers).stdout
+    rnnbench("new", "one.onnx", "-o", "one.yaml", *answers)
+    case = yaml.safe_load((folder / "one.yaml").read_text())
+    assert case["model"]["sizes"] == {"y.1": 1, "x.0": 1, "h.0": 1}
+    assert case["workload"]["batch"] == 1
+    assert "2 trials" in rnnbench("list", "one.yaml", "--backend=onnxruntime").stderr
+
+
 def test_a_case_in_a_linked_folder_finds_its_file(rnnbench, folder):
     files.saved(files.cell("x", ["h"], ["next_h"]), folder / "cell.onnx")
     (folder / "deep" / "er").mkdir(parents=True)

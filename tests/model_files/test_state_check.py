@@ -189,20 +189,7 @@ def test_a_call_that_fails_says_which_sizes_it_had(tmp_path):
 
 
 def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
-    """Its rows are open, and its Reshape has the one row of the export."""
-    nodes = [
-        helper.make_node("Add", ["x", "h"], ["sum"]),
-        helper.make_node("Reshape", ["sum", "one"], ["flat"]),
-        helper.make_node("Tanh", ["flat"], ["hn"]),
-        helper.make_node("Unsqueeze", ["hn", "zero"], ["y"]),
-    ]
-    proto = files.model(
-        nodes,
-        files.arrays(("x", ("B", 4)), ("h", ("B", 4))),
-        files.arrays(("y", (1, "rows", 4)), ("hn", ("B", 4))),
-        [files.weight("one", np.array([1, 4])), files.weight("zero", np.array([0]))],
-    )
-    check = checked(tmp_path, proto, "batch=0", "time=null", "state.h=hn")
+    check = checked(tmp_path, files.one_row(), "batch=0", "time=null", "state.h=hn")
     assert check.ok
     assert "It was called with x [2, 4]" in check.one_row
     assert check.made_sizes == {"y.1": 1, "x.0": 1, "h.0": 1}
