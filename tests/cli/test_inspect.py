@@ -32,7 +32,14 @@ def test_json_has_the_same(rnnbench, folder):
     printed = json.loads(rnnbench("inspect", "network.onnx", "--json").stdout)
     assert printed["model"]["state"] == {"h0": "hn"}
     assert printed["description"]["operators"]["GRU"] == 1
-    assert printed["check"] == {"moved": {"h0": True}, "used": {"h0": True}, "halves": 0.0, "not_compared": ""}
+    assert printed["check"] == {
+        "moved": {"h0": True},
+        "used": {"h0": True},
+        "halves": 0.0,
+        "not_compared": "",
+        "made_sizes": {},
+        "one_row": "",
+    }
     assert [array["name"] for array in printed["description"]["arrays"]] == ["x", "h0", "y", "hn"]
 
 
@@ -72,6 +79,21 @@ def test_a_file_that_cannot_be_computed_is_still_described(rnnbench, folder):
     files.saved(files.recurrent("LSTM", input_forget=1), folder / "network.onnx")
     printed = rnnbench("inspect", "network.onnx").stdout
     assert "not checked: network.onnx: LSTM with input_forget = 1 is not computed here" in printed
+    assert "No case runs it so: it cannot be checked: LSTM with input_forget = 1" in printed
+
+
+def test_a_file_that_is_no_stream_is_told_how_it_could_run(rnnbench, folder):
+    files.saved(files.recurrent("GRU", direction="bidirectional"), folder / "both.onnx")
+    printed = rnnbench("inspect", "both.onnx", status=1).stdout
+    assert "No case runs it so: two halves of a stream differ from the whole" in printed
+    assert "--set constants.h0=0" in printed
+
+
+def test_a_size_that_is_said_is_in_a_case_that_runs(rnnbench, folder):
+    files.saved(files.recurrent("GRU"), folder / "network.onnx")
+    printed = rnnbench("inspect", "network.onnx", "--set", "sizes.T=6").stdout
+    assert "The section of a case that runs it" in printed
+    assert "sizes: {T: 6}\n  time: null" in printed
 
 
 @pytest.mark.parametrize(
@@ -115,6 +137,8 @@ WRONG = {
     "folder": (lambda path: path.mkdir(), "it is a folder"),
     "huge": (sparse, "files up to 1 GiB are read"),
     "outside": (in_etc, "only files in the model's own folder are read"),
+    "pointer": (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\n"), "`git lfs pull`"),
+    "page": (lambda path: path.write_text("\n<!DOCTYPE html>\n<html>"), "it is a page of the web"),
     "fifo": (lambda path: os.mkfifo(path), "no plain file"),
 }
 

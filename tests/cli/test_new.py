@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_files as files
 import pytest
 import stablehlo_files
@@ -84,6 +85,31 @@ def test_a_file_that_cannot_be_computed_gets_no_case(rnnbench, folder):
     told = rnnbench("new", "random.onnx", "-o", "random.yaml", status=2).stderr
     assert "RandomNormalLike draws random numbers" in told
     assert not (folder / "random.yaml").exists()
+
+
+def test_sizes_of_outputs_that_only_a_call_shows_are_in_the_case(rnnbench, folder):
+    nodes = [
+        helper.make_node("NonZero", ["ones"], ["places"]),
+        helper.make_node("Cast", ["places"], ["numbers"], to=files.FLOAT),
+        helper.make_node("Concat", ["numbers", "x"], ["y"], axis=1),
+    ]
+    ends = files.arrays(("x", (1, 3))), files.arrays(("y", (1, "found")))
+    ones = files.weight("ones", np.ones(3, np.float32))
+    files.saved(files.model(nodes, *ends, [ones]), folder / "found.onnx")
+    rnnbench("new", "found.onnx", "-o", "found.yaml")
+    assert yaml.safe_load((folder / "found.yaml").read_text())["model"]["sizes"] == {"y.1": 6}
+    assert "1 trial" in rnnbench("list", "found.yaml", "--backend=onnxruntime").stderr
+
+
+def test_a_file_that_takes_one_row_gets_a_case_of_one(rnnbench, folder):
+    files.saved(files.one_row(), folder / "one.onnx")
+    answers = ("--set", "batch=0", "--set", "time=null", "--set", "state.h=hn")
+    assert "one row: calls of several rows fail" in rnnbench("inspect", "one.onnx", *answers).stdout
+    rnnbench("new", "one.onnx", "-o", "one.yaml", *answers)
+    case = yaml.safe_load((folder / "one.yaml").read_text())
+    assert case["model"]["sizes"] == {"y.1": 1, "x.0": 1, "h.0": 1}
+    assert case["workload"]["batch"] == 1
+    assert "2 trials" in rnnbench("list", "one.yaml", "--backend=onnxruntime").stderr
 
 
 def test_a_case_in_a_linked_folder_finds_its_file(rnnbench, folder):

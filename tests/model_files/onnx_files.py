@@ -132,6 +132,21 @@ def embedding() -> Any:
     return model(nodes, inputs, arrays(("y", ["B", 4]), ("next_h", ["B", 4])), [table])
 
 
+def one_row() -> Any:
+    """One step of h' = tanh(x + h), whose rows are open, and whose Reshape has the one row of the export.
+
+    x [B, 4] and h [B, 4] give y [1, rows, 4] and hn.
+    """
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["sum"]),
+        helper.make_node("Reshape", ["sum", "one"], ["flat"]),
+        helper.make_node("Tanh", ["flat"], ["hn"]),
+        helper.make_node("Unsqueeze", ["hn", "zero"], ["y"]),
+    ]
+    inputs, outputs = arrays(("x", ("B", 4)), ("h", ("B", 4))), arrays(("y", (1, "rows", 4)), ("hn", ("B", 4)))
+    return model(nodes, inputs, outputs, [weight("one", np.array([1, 4])), weight("zero", np.array([0]))])
+
+
 def cell(x: str, states: Sequence[str], after: Sequence[str], y: str = "y", **more: Any) -> Any:
     """Cells by hand, one on the other: x [1, 3] and each state [1, 4] give y [1, 2] and the next states.
 

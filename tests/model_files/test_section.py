@@ -102,3 +102,15 @@ def test_a_state_that_becomes_a_constant_is_no_more_a_state(tmp_path):
     assert (section.state, section.constants) == ({"c0": "cn"}, {"h0": 0})
     again = answered(section, description, ["state.h0=hn"])
     assert (again.state, again.constants) == ({"c0": "cn", "h0": "hn"}, {})
+
+
+def test_with_a_state_a_fixed_number_of_steps_is_one_step(tmp_path):
+    """A stream needs calls of one step, or of any: only so can a case run the file."""
+    description = describe(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
+    section = section_of(description, "network.onnx")
+    assert (section.time, section.batch) == (0, 1)
+    said = answered(section, description, ["sizes.T=6"])
+    assert (said.time, said.batch) == (None, 1)
+    assert answered(section, description, ["sizes.T=6", "time=0"]).time == 0
+    assert answered(section, description, ["sizes.T=1"]).time == 0
+    assert answered(section, description, ["sizes.T=6", "constants.h0=0", "constants.c0=0"]).time == 0

@@ -76,7 +76,7 @@ def test_swapped_states_are_no_stream(tmp_path):
 def test_a_fixed_number_of_steps_cannot_be_halved(tmp_path):
     proto = files.recurrent("GRU")
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
-    check = checked(tmp_path, proto)
+    check = checked(tmp_path, proto, "time=0")
     assert check.halves is None
     assert "fixes the number of steps" in check.not_compared
     assert check.ok
@@ -174,6 +174,49 @@ def test_steps_that_an_exporter_fixed_are_named_where_the_input_leaves_them_open
     shown = r"y has the shape \[4, 4, 3\] in a call of 8 steps and \[4, 2, 3\] in one of 4"
     with pytest.raises(ModelFileError, match=shown):
         checked(tmp_path, proto)
+
+
+def test_a_call_that_fails_says_which_sizes_it_had(tmp_path):
+    """A convolution over more steps than the check takes, as of a network that takes frames of sound."""
+    proto = files.model(
+        [helper.make_node("Conv", ["x", "k"], ["y"])],
+        files.arrays(("x", (1, 1, "samples"))),
+        files.arrays(("y", (1, 1, "left"))),
+        [files.weight("k", np.ones((1, 1, 9), np.float32))],
+    )
+    with pytest.raises(ModelFileError, match=r"was called with x \[1, 1, 4\]; .* --set sizes.NAME=512"):
+        checked(tmp_path, proto, "time=2")
+
+
+def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
+    check = checked(tmp_path, files.one_row(), "batch=0", "time=null", "state.h=hn")
+    assert check.ok
+    assert "It was called with x [2, 4]" in check.one_row
+    assert check.made_sizes == {"y.1": 1, "x.0": 1, "h.0": 1}
+
+
+def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path):
+    """Shape arithmetic in the graph hides the size of y."""
+    proto = files.model(
+        [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Cast", ["places"], ["y"], to=1)],
+        files.arrays(("x", (2, 3))),
+        files.arrays(("y", (2, "found"))),
+    )
+    assert checked(tmp_path, proto).made_sizes == {"y.1": 6}
+
+
+def test_the_rows_of_a_call_are_no_size_that_it_shows(tmp_path):
+    """y has as many rows as x, wherever the file has them, and 3 in another axis."""
+    proto = files.model(
+        [helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])],
+        files.arrays(("x", ("B", 3))),
+        files.arrays(("y", ("units", "rows"))),
+    )
+    assert checked(tmp_path, proto, "time=null", "batch=0").made_sizes == {}
+    proto.graph.input[0].type.tensor_type.shape.dim.add().dim_value = 5
+    proto.graph.output[0].type.tensor_type.shape.dim.add().dim_param = "width"
+    proto.graph.node[0].attribute[0].ints.append(2)
+    assert checked(tmp_path, proto, "time=null", "batch=0").made_sizes == {"y.2": 5}
 
 
 def test_inputs_that_are_no_numbers_are_named(tmp_path):

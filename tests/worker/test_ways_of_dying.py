@@ -138,6 +138,14 @@ def test_the_limit_of_memory_holds_while_a_worker_starts(start, grows):
     assert raised.value.outcome == "out-of-memory"
 
 
+def test_pages_that_a_child_shares_count_once(start):
+    """As where a worker starts a program: for that it is forked, and both have its pages for a moment."""
+    shares = "kept = b'x' * (200 << 20); os.fork() or time.sleep(3600); "
+    worker = start(shares + ANSWER_ONCE + "time.sleep(3600)")
+    worker.ready(60, 300 << 20)
+    assert worker.resident(look=True) > 400 << 20
+
+
 DAEMON = (
     "import os, sys, time\n"
     "if os.fork(): os._exit(0)\n"

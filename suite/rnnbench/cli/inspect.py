@@ -12,7 +12,7 @@ from rnnbench.cli.options import console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.model_files import FileDescription, FileSection
+    from rnnbench.model_files import FileDescription, FileSection, StateCheck
 
 
 @click.command(short_help="Print what is in a model file, and the section of a case that runs it.")
@@ -34,17 +34,27 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
     The file is read and called in processes of their own, with limits of memory and time.
     """
-    from rnnbench.model_files import ModelFileError, answered, keys_of, open_questions, section_of, section_yaml, sized
+    from rnnbench.model_files import (
+        ModelFileError,
+        answered,
+        keys_of,
+        open_questions,
+        section_of,
+        section_yaml,
+        sized,
+        with_made_sizes,
+    )
     from rnnbench.worker import check_file, describe_file
 
-    description = describe_file(file)
-    section = answered(section_of(description, str(file)), description, answers)
-    description = sized(description, section.sizes)
+    found = describe_file(file)
+    section = answered(section_of(found, str(file)), found, answers)
+    description = sized(found, section.sizes)
     questions = open_questions(section, description, keys_of(answers))
     check, unchecked = None, "answer the questions with --set first" if questions else ""
     if not questions:
         try:
             check = check_file(file, description, section)
+            section = with_made_sizes(section, check)
         except ModelFileError as error:
             unchecked = str(error)
     if as_json:
@@ -61,19 +71,24 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
         section_text = section_yaml(section, answers)
-        if reason := "" if questions else _why_no_case(file, section, description):
+        if reason := "" if questions else _why_no_case(file, section, found, check, unchecked):
             tell(f"\nNo case runs it so: {reason}\n\nThe section, as far as the file says it:\n\n{section_text}")
         else:
             tell(f"\nThe section of a case that runs it:\n\n{section_text}")
     sys.exit(1 if check is not None and not check.ok else 0)
 
 
-def _why_no_case(file: Path, section: FileSection, description: FileDescription) -> str:
-    """Why no case can run the file with this section; empty where one can."""
-    from rnnbench.model_files import Given, ModelFileError, network_of
+def _why_no_case(
+    file: Path, section: FileSection, description: FileDescription, check: StateCheck | None, unchecked: str
+) -> str:
+    """Why `rnnbench new` writes no case of this section; empty where it does. `unchecked`: why there is no check."""
+    from rnnbench.cases import case_of_file
+    from rnnbench.model_files import Given, ModelFileError, fault_of, network_of
 
     try:
-        network_of(file, section, description, Given(ranges=section.ranges))
+        case_of_file(section, file.stem, network_of(file, section, description, Given(ranges=section.ranges)))
     except ModelFileError as error:
         return str(error)
-    return ""
+    if check is not None:
+        return fault_of(check, description, section)
+    return f"it cannot be checked: {unchecked.removeprefix(f'{file}: ')}"

@@ -12,7 +12,7 @@ import click
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.model_files import Question
+    from rnnbench.model_files import FileSection, Question
 
 
 @click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
@@ -59,8 +59,10 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
         keys_of,
         network_of,
         open_questions,
+        open_sizes,
         section_of,
         sized,
+        with_made_sizes,
     )
     from rnnbench.worker import check_file, describe_file
 
@@ -68,15 +70,21 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     # `..` leads from where a link of a folder leads to.
     written = os.path.relpath(file.parent.resolve() / file.name, output.parent.resolve())
     section = answered(section_of(description, written), description, answers)
-    if questions := open_questions(section, sized(description, section.sizes), keys_of(answers)):
+    sizes_said = sized(description, section.sizes)
+    if questions := open_questions(section, sizes_said, keys_of(answers)):
         asked = "; ".join(f"{one.array}: {one.text} (--set {_answer_to(one)})" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
-    network = network_of(file, section, description, Given(ranges=section.ranges))
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
-    text = case_of_file(section, name, network, notes, answers)
-    check = check_file(file, sized(description, section.sizes), section)  # A file that cannot be computed has no case.
+
+    def case(of: FileSection) -> str:
+        return case_of_file(of, name, network_of(file, of, description, Given(ranges=of.ranges)), notes, answers)
+
+    if not open_sizes(sizes_said, section):
+        case(section)  # What no case can run is refused before calls that may take long.
+    check = check_file(file, sizes_said, section)  # A file that cannot be computed has no case.
     if fault := fault_of(check, description, section):
         raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")
+    text = case(with_made_sizes(section, check))
     for note in notes:
         tell(f"note: {note}", is_error=True)
     return text

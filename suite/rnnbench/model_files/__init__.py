@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         section_yaml,
         with_axes,
     )
-    from rnnbench.model_files.state_check import StateCheck, check_state, fault_of
+    from rnnbench.model_files.state_check import StateCheck, check_state, fault_of, open_sizes, with_made_sizes
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
 
 _NAMES = {
@@ -79,6 +79,8 @@ _NAMES = {
         "StateCheck",
         "check_state",
         "fault_of",
+        "open_sizes",
+        "with_made_sizes",
     ),
     "formats.onnx.tensors": ("graphs", "opset_version"),
     "formats.stablehlo.file": ("read_stablehlo",),
@@ -113,6 +115,7 @@ __all__ = [
     "main_first",
     "network_of",
     "open_questions",
+    "open_sizes",
     "opset_version",
     "oracle_of",
     "read_stablehlo",
@@ -124,5 +127,6 @@ __all__ = [
     "tensor_names",
     "unchanged",
     "with_axes",
+    "with_made_sizes",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -243,7 +243,7 @@ def _axes_of_output(
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
     time = array.time if array.time is not None else axes[0] if same and _may_be_time(array, stream, axes[0]) else None
     if axes[0] is not None and time is None:
-        fixed = array.shape[axes[0]] if same and array.shape else 16
+        fixed = array.shape[axes[0]] if same and array.shape and array.shape[axes[0]] != 1 else 16
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
             f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from rnnbench.model_files.state_pairs import pair_states, state_notes
 LONGEST_NAME = 100
 """Characters of a name from a file that are shown."""
 NO_STATE = "No state was found, no recurrent operator and no loop: a call may be a function of its inputs alone."
+_RECURRENT = re.compile(r"LSTM|GRU|RNN|SVDF|WHILE|SCAN|LOOP", re.IGNORECASE)
+"""In the names of recurrent operators and loops of all formats."""
 _LENGTHS = 4
 """Index of `sequence_lens` in the inputs of a recurrent operator."""
 
@@ -79,7 +82,7 @@ def described(
         arrays=arrays,
         state=pairs,
         questions=(*pairing.questions, *_questions(arrays)),
-        notes=(*pairing.notes, *_notes(flow, arrays)),
+        notes=(*pairing.notes, *_notes(flow, arrays, facts.operators, pairing.questions)),
     )
 
 
@@ -105,11 +108,19 @@ def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
     yield from questions_of_axes([array for array in arrays if array.role == "input"])
 
 
-def _notes(flow: Flow, arrays: tuple[ArrayDescription, ...]) -> Iterator[str]:
+def _notes(
+    flow: Flow, arrays: tuple[ArrayDescription, ...], operators: Collection[str], asked: Collection[Question]
+) -> Iterator[str]:
     inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
     yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
-    if not flow.carried and not any(array.role == "state_in" for array in arrays):
-        yield NO_STATE
+    if not (flow.carried or asked or any(array.role == "state_in" for array in arrays)):
+        recurrent = ", ".join(name for name in operators if _RECURRENT.search(name))
+        yield (
+            f"No state was found: {recurrent} begins anew in each call, unless an input is a state "
+            "(--set state.INPUT=OUTPUT)"
+            if recurrent
+            else NO_STATE
+        )
     if started := [array.name for array in arrays if array.has_start]:
         yield (
             f"{', '.join(started)} begins in the file with values that are not zero. Every stream begins at zero here, "

@@ -93,7 +93,11 @@ def questions_of_axes(streams: Sequence[ArrayDescription]) -> Iterator[Question]
         return
     if len({(array.time, array.batch) for array in streams}) > 1:
         names = ", ".join(array.name for array in streams)
-        yield Question(streams[0].name, "time", f"the axes of time and batch of {names} differ. Which are they?")
+        text = (
+            f"the axes of time and batch of {names} differ. Which are they? An input that is the same in every call, "
+            "such as lengths or weights, is a constant (--set constants.NAME=VALUE)."
+        )
+        yield Question(streams[0].name, "time", text)
         return
     first = streams[0]
     open_axes = [axis for axis, size in enumerate(first.shape or ()) if not isinstance(size, int)]

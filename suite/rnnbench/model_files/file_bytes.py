@@ -8,6 +8,13 @@ from pathlib import Path
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 
+_STAND_INS = {
+    b"version https://git-lfs": "it is a pointer of Git LFS, and not the file itself; `git lfs pull` brings that",
+    b"<!doctype html": "it is a page of the web, and not the file itself; load the file that the page offers (raw)",
+    b"<html": "it is a page of the web, and not the file itself; load the file that the page offers (raw)",
+}
+"""What lies where a file was meant to be, by its first bytes."""
+
 
 def read_bytes(path: Path) -> bytes:
     """All bytes of a plain file of at most `limits.FILE_BYTES`. Raises ModelFileError."""
@@ -28,6 +35,9 @@ def read_bytes(path: Path) -> bytes:
         raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not data:
         raise ModelFileError("it is empty")
+    for start, what in _STAND_INS.items():
+        if data[:64].lstrip().lower().startswith(start):
+            raise ModelFileError(what)
     if len(data) > there.st_size:
         raise ModelFileError("it grew while it was read")
     return data

@@ -24,7 +24,14 @@ MOVES = frozenset(
         "Expand",
     ]
 )
-"""Operators whose outputs are elements of their first input. `Concat` moves all of its inputs."""
+"""Operators whose outputs are elements of their first input."""
+_MOVE_OTHERS: dict[str, slice] = {
+    "Concat": slice(None),
+    "ScatterElements": slice(0, 3, 2),
+    "ScatterND": slice(0, 3, 2),
+    "Where": slice(1, 3),
+}
+"""Operators whose outputs are elements of several inputs, and which."""
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 _STATES: dict[str, tuple[tuple[int, int], ...]] = {
     "LSTM": ((5, 1), (6, 2)),
@@ -108,7 +115,7 @@ class _Builder:
         inputs = [names.get(name) if name else None for name in node.input]
         outputs = [names.get(name) if name else None for name in node.output]
         self._flow.made_by |= {output: (node, inputs) for output in outputs if output}
-        for source in inputs if node.op_type == "Concat" else inputs[: node.op_type in MOVES]:
+        for source in inputs[_MOVE_OTHERS.get(node.op_type, slice(node.op_type in MOVES))]:
             for output in outputs:
                 self._move(source, output)
         for before, after in _STATES.get(node.op_type, ()):

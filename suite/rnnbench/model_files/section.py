@@ -15,6 +15,7 @@ from rnnbench.model_files.description import (
     Question,
     Role,
     questions_of_axes,
+    sized,
 )
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.outside_text import safe_text
@@ -45,7 +46,7 @@ def section_of(description: FileDescription, file: str) -> FileSection:
         file=file,
         state={pair.before: pair.after for pair in description.state},
         constants={array.name: 0 if array.is_empty else None for array in description.of_role("constant")},
-        time=streams[0].time if streams else None,
+        time=_time_of(streams[0], bool(description.state)) if streams else None,
         batch=streams[0].batch if streams else None,
     )
 
@@ -56,13 +57,24 @@ def answered(section: FileSection, description: FileDescription, answers: Sequen
 
 
 def with_axes(section: FileSection, description: FileDescription, written: Collection[str]) -> FileSection:
-    """The section with the axes of the first input that is left for it, but for keys that are written."""
-    streams = _streams(section, description)
+    """The section with the axes of the first input that is left for it, but for keys that are written.
+
+    Raises ModelFileError for sizes that the file does not leave open.
+    """
+    streams = _streams(section, sized(description, section.sizes))
     if not streams:
         return section
-    time = section.time if "time" in written else streams[0].time
+    time = section.time if "time" in written else _time_of(streams[0], bool(section.state))
     batch = section.batch if "batch" in written else streams[0].batch
     return replace(section, time=time, batch=batch)
+
+
+def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
+    """The axis of time of an input. With a state, a fixed number of steps in a call is one step."""
+    if has_state and stream.time is not None and stream.shape is not None:
+        size = stream.shape[stream.time]
+        return None if isinstance(size, int) and size > 1 else stream.time
+    return stream.time
 
 
 def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,10 @@ class StateCheck:
     """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
     not_compared: str = ""
     """Why the halves were not compared."""
+    made_sizes: dict[str, int] = field(default_factory=dict)
+    """What the call had for `open_sizes`, and for the batch where one row was needed, as `array.axis`."""
+    one_row: str = ""
+    """Why a call of several rows failed, where one of one row did not."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -62,6 +67,25 @@ class StateCheck:
         return not self.lost and self.is_stream
 
 
+def open_sizes(description: FileDescription, section: FileSection) -> list[tuple[str, int]]:
+    """Outputs with an axis whose size only a call shows: one call is one step, and it is not that of the batch."""
+    if section.time is not None:
+        return []
+    return [
+        (array.name, axis)
+        for array in description.of_role("output", "state_out")
+        for axis, size in enumerate(array.shape or ())
+        if array.name not in section.state.values()
+        and not isinstance(size, int)
+        and axis not in (section.batch, array.batch)
+    ]
+
+
+def with_made_sizes(section: FileSection, check: StateCheck) -> FileSection:
+    """The section with the sizes that only a call shows."""
+    return replace(section, sizes={**section.sizes, **check.made_sizes})
+
+
 def fault_of(check: StateCheck, description: FileDescription, section: FileSection) -> str:
     """Why a case of this section would be wrong, and how to mend it. Empty where the check is well."""
     if check.ok:
@@ -80,8 +104,21 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
 
 
 def check_state(oracle: Oracle, description: FileDescription, section: FileSection, seed: int = 0) -> StateCheck:
-    """Call the file in float64, with inputs drawn from a seed and states that begin at zero. Raises ModelFileError."""
-    return _Check(oracle, description, section, seed).result()
+    """Call the file in float64, with inputs drawn from a seed and states that begin at zero. Raises ModelFileError.
+
+    A file whose batch is open may take one row only, as one whose exporter has written that number into its graph.
+    """
+    check = _Check(oracle, description, section, seed)
+    try:
+        return check.result()
+    except ModelFileError as error:
+        if section.batch is None or check.rows == 1:
+            raise
+        with suppress(ModelFileError):
+            single = _Check(oracle, description, section, seed, rows=1)
+            found = single.result()
+            return replace(found, one_row=str(error), made_sizes={**found.made_sizes, **single.row_sizes()})
+        raise
 
 
 class _Call(NamedTuple):
@@ -93,8 +130,10 @@ class _Call(NamedTuple):
 
 
 class _Check:
-    def __init__(self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int) -> None:
-        self._oracle, self._section = oracle, section
+    def __init__(
+        self, oracle: Oracle, description: FileDescription, section: FileSection, seed: int, rows: int = BATCH
+    ) -> None:
+        self._oracle, self._section, self._description = oracle, section, description
         self._draw = np.random.default_rng(seed)
         known = {*section.state, *section.constants}
         given = description.of_role("input", "state_in", "constant")
@@ -104,7 +143,7 @@ class _Check:
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
         one_row = any(self._batch_axis_of(array) is None for array in self._states)
-        self._rows = 1 if one_row else BATCH
+        self.rows = 1 if one_row else rows
         self._made = description.of_role("output", "state_out")
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
@@ -132,7 +171,26 @@ class _Check:
             moved = {name: seen or more_moved[name] for name, seen in moved.items()}
             used = {name: seen or more_used[name] for name, seen in used.items()}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
-        return StateCheck(moved, used, halves, why)
+        return StateCheck(moved, used, halves, why, self._made_sizes(first))
+
+    def _made_sizes(self, made: Arrays) -> dict[str, int]:
+        sizes = {}
+        for name, axis in open_sizes(self._description, self._section):
+            size = made[name].shape[axis]
+            if self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
+                sizes[f"{name}.{axis}"] = size
+        return sizes
+
+    def row_sizes(self) -> dict[str, int]:
+        """One row, for each axis of the batch whose size the file leaves open, as `array.axis`."""
+        rows = [(array, self._section.batch) for array in self._streams]
+        rows += [(array, self._batch_axis_of(array)) for array in self._states]
+        rows += [(array, axis) for array in self._outputs for axis in {self._section.batch, array.batch}]
+        return {
+            f"{array.name}.{axis}": 1
+            for array, axis in rows
+            if axis is not None and axis < len(array.shape or ()) and not isinstance((array.shape or ())[axis], int)
+        }
 
     def _call_from_drawn(self, x: Arrays) -> _Call:
         drawn = {array.name: self._drawn(array) for array in self._states}
@@ -175,6 +233,20 @@ class _Check:
             return self._oracle.run({**x, **states, **self._constants})
         except ValueError as error:
             raise ModelFileError(f"it cannot be called as the section says: {error}") from error
+        except ModelFileError as error:
+            raise ModelFileError(f"{error}{self._called(x)}") from error
+
+    def _called(self, x: Arrays) -> str:
+        """How a call that failed was made, where the check has chosen sizes; empty where the file has them all."""
+        chosen = {
+            array.name: list(x[array.name].shape)
+            for array in self._streams
+            if not all(isinstance(size, int) for size in array.shape or ())
+        }
+        if not chosen:
+            return ""
+        shapes = ", ".join(f"{name} {shape}" for name, shape in chosen.items())
+        return f". It was called with {shapes}; where it needs other sizes, say them, as in --set sizes.NAME=512"
 
     def _check_shapes(self, made: Arrays) -> None:
         """Raises ModelFileError where an output has not the shape that the file declares.
@@ -182,7 +254,7 @@ class _Check:
         Sizes of time and batch may be those of the export: many files keep them.
         """
         section = self._section
-        chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self._rows)) if axis is not None}
+        chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self.rows)) if axis is not None}
         for array in self._made:
             shape = made[array.name].shape
             fits = array.shape is None or len(array.shape) == len(shape)
@@ -200,7 +272,10 @@ class _Check:
         """The next value of a state, which may lack axes of one element."""
         shape = self._shape(array)
         if value.size != math.prod(shape):
-            raise ModelFileError(f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}")
+            raise ModelFileError(
+                f"the next value of {array.name} has the shape {list(value.shape)}, not {list(shape)}; a state has "
+                "the same size in every call, so export a cache that grows as one of a fixed size"
+            )
         return value.reshape(shape)
 
     def _inputs(self) -> dict[str, np.ndarray]:
@@ -216,7 +291,7 @@ class _Check:
     def _constant(self, array: ArrayDescription) -> np.ndarray:
         value = constant_of(array, self._section.constants[array.name])
         shape = constant_shape(array, self._streams, self._section.batch)
-        return np.full([self._rows if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
+        return np.full([self.rows if dim == ROWS else int(dim) for dim in shape], value, _dtype(array))
 
     def _batch_axis_of(self, state: ArrayDescription) -> int | None:
         """The axis of the batch of a state, as a case that runs the file has it."""
@@ -228,7 +303,7 @@ class _Check:
             raise ModelFileError(f"the file does not say how many axes {array.name} has")
         is_state = array.name in self._section.state
         time, batch = (None, self._batch_axis_of(array)) if is_state else (self._section.time, self._section.batch)
-        open_sizes = {time: STEPS, batch: self._rows}
+        open_sizes = {time: STEPS, batch: self.rows}
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:

@@ -15,6 +15,8 @@ _AFTER = re.compile(r"^(?:out|next|new|present|final|last|output)_|[_.]?(?:out|n
 _NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
 """A name and the number at its end. It is the number of a layer, or says before and after: h0 and h1."""
 _FIRST, _SECOND = ("", "0", "t0"), ("", "1", "t1")
+_GIVEN_ANEW, _RESULT = re.compile(r"x|in|inputs?"), re.compile(r"y|out|outputs?")
+"""Names that speak against a state."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,11 @@ class _Search:
         taken = [other for others in alike.values() for other in others]
         if all(alike.values()) or not free_out - set(taken):
             return
-        found = {name: o[0] for name, o in alike.items() if len(o) == 1 and taken.count(o[0]) == 1}
+        found = {
+            name: o[0]
+            for name, o in alike.items()
+            if len(o) == 1 and taken.count(o[0]) == 1 and not _are_given_and_made(name, o[0])
+        }
         left_in, left_out = [name for name in free_in if name not in found], free_out - {*found.values()}
         if self._alike(dict.fromkeys(left_in, left_out)) or any(
             i != o and self._fits(i, o) for i in left_in for o in left_out
@@ -106,12 +112,14 @@ class _Search:
         free_in, free_out = self._free_inputs(), self._free_outputs()
         for name in free_in:
             traced = [other for other in self._unclear.get(name, ()) if other in free_out]
-            alike = [o for o in free_out if o != name and _identical(self._inputs[name], self._outputs[o])]
+            alike = [o for o in free_out if o != name and _alike_shapes(self._inputs[name], self._outputs[o])]
             choices = " or ".join(sorted(traced or alike))
             if traced:
                 yield Question(name, "state", f"is {choices} its next value? It reaches a recurrent operator's state.")
             elif choices and len(free_in) > 1 and len(free_out) > 1:
-                text = f"is it a state, and {choices} its next value? They have the same shape."
+                same = all(_identical(self._inputs[name], self._outputs[o]) for o in alike)
+                shapes = "They have the same shape." if same else "Their shapes fit."
+                text = f"is it a state, and {choices} its next value? {shapes}"
                 yield Question(name, "state", text, is_guess=True)
 
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
@@ -178,6 +186,24 @@ def _lost_how(given: bool, kept: bool) -> str:
 
 def _identical(one: ArrayDescription, other: ArrayDescription) -> bool:
     return one.shape is not None and one.shape == other.shape and one.dtype == other.dtype
+
+
+def _alike_shapes(one: ArrayDescription, other: ArrayDescription) -> bool:
+    """Whether they have as many axes, all of which may be equal, and one of several elements certainly is."""
+    if one.shape is None or other.shape is None or one.dtype != other.dtype or len(one.shape) != len(other.shape):
+        return False
+    if one.shape == other.shape:
+        return True
+    pairs = list(zip(one.shape, other.shape, strict=True))
+    sizes = [a for a, b in pairs if isinstance(a, int) and a == b]
+    return any(size > 1 for size in sizes) and not any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs
+    )
+
+
+def _are_given_and_made(before: str, after: str) -> bool:
+    """Whether a name says that an array is given anew in each call, or is its result: x and y."""
+    return bool(_GIVEN_ANEW.fullmatch(before.lower()) or _RESULT.fullmatch(after.lower()))
 
 
 def _same_number(before: str, after: str) -> bool:

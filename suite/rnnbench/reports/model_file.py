@@ -48,6 +48,8 @@ def print_state_check(check: StateCheck | None, unchecked: str, console: Console
     if check is None:
         show(console, ("not checked:", "yellow"), f" {unchecked}")
         return
+    if check.one_row:
+        show(console, ("one row:", "yellow"), f" calls of several rows fail, so its batch is 1: {check.one_row}")
     for name in check.moved:
         if name in check.lost:
             show(console, ("state lost:", "bold red"), f" {name}: {check.why_lost(name)}")

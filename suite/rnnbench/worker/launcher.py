@@ -217,7 +217,7 @@ class AskedProcess(Generic[Ready]):
                 line = self._channel.receive(EXIT_GRACE_S)
                 if line is None:
                     raise ChannelClosedError
-            if memory is not None and (used := self.resident()) > memory:
+            if memory is not None and self.resident() > memory and (used := self._memory.read_shared_once()) > memory:
                 self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
             if line is not None:
                 return line

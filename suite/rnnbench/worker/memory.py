@@ -36,6 +36,17 @@ class ResidentMemory:
             return 0
         return sum(map(_resident, (process, *self._descendants)))
 
+    def read_shared_once(self) -> int:
+        """Bytes now, pages that processes share divided among them. Slower than `read`, by some 10 ms a GiB.
+
+        A process that starts a program is forked for that, and both have all of its pages for a moment.
+        """
+        try:
+            process = psutil.Process(self._pid)
+            return sum(map(_proportional, (process, *_descendants(process))))
+        except psutil.NoSuchProcess:
+            return 0
+
 
 def _descendants(process: psutil.Process) -> Iterator[psutil.Process]:
     """By the kernel's lists of children; on a kernel without them by a look at all of /proc, which takes 3 ms.
@@ -55,4 +66,13 @@ def _descendants(process: psutil.Process) -> Iterator[psutil.Process]:
 def _resident(process: psutil.Process) -> int:
     with suppress(psutil.NoSuchProcess):
         return int(process.memory_info().rss)
+    return 0
+
+
+def _proportional(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        try:
+            return int(process.memory_full_info().pss)
+        except psutil.AccessDenied:
+            return _resident(process)
     return 0

@@ -217,6 +217,7 @@ REFUSED = {
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
     "scatters": (with_operation("ResourceScatterNdUpdate"), "those that are read; assign the whole variable: "),
+    "transforms": (with_operation("RFFT"), "those that are read; export the network between the Fourier transforms"),
     "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
     "table": (changed(needs_a_table), "needs a table, an asset or a constant"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),

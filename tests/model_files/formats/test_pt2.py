@@ -58,6 +58,51 @@ def test_a_buffer_that_a_call_changes_is_a_state(folder):
     assert check_state(oracle_of(folder / "buffer.pt2"), found, section_of(found, "buffer.pt2")).ok
 
 
+class GivenStates(torch.nn.Module):
+    """Two layers of an LSTM with states as arguments, and a cell, called for each step. The order of outputs is odd."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.cell = torch.nn.LSTM(3, 4, num_layers=2), torch.nn.LSTMCell(4, 4)
+
+    def forward(self, x, h, c, first, second):
+        y, (h, c) = self.lstm(x, (h, c))
+        for step in y:
+            first, second = self.cell(step, (first, second))
+        return y * 2, c, h, second, first
+
+
+def test_states_that_are_arguments_are_traced(tmp_path):
+    """Names and shapes tell nothing here: two states of each shape, given in another order than taken."""
+    zeros = torch.zeros
+    given = zeros(2, 1, 3), zeros(2, 1, 4), zeros(2, 1, 4), zeros(1, 4), zeros(1, 4)
+    torch.export.save(torch.export.export(GivenStates().eval(), given), tmp_path / "given.pt2")
+    found = describe(tmp_path / "given.pt2")
+    made = [array.name for array in found.arrays if array.role in ("output", "state_out")]
+    after = dict(zip(("c", "h", "second", "first"), made[1:], strict=True))
+    assert {pair.before: (pair.after, pair.found) for pair in found.state} == {
+        name: (after[name], "traced") for name in ("h", "c", "first", "second")
+    }
+    assert not found.notes
+    assert not found.questions
+
+
+def test_a_state_that_an_export_has_lost_is_told(tmp_path):
+    class Forgets(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gru = torch.nn.GRU(3, 4)
+
+        def forward(self, x):
+            return self.gru(x)[0]
+
+    torch.export.save(torch.export.export(Forgets().eval(), (torch.zeros(2, 1, 3),)), tmp_path / "lost.pt2")
+    (told,) = describe(tmp_path / "lost.pt2").notes
+    assert told.startswith(
+        "1 of its GRU states start from the same value in every call, and their final values reach no"
+    )
+
+
 class InPlace(torch.nn.Module):
     """Streaming whose state is written by `write(h, value)`."""
 

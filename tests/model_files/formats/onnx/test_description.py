@@ -220,6 +220,61 @@ def test_a_shape_that_nothing_else_has_makes_a_pair(tmp_path):
     assert pairs(described(tmp_path, proto)) == {"a": ("b", "shape")}
 
 
+@pytest.mark.parametrize(("before", "after"), [("input", "b"), ("a", "output"), ("X", "b")])
+def test_x_and_y_are_no_pair_by_their_shape_alone(tmp_path, before, after):
+    """As where an operator's optional state is left away, and its weights are given."""
+    proto = files.model(
+        [helper.make_node("Tanh", [before], [after]), helper.make_node("ReduceSum", ["weight"], ["last"])],
+        files.arrays((before, (1, 7)), ("weight", (4, 3))),
+        files.arrays((after, (1, 7)), ("last", (1, 1))),
+    )
+    description = described(tmp_path, proto)
+    assert pairs(description) == {}
+    assert [(one.array, one.key) for one in description.questions] == [(before, "state")]
+
+
+def test_open_sizes_of_an_output_do_not_hide_a_state(tmp_path):
+    """Converters leave the rows of outputs open: what fits is asked, and not passed over."""
+    proto = by_hand(["a"], ["b"], [("rows", 7)])
+    proto.graph.output[1].type.tensor_type.shape.dim[0].dim_param = "other"
+    description = described(tmp_path, proto)
+    assert [(one.array, one.text) for one in description.questions if one.key == "state"] == [
+        ("x", "is it a state, and y its next value? They have the same shape."),
+        ("a", "is it a state, and b its next value? Their shapes fit."),
+    ]
+
+
+def test_sizes_of_outputs_that_follow_from_the_inputs_are_known(tmp_path):
+    proto = by_hand(["a"], ["b"], [(1, 7)])
+    proto.graph.output[1].type.tensor_type.shape.dim[0].dim_param = "N"
+    assert described(tmp_path, proto).arrays[-1].shape == (1, 7)
+
+
+def test_a_state_that_is_written_into_an_array_is_traced(tmp_path):
+    """Two GRUs keep their states in one array, as exporters write `cache[i] = h`."""
+    recurrent = [
+        helper.make_node("GRU", ["x", "W", "R", "B", "", f"h{i}"], ["", f"after{i}"], hidden_size=4) for i in range(2)
+    ]
+    nodes = [
+        *(helper.make_node("Gather", ["cache", f"at{i}"], [f"h{i}"]) for i in range(2)),
+        *recurrent,
+        helper.make_node("ScatterND", ["cache", "place0", "after0"], ["half"]),
+        helper.make_node("ScatterND", ["half", "place1", "after1"], ["kept"]),
+        helper.make_node("ReduceSum", ["after1"], ["y"]),
+    ]
+    places = [files.weight(f"place{i}", np.array([[i]])) for i in range(2)]
+    indices = [files.weight(f"at{i}", np.array([i])) for i in range(2)]
+    proto = files.model(
+        nodes,
+        files.arrays(("x", (1, 1, 3)), ("cache", (2, 1, 4))),
+        files.arrays(("y", (1, 1, 1)), ("kept", (2, 1, 4))),
+        [*files.recurrent_weights("GRU", 3, 4), *places, *indices],
+    )
+    description = described(tmp_path, proto)
+    assert pairs(description) == {"cache": ("kept", "traced")}
+    assert not description.notes
+
+
 def test_what_fits_several_ways_is_asked(tmp_path):
     description = described(tmp_path, by_hand(["a", "b"], ["p", "q"], [(1, 7), (1, 7)]))
     assert pairs(description) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ def describe(path: Path) -> FileDescription:
     graph, flow = file.model.graph, flow_of(file.model.graph)
     inputs = [_array(value, "input") for value in graph_inputs(graph)]
     outputs = [_array(value, "output") for value in graph.output]
+    if all(isinstance(dim, int) for array in inputs for dim in array.shape or (None,)):
+        outputs = _with_inferred_sizes(outputs, file.model)
     axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
     model = file.model
     return described(
@@ -56,6 +59,24 @@ def _array(value: Any, role: Role) -> ArrayDescription:
     shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
     name = type_names()[tensor.elem_type]
     return ArrayDescription(value.name, role, shape, {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower()))
+
+
+def _with_inferred_sizes(outputs: list[ArrayDescription], model: Any) -> list[ArrayDescription]:
+    """Outputs with the sizes that ONNX infers where the file leaves them open."""
+    onnx = require_onnx()
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+    except (onnx.shape_inference.InferenceError, RuntimeError):
+        return outputs  # The oracle will say what is wrong with such a file.
+    known = {value.name: _array(value, "output").shape for value in inferred}
+    return [replace(array, shape=_filled(array.shape, known.get(array.name))) for array in outputs]
+
+
+def _filled(shape: tuple[Dim, ...] | None, inferred: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+    if shape is None or inferred is None or len(shape) != len(inferred):
+        return shape
+    pairs = zip(shape, inferred, strict=True)
+    return tuple(own if isinstance(own, int) or not isinstance(other, int) else other for own, other in pairs)
 
 
 def _dim(dim: Any) -> Dim:

@@ -23,8 +23,11 @@ from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, one_line, safe_text
 
+_TRANSFORM = "export the network between the Fourier transforms, which takes and gives spectra as real numbers"
 INSTEAD: Mapping[str, str] = {
     "ResourceScatterNd": "assign the whole variable: v.assign(tf.tensor_scatter_nd_update(v, indices, values))",
+    "RFFT": _TRANSFORM,
+    "IRFFT": _TRANSFORM,
     "LookupTable": "write the table's values as a tensor, and read them with tf.gather",
 }
 """What says the same in operations that are read, by the beginning of an operation's name."""

@@ -16,6 +16,10 @@ from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import safe_text
 
 _BYTECODE = b"ML\xefR"
+_EXPECTED = (
+    "text is read, such as that of `jax.jit(f).lower(…).as_text()`, of `exported.mlir_module()` after `jax.export`, or "
+    "of `iree-opt FILE`"
+)
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[(\[{<]|[)\]}>]')
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
@@ -43,15 +47,13 @@ def _spare_searches() -> None:
 def text_of(data: bytes) -> str:
     """The text of a file, which a parser that calls itself can read. Raises ModelFileError."""
     if data.startswith(_BYTECODE):
-        raise ModelFileError(
-            "it is MLIR's bytecode; text is read, such as that of `jax.jit(f).lower(…).as_text()` or `iree-opt FILE`"
-        )
+        raise ModelFileError(f"it is MLIR's bytecode; {_EXPECTED}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ModelFileError(f"it is no text of MLIR: byte {error.start} is not UTF-8") from error
+        raise ModelFileError(f"it is no text of MLIR: byte {error.start} is not UTF-8; {_EXPECTED}") from error
     if "\0" in text:
-        raise ModelFileError("it is no text of MLIR: it has a character that is no text")
+        raise ModelFileError(f"it is no text of MLIR: it has a character that is no text; {_EXPECTED}")
     depth = 0
     for found in _BRACKETS.finditer(text):
         depth += (found[0] in _OPENING) - (found[0] in _CLOSING)

@@ -141,7 +141,8 @@ def _refuse(file: TfliteFile) -> None:
         for tensor in graph.tensors:
             if tensor.is_quantised:
                 raise ModelFileError(
-                    f"{tensor.name} is quantised to {tensor.dtype}: rounding to integers differs in float64 and float32"
+                    f"{tensor.name} is quantised to {tensor.dtype}: rounding to integers differs in float64 and "
+                    "float32; convert the network without quantisation"
                 )
 
 

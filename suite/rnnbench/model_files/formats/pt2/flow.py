@@ -1,0 +1,64 @@
+"""What flows where in a `.pt2` file: from which input a recurrent operator has its state, and to which output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rnnbench.model_files.flow import Carried, Flow
+from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref
+
+_MOVES = frozenset(
+    (
+        *("alias", "clone", "contiguous", "detach", "detach_", "expand", "flatten", "lift_fresh_copy", "narrow"),
+        *("permute", "reshape", "select", "slice", "squeeze", "t", "to", "_to_copy", "transpose", "unsqueeze", "view"),
+        *("chunk", "split", "split_with_sizes", "unbind", "cat", "stack"),
+    )
+)
+"""Operators of ATen whose outputs are elements of their first argument, which may be a list."""
+_RECURRENT = {
+    "lstm": ("LSTM", (1, 2)),
+    "lstm_cell": ("LSTM", (0, 1)),
+    "gru": ("GRU", (1,)),
+    "gru_cell": ("GRU", (0,)),
+    "rnn_relu": ("RNN", (1,)),
+    "rnn_relu_cell": ("RNN", (0,)),
+    "rnn_tanh": ("RNN", (1,)),
+    "rnn_tanh_cell": ("RNN", (0,)),
+}
+"""Kind of a recurrent operator, and which of its outputs are final states. Its second argument has the initial ones."""
+_PACKED = "data"
+"""The overload whose second argument is the lengths of packed sequences."""
+
+
+def flow_of(file: Pt2File) -> Flow:
+    """The flow between inputs and outputs. A cell hands its state on, so that a loop of cells is one state."""
+    flow = Flow()
+    for node in file.nodes:
+        if node.operator in _MOVES and node.args:
+            for source in _values(node.args[0]):
+                for output in node.outputs:
+                    _move(flow, source, output)
+        elif node.operator in _RECURRENT and node.overload != _PACKED and len(node.args) > 1:
+            _carry(flow, node)
+    return flow
+
+
+def _carry(flow: Flow, node: Pt2Node) -> None:
+    kind, finals = _RECURRENT[node.operator]
+    for before, index in zip(_values(node.args[1]), finals, strict=False):
+        if index < len(node.outputs):
+            after = node.outputs[index]
+            flow.carried.append(Carried(kind, node.outputs[0], (0, before), (0, after)))
+            _move(flow, before, after)
+
+
+def _move(flow: Flow, source: str, target: str) -> None:
+    flow.before[0, target].append((0, source))
+    flow.after[0, source].append((0, target))
+
+
+def _values(argument: Any) -> Iterator[str]:
+    for each in argument if isinstance(argument, list | tuple) else [argument]:
+        if isinstance(each, Ref):
+            yield each.name
