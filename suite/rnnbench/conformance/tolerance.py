@@ -47,8 +47,8 @@ class Errors:
         self.max_ulp = max(self.max_ulp, _ulps(got.dtype, exact, most))
         if ratio > self.rounding:  # Only what is worse is described: that takes longer than all else here.
             where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
-            message = f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, got {float(got[where]):.6g}, expected "
-            self._worse(ratio, f"{message}{exact[where]:.6g}")
+            values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
+            self._worse(ratio, f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, {values}")
 
     def verdict(self) -> CheckResult:
         verdict, detail = self._verdict_and_detail()
