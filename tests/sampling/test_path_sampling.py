@@ -10,7 +10,7 @@ from rnnbench.measure.blocks import Block, Clock, process_medians
 from rnnbench.measure.interval import half_width, interval_of
 from rnnbench.measure.paths import PATHS
 from rnnbench.measure.warmup import WarmUp
-from rnnbench.sampling.path_sampling import BLOCK_CALLS, BLOCK_S, LEAST_ROUNDS, ROUNDS, PathBlocks, PathSampling
+from rnnbench.sampling.path_sampling import LEAST_ROUNDS, ROUNDS, PathBlocks, PathSampling
 
 CALL_S = 1e-3
 
@@ -49,32 +49,12 @@ def test_a_calm_latency_stops_at_its_precision_and_saves_half_its_time():
     assert [len(blocks) for blocks in sampling.processes] == [LEAST_ROUNDS] * 3
     medians = process_medians(sampling.processes)
     assert half_width(interval_of(medians)) <= 0.01
-    spent = sum(block.elapsed for blocks in sampling.processes for block in blocks)
-    assert spent == pytest.approx(3 * LEAST_ROUNDS * BLOCK_CALLS * CALL_S, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("call_s", "expected"),
-    [(1e-5, BLOCK_S), (1e-3, BLOCK_CALLS * 1e-3), (1e-2, 0.3 / ROUNDS)],
-    ids=["short calls", "many calls", "an eighth of the process's time"],
-)
-def test_a_block_is_short_unless_its_calls_are_long(call_s, expected):
-    sampling = sampling_of(Measure(budget=1.8, processes=3))
-    warmup = sampling.begin()
-    warmup.windows.append(block(0.1, per_call=call_s))
-    assert sampling.block_s == pytest.approx(expected)
-
-
-def test_a_process_that_is_alone_has_blocks_of_an_eighth_of_its_time():
-    sampling = sampling_of(Measure(budget=1.6, processes=1))
-    sampling.begin().windows.append(block(0.1, per_call=1e-5))
-    assert sampling.block_s == pytest.approx(0.8 / ROUNDS)
 
 
 def test_processes_that_differ_are_answered_with_more_processes_and_at_most_twice_as_many():
     sampling = sample_to_the_end(sampling_of(Measure(budget=2.0, processes=3, precision=0.01)), process_scatter=0.1)
     assert sampling.stopped_by == "budget"
-    assert len(sampling.processes) == 6
+    assert 4 <= len(sampling.processes) <= 6
 
 
 def test_a_further_process_can_bring_the_precision():

@@ -1,10 +1,10 @@
 """The samples of one latency path of one trial, and when to stop sampling it.
 
 The budget is shared by the paths of the trial, and by `measure.processes` processes. In each process a path has a
-warm-up and then blocks, until its time is spent. Once LEAST_ROUNDS of them give the median of that process precisely
-enough, the process is done. With the medians of `measure.processes` processes, and again after each further one, the
-interval of the median is looked at: sampling stops where it is precise enough. What was saved buys further processes,
-twice as many at most, since more calls in one process do not make the scatter between processes smaller.
+warm-up and then ROUNDS blocks. Once LEAST_ROUNDS of them give the median of that process precisely enough, the process
+is done. With the medians of `measure.processes` processes, and again after each further one, the interval of the median
+is looked at: sampling stops where it is precise enough. What was saved buys further processes, twice as many at most,
+since more calls in one process do not make the scatter between processes smaller.
 """
 
 from __future__ import annotations
@@ -29,15 +29,9 @@ from rnnbench.results import Warmup
 from rnnbench.stages import PathSamples, StoppedBy
 
 ROUNDS = 8
-"""Least blocks in all the time of a process. They are short, so that drift hits all trials alike."""
+"""Blocks of one process. They are short, so that drift hits all trials alike."""
 LEAST_ROUNDS = 4
-"""Blocks after which the median of a process is looked at: at most half of its time, so that the rest buys another
-process."""
-BLOCK_S, BLOCK_CALLS = 0.01, 16
-"""Seconds of a block, or calls where these take longer. Longer blocks made no process's median more precise in the same
-time, and the first four take longer (docs/measurement.md)."""
-MOST_PROCESSES = 2
-"""Times `measure.processes`."""
+"""Blocks after which the median of a process is looked at: half of its time, so that the rest buys another process."""
 PROCESS_SHARE = 0.5
 """Share of the precision that the median of one process must have: the scatter between processes comes on top."""
 
@@ -95,12 +89,8 @@ class PathSampling(PathBlocks):
 
     @property
     def block_s(self) -> float:
-        """Seconds of one block of the present process. One that is alone spends its budget, so it saves nothing."""
-        longest = max(self.process_s / ROUNDS, self.path.least_block_s(self.setting))
-        if self._least_processes == 1 or not self.path.warms_up or not self.warmups[-1].windows:
-            return longest
-        call_s = float(np.median(self.warmups[-1].windows[-1].seconds))
-        return min(longest, max(BLOCK_S, BLOCK_CALLS * call_s))
+        """Seconds of one block."""
+        return max(self.process_s / ROUNDS, self.path.least_block_s(self.setting))
 
     def begin(self) -> WarmUp | None:
         """Begin a further process. Returns the warm-up that comes before its blocks, if any."""
@@ -115,6 +105,8 @@ class PathSampling(PathBlocks):
         warmup_s = self.warmups[-1].seconds if self.warmups else 0.0
         if blocks and _seconds(blocks) + warmup_s >= self.process_s:
             return True
+        if len(blocks) >= ROUNDS:
+            return True
         if self._least_processes == 1 or len(blocks) < LEAST_ROUNDS:
             return False
         medians = [float(np.median(block.seconds)) for block in blocks]
@@ -127,10 +119,7 @@ class PathSampling(PathBlocks):
         spent = sum(map(_seconds, self.processes)) + sum(warmup.seconds for warmup in self.warmups)
         if self._is_precise(process_medians(self.processes), self._precision):
             self.stopped_by = "precision"
-        elif (
-            self._budget - spent < self.process_s * LEAST_ROUNDS / ROUNDS
-            or len(self.processes) >= MOST_PROCESSES * self._least_processes
-        ):
+        elif self._budget - spent < self.process_s * LEAST_ROUNDS / ROUNDS:
             self.stopped_by = "budget"
 
     @staticmethod
