@@ -169,9 +169,13 @@ class SamplingWorker:
         self._context = replace(self._context, wall_time=WallTime())
 
     def abandon(self) -> None:
-        """End the process, while another thread may be waiting for it. No other one takes over its trials."""
+        """Kill the process, while another thread may be waiting for it. No other one takes over its trials.
+
+        That thread sees that it has ended. `close` comes after that thread.
+        """
         self.trials.clear()
-        self.close()
+        if (process := self._process) is not None:
+            process.kill()
 
     def close(self) -> None:
         if self._process is not None:

@@ -173,6 +173,11 @@ class AskedProcess(Generic[Ready]):
         """Resident bytes of it and its descendants; see `ResidentMemory.read`."""
         return self._memory.read(look=look)
 
+    def kill(self) -> None:
+        """Kill it and all that descends from it. Whoever waits for an answer sees that it has ended."""
+        if self._process.returncode is None:
+            self._kill_family()
+
     def close(self) -> None:
         """Kill it and all that descends from it. What matters of it is on disk or has been answered."""
         if self._process.returncode is None:
