@@ -68,13 +68,3 @@ def test_every_key_of_a_model_that_changes_its_numbers_varies():
 def test_every_family_of_composed_networks_has_a_case():
     checked = {point.model.network for point in load_case(FOLDER / "families.yaml").points}
     assert checked == {name for name, family in families().items() if issubclass(family, ComposedNetwork)}
-
-
-LONG = {"endurance", "rnnt", "rnnt_program"}
-"""Cases whose long checks take a second each. Calls of `rnnt` are a search in the host, so 50 ms would be too few."""
-
-
-def test_long_checks_are_short_in_all_cases_but_a_few():
-    """Every trial of a case that says nothing takes two seconds of a core for them (`ENDURANCE_S`)."""
-    endurance = {path.stem: load_case(path).endurance for path in FOLDER.glob("*.yaml")}
-    assert {name for name, seconds in endurance.items() if seconds > 0.05} == LONG
