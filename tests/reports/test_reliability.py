@@ -74,8 +74,13 @@ def test_what_earlier_runs_built_and_checked_is_counted_with_its_days(tmp_path):
 def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_named(tmp_path):
     slow = fake.with_latencies(fake.record(chunk=1), bound=fake.latency(1.9e-3), public=fake.latency(1.2e-3))
     warning = slow_bound_warning(shown(tmp_path, slow))
-    assert f"{slow.target} {slow.strategy} at chunk 1 (+5" in warning
+    assert f"{slow.target} {slow.strategy} at chunk 1 (at least +5" in warning
     assert warning in measurement_warnings(shown(tmp_path, slow))
+
+
+def test_the_difference_of_the_paths_is_printed_whole_and_not_beyond_what_is_allowed(tmp_path):
+    bound, public = [fake.latency(center).model_copy(update={"process_medians": (center, center)}) for center in (1.021e-3, 1e-3)]
+    assert "(at least +2%)" in slow_bound_warning(shown(tmp_path, fake.with_latencies(fake.record(), bound=bound, public=public)))
 
 
 def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_path):

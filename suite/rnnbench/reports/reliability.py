@@ -68,7 +68,7 @@ def slow_bound_warning(view: View) -> str | None:
     if not slower:
         return None
     named = ", ".join(
-        f"{e.target} {e.strategy} at chunk {e.chunk_label} (+{excess:.0%})" for excess, e in slower[:NAMED]
+        f"{e.target} {e.strategy} at chunk {e.chunk_label} (at least +{excess:.0%})" for excess, e in slower[:NAMED]
     )
     more = f" and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
     return (
@@ -78,13 +78,14 @@ def slow_bound_warning(view: View) -> str | None:
 
 
 def _excess(entry: Entry) -> float:
-    """By how much the slowest public process is faster than the fastest bound one, relatively; 0 where it is not."""
+    """By how much the fastest bound process is slower than the slowest public one, relatively; 0 where only by LAYOUT."""
     if entry.bound is None or entry.public is None:
         return 0.0
     bound, public = entry.bound.process_medians, entry.public.process_medians
     if min(len(bound), len(public)) < PAIRS:
         return 0.0
-    return float(max(0.0, min(bound) / max(public) - 1 - LAYOUT))
+    excess = min(bound) / max(public) - 1
+    return excess if excess > LAYOUT else 0.0
 
 
 def disturbance_warning(view: View) -> str | None:
