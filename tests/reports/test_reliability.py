@@ -79,8 +79,9 @@ def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_nam
 
 
 def test_the_difference_of_the_paths_is_printed_whole_and_not_beyond_what_is_allowed(tmp_path):
-    bound, public = [fake.latency(center).model_copy(update={"process_medians": (center, center)}) for center in (1.021e-3, 1e-3)]
-    assert "(at least +2%)" in slow_bound_warning(shown(tmp_path, fake.with_latencies(fake.record(), bound=bound, public=public)))
+    bound, public = (fake.latency(1e-3).model_copy(update={"process_medians": (s, s)}) for s in (1.021e-3, 1e-3))
+    record = fake.with_latencies(fake.record(), bound=bound, public=public)
+    assert "(at least +2%)" in slow_bound_warning(shown(tmp_path, record))
 
 
 def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_path):

@@ -1,0 +1,47 @@
+"""What Inductor is asked beforehand: the questions must be those of a build, to the last option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnbench.backends.base import Request
+from rnnbench.backends.torch import TorchBackend
+from rnnbench.backends.torch.toolchain import find_out
+from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_weights
+
+codecache = pytest.importorskip("torch._inductor.codecache")
+
+Question = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@pytest.mark.parametrize("route", ["compile", "aoti"])
+def test_the_headers_of_a_build_are_those_that_were_asked_for_beforehand(
+    route: str, workshop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, questions = codecache._precompile_header, list[Question]()
+
+    def asked(*arguments: Any, **options: Any) -> str:
+        questions.append((arguments, options))
+        path: str = ask(*arguments, **options)
+        return path
+
+    monkeypatch.setattr(codecache, "_precompile_header", asked)
+    build(route, workshop.store(Target("torch", route)).programs)
+    of_build = questions.copy()
+    questions.clear()
+    find_out(route)
+    assert of_build, "the build asked for no header: Inductor asks in another way now"
+    assert [question for question in of_build if question not in questions] == []
+
+
+def build(route: str, cache: Path) -> None:
+    """A program whose size no other test has, so that no cache has it."""
+    model = Model(cell="gru", input=3, hidden=11)
+    weights = draw_weights(model, 0, "float32")
+    request = Request(route, model, weights, Strategy("unrolled", "stitched", 2), 1, Precision.of("float32"))
+    TorchBackend().build(request, cache)
