@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 from harness_trials import check_trial, context_in, make_trial
 
@@ -29,6 +31,7 @@ from rnnbench.sampling.pairs import (
     judge_trials,
     verdict_cost,
 )
+from rnnbench.sampling.started_ahead import StartedAhead
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import Built, Checked, Sampled
 
@@ -160,17 +163,19 @@ def checked(folder: Path) -> Checker:
     return check
 
 
-@pytest.fixture
-def sample_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
-    """Samples trials, each given as its two sides, in short blocks."""
+@pytest.fixture(params=["on cores of its own", "in turn"])
+def sample_pairs(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
+    """Samples trials, each given as its two sides, in short blocks. A pair is checked beside the next, or before it."""
     monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
     context = context_in(folder)
+    beside = [min(os.sched_getaffinity(0))] if request.param == "on cores of its own" else []
 
     def sample(*sides: tuple[Checked, Checked], rounds: int, number: int = 1) -> list[TrialPair]:
         trials = [TrialPair(TrialSampling(a.examined), TrialSampling(b.examined)) for a, b in sides]
-        sampling = PairSampling((context, context), seed=0, rounds=rounds)
-        for pair in range(number):
-            sampling.sample_pair(trials, pair)
+        with StartedAhead(1, number) as started:
+            sampling = PairSampling((context, context), 0, rounds, started, beside)
+            for pair in range(number):
+                sampling.sample_pair([trial for trial in trials if trial.is_alive], pair)
         return trials
 
     return sample
@@ -200,6 +205,30 @@ def test_a_side_that_dies_fails_its_trial_and_spares_the_others(checked: Checker
     assert not dying.ratios
     assert sound.is_alive
     assert len(sound.ratios["bound"]) == 1
+
+
+def test_a_side_that_fails_the_check_has_no_further_pair_and_spares_the_others(checked: Checker, sample_pairs) -> None:
+    honest = checked("fake:honest")
+    wrong, sound = sample_pairs((honest, checked("fake:wrong-once-timed")), (honest, honest), rounds=3, number=3)
+    assert wrong.b.failure is not None
+    assert wrong.b.failure.outcome == "nonconforming"
+    assert not wrong.ratios
+    assert len(sound.ratios["bound"]) == 3
+
+
+def test_a_pair_that_was_prepared_and_is_not_needed_is_closed(
+    checked: Checker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    honest, context = checked("fake:honest"), context_in(folder)
+    trial = TrialPair(TrialSampling(honest.examined), TrialSampling(honest.examined))
+    with StartedAhead(1, 2) as started:
+        sampling = PairSampling((context, context), 0, 1, started, sorted(os.sched_getaffinity(0))[:1])
+        sampling.sample_pair([trial], 0)
+        prepared = [worker._process.pid for worker in sampling._following]
+        assert len(prepared) == 2
+        assert all(map(psutil.pid_exists, prepared))
+    assert not any(map(psutil.pid_exists, prepared))
 
 
 def test_each_process_warms_up_until_calls_are_stationary_or_the_time_is_spent(checked: Checker, sample_pairs) -> None:

@@ -26,6 +26,7 @@ from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.sampling.verified_beside import cores_beside, verified_beside
 from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
 
@@ -137,7 +138,8 @@ def judge_trials(
     for number, group in enumerate(groups):
         pairs = [_pair_of(a, b, budget) for a, b in group.members]
         with StartedAhead(_pairs_at_once(group.members), budget.pairs or LOOKS[0]) as started:
-            decide(pairs, budget, PairSampling(contexts, seed, started=started).sample_pair)
+            beside = cores_beside(group.members[0][0].trial, _memory_of_pairs(group.members))
+            decide(pairs, budget, PairSampling(contexts, seed, started=started, beside=beside).sample_pair)
         of_group = [_judged(checked, pair) for checked, pair in zip(group.members, pairs, strict=True)]
         if len(groups) > 1:
             of_anchor = of_group[group.members.index(group.anchor)]
@@ -177,11 +179,16 @@ class PairSampling:
         seed: int,
         rounds: int = ROUNDS,
         started: StartedAhead | None = None,
+        beside: Sequence[int] = (),
     ) -> None:
         self._contexts = contexts
         self._seed = seed
         self._rounds = rounds
         self._started = started or StartedAhead()
+        self._cores_beside = beside
+        """Where timed calls are checked while the next pair is prepared. Empty where the machine has no room."""
+        self._following: list[SamplingWorker] = []
+        """The workers of the next pair, if they are prepared."""
 
     def sample_pair(self, pairs: Sequence[TrialPair], number: int) -> None:
         """Sample these trials in the pair of that number, and note the ratio that it showed of each latency.
@@ -190,15 +197,13 @@ class PairSampling:
         """
         shuffled = random.Random(f"{self._seed}/{number}")
         plan = {id(pair): pair.undecided for pair in pairs}
-        samplings = [sampling for pair in pairs for sampling in pair.sides]
         with ExitStack() as open_workers:
-            workers = self._started.take(number, samplings, lambda _: self._workers(pairs))
+            workers = self._take_following(pairs) or self._prepared(pairs, number)
             for worker in workers:
                 open_workers.callback(worker.close)
             worker_of = {id(sampling): worker for worker in workers for sampling in worker.trials}
-            turns = [_PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled) for pair in pairs]
-            for worker in workers:
-                worker.prepare()
+            alive = [pair for pair in pairs if pair.is_alive]
+            turns = [_PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled) for pair in alive]
             for turn in shuffled.sample(turns, len(turns)):
                 self._contexts[0].on_stage(turn.pair.a.trial, f"pair {number + 1}")
                 for path in plan[id(turn.pair)]:
@@ -209,9 +214,33 @@ class PairSampling:
                         turn.sample(path)
             for worker in workers:
                 worker.end_sampling()
-                worker.verify()
+            self._verify(workers, pairs, number)
         for pair in pairs:
             _note_ratios(pair, plan[id(pair)])
+
+    def _prepared(self, pairs: Sequence[TrialPair], number: int) -> list[SamplingWorker]:
+        """The workers of the pair of that number, ready to be timed."""
+        workers = self._started.take(number, _samplings(pairs), lambda _: self._workers(pairs))
+        for worker in workers:
+            worker.prepare()
+        return workers
+
+    def _take_following(self, pairs: Sequence[TrialPair]) -> list[SamplingWorker]:
+        """The workers that were prepared beside the check of the pair before, with the trials that are left."""
+        workers, self._following = self._following, []
+        for worker in workers:
+            worker.keep(_samplings(pairs))
+        return [worker for worker in workers if worker.trials]
+
+    def _verify(self, workers: Sequence[SamplingWorker], pairs: Sequence[TrialPair], number: int) -> None:
+        """Check what the timed calls led to. Meanwhile the next pair is prepared, where one follows for certain."""
+        if not self._cores_beside:
+            for worker in workers:
+                worker.verify()
+            return
+        with verified_beside(workers, self._cores_beside, self._contexts[0].wall_time):
+            if self._started.is_certain(number + 1):
+                self._following = self._prepared(pairs, number + 1)
 
     def _workers(self, pairs: Sequence[TrialPair]) -> list[SamplingWorker]:
         return [
@@ -312,6 +341,10 @@ def _note_ratios(pair: TrialPair, paths: Sequence[str]) -> None:
         medians = [_block_medians(sampling.paths[path].processes[-1]) for sampling in pair.sides]
         pair.ratios.setdefault(path, []).append(pair_ratio(*medians))
         pair.scatters.setdefault(path, []).append(pair_scatter(*medians))
+
+
+def _samplings(pairs: Sequence[TrialPair]) -> list[TrialSampling]:
+    return [sampling for pair in pairs for sampling in pair.sides]
 
 
 def _forget_empty(pair: TrialPair) -> None:

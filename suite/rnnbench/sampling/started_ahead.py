@@ -50,6 +50,10 @@ class StartedAhead:
     ) -> None:
         self._open.close()
 
+    def is_certain(self, number: int) -> bool:
+        """Whether the set of that number is needed, unless trials fail."""
+        return number < self._certain
+
     def take(self, number: int, trials: Sequence[TrialSampling], make: StartSet) -> list[SamplingWorker]:
         """The started workers of that number, with those of their trials that are in `trials`.
 
