@@ -20,7 +20,8 @@ def imported_module(request: Request) -> tuple[Any, dict[str, Written]]:
     tvm = import_tvm()
     module, written = _from_torch(request) if request.route == "torch" else from_onnx(request)
     # A torch weight is transposed before each product, that is in each step, until constants are folded.
-    return tvm.relax.transform.FoldConstant()(tvm.relax.transform.LegalizeOps()(module)), {"main": written}
+    others = tvm.relax.transform.LegalizeOps(skip_ops=["relax.matmul"])  # The pipeline widens products of constants.
+    return tvm.relax.transform.FoldConstant()(others(module)), {"main": written}
 
 
 def argument_shapes(request: Request) -> tuple[Shape, ...]:

@@ -9,7 +9,7 @@ from rnnbench.backends.shared import CUDA, of_one_step
 from rnnbench.backends.tvm.framework import lanes
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_session import RelaxSession
-from rnnbench.backends.tvm.schedule import OUTPUTS
+from rnnbench.backends.tvm.tiles import OUTPUTS
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 
 CUDA_NOTES = (
@@ -37,5 +37,6 @@ def _notes(device: str) -> tuple[str, ...]:
     return (
         f"The suite adds a schedule to TVM's pipeline: products keep {OUTPUTS // lanes()} vectors of {lanes()} lanes "
         "in registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
+        "Weights have columns of zeros where a product is not as wide as whole vectors of registers.",
         projection,
     )

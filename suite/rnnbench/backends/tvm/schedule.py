@@ -13,8 +13,7 @@ from tvm import s_tir, tirx
 from tvm.ir.transform import Sequential, module_pass
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 
-OUTPUTS = 64
-"""Outputs that a product keeps in registers: 4 vectors of AVX-512, or 8 of AVX."""
+from rnnbench.backends.tvm.tiles import OUTPUTS, whole_tiles
 
 
 def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
@@ -33,6 +32,7 @@ def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
         with target:
             module = Sequential(
                 [
+                    whole_tiles(lanes),
                     *cpu_generic.legalize_passes(target),
                     module_pass(schedule, opt_level=0),
                     *cpu_generic.dataflow_lower_passes(target),
