@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+import venv
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import CalledProcessError
+from subprocess import CalledProcessError, run
 
 import numpy as np
 import pytest
@@ -72,6 +73,21 @@ def test_a_host_says_what_is_wrong_with_its_artifact(built: Built, capfd: pytest
     with pytest.raises(CalledProcessError):
         run_host(built.program, Path("nowhere.onnx"), built.frames, built.trial.model.width)
     assert "host: " in capfd.readouterr().err
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_python_without_the_package_ends_with_its_name_and_leaves_nothing_beside_the_sources(
+    name: str, tmp_path: Path
+) -> None:
+    venv.create(tmp_path / "empty", symlinks=True)
+    before = sorted(FOLDER.iterdir())
+    bare = tmp_path / "empty" / "bin" / "python"
+    command = ["make", "-C", str(FOLDER), name, f"PYTHON={bare}", f"BUILD={tmp_path}"]
+    done = run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"*** {bare} has no package " in done.stderr
+    assert sorted(FOLDER.iterdir()) == before
 
 
 @pytest.mark.parametrize("name", HOSTS)
