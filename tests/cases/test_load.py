@@ -163,6 +163,11 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         ("", "limits: {build: 9min}", "case.yaml:6:17: limits.build: 540 s is more than the 300 s of the whole trial"),
         (
             "",
+            "limits: {endurance: 1s, enough: 2s}",
+            "case.yaml:6:33: limits.enough: 2 s is more than the 1 s of limits.endurance",
+        ),
+        (
+            "",
             "measure: {budget: 3s, period: 1s}",
             "case.yaml:6:31: measure.period: 3 processes of at least 4 s take 12 s, more than their 1 s of measure.",
         ),
@@ -395,6 +400,12 @@ def test_long_running_checks_have_time_only_where_it_is_given(load):
     assert case.endurance == 5.0
     assert {trial.limits.endurance for trial in case.trials(TARGETS)} == {0.0}
     assert {trial.limits.endurance for trial in case.trials(TARGETS, endurance=case.endurance)} == {5.0}
+
+
+def test_a_time_that_is_enough_holds_only_with_the_cases_own_time(load):
+    case = load("", "limits: {endurance: 5s, enough: 50ms}")
+    assert {trial.limits.enough for trial in case.trials(TARGETS, endurance=case.endurance)} == {0.05}
+    assert {trial.limits.enough for trial in case.trials(TARGETS, endurance=60.0)} == {None}
 
 
 def test_how_precisely_cold_and_paced_is_for_the_case_to_say(load):

@@ -39,3 +39,15 @@ def test_enough_turns_are_a_pass_that_says_how_far_it_came():
     budget = run(planned=100, least=5, seconds=0)
     result = budget.result(CheckResult(verdict="pass"))
     assert (result.verdict, result.detail) == ("pass", f"{FIRST} of 100 calls in its 0 s")
+
+
+def test_once_it_has_its_least_it_ends_when_there_was_enough_time():
+    budget = Budget("calls", 10_000, 30, 3600, enough=0)
+    assert len(list(budget)) == 30
+    assert budget.result(CheckResult(verdict="pass")).detail == "30 of 10,000 calls in its 0 s"
+
+
+def test_with_less_than_its_least_it_has_all_of_its_time():
+    budget = Budget("calls", 10_000, 30, 0, enough=0)
+    assert len(list(budget)) == FIRST
+    assert budget.result(CheckResult(verdict="pass")).verdict == "too-short"

@@ -16,7 +16,7 @@ from rnnbench.backends import request_of
 from rnnbench.cases import Limits
 from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
-from rnnbench.conformance.endurance import CALLS, ENDURANCE, STEPS, WINDOWS, exact_after
+from rnnbench.conformance.endurance import CALLS, ENDURANCE, LEAST_CALLS, LEAST_FED, STEPS, WINDOWS, exact_after
 from rnnbench.conformance.suite import Opener
 from rnnbench.rnn import Model, run_reference
 
@@ -96,6 +96,12 @@ def test_a_single_wrong_step_of_ten_thousand_is_found_and_named(tmp_path):
     assert result.verdict == "fail"
     assert re.match(r"y after 6,?66\d steps: off by 0.001", result.detail), result.detail
     assert result.figures["compared"] > 0.9 * STEPS
+
+
+@pytest.mark.parametrize(("name", "least"), [("drift", LEAST_FED), ("memory", LEAST_CALLS)])
+def test_both_end_once_they_have_the_calls_that_their_verdicts_need(name, least, tmp_path):
+    found = check_alone(name, HonestSession, make_trial(limits=Limits(endurance=3600.0, enough=1e-9)), tmp_path)
+    assert (found.verdict, found.figures["done"], found.figures["least"]) == ("pass", least, least)
 
 
 def test_drift_says_how_many_calls_were_compared(tmp_path, monkeypatch):

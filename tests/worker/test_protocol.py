@@ -24,7 +24,7 @@ from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.record import CheckResult
 from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
-from rnnbench.worker import commands
+from rnnbench.worker import commands, protocol
 from rnnbench.worker.protocol import (
     Command,
     Done,
@@ -116,6 +116,15 @@ def test_a_reply_is_read_as_it_was_sent(command, reply):
 def test_every_command_of_a_trial_s_worker_is_among_these():
     kinds = {kind for kind in vars(commands).values() if isinstance(kind, type) and issubclass(kind, Command)}
     assert kinds - {Command} <= {type(command) for command, _ in EXCHANGES}
+
+
+def test_what_is_prepared_is_not_made_again(monkeypatch):
+    monkeypatch.setattr(protocol, "_ADAPTERS", {})
+    protocol.prepare_messages(type(command) for command, _ in EXCHANGES)
+    monkeypatch.setattr(protocol, "TypeAdapter", None)
+    for command, reply in EXCHANGES:
+        assert decode_command(encode_command(command), {type(command).__name__: type(command)}) == command
+        assert same(decode_reply(encode_reply(reply), command).reply, reply)
 
 
 def test_a_message_is_one_line():

@@ -59,7 +59,8 @@ class Case:
 
         A case of anchors has targets of its own, and takes no others.
 
-        `endurance` is the time in seconds of each long-running check; with 0 these checks are left out. Raises
+        `endurance` is the time in seconds of each long-running check; with 0 these checks are left out. Where it is not
+        the case's own, they take all of it, whatever `limits.enough` is. Raises
         CaseError, before any trial is made, where there would be more than `max_trials`.
         """
         if self.pinned:
@@ -70,7 +71,8 @@ class Case:
                 f"{len(self.points):,} points on {len(targets)} targets make {count:,} trials, and at most "
                 f"{max_trials:,} are allowed; name fewer targets, shorten an axis or raise --max-trials",
             )
-        limits = replace(self.limits, endurance=endurance)
+        enough = self.limits.enough if endurance == self.endurance else None
+        limits = replace(self.limits, endurance=endurance, enough=enough)
         return [
             Trial(
                 case=self.name,

@@ -151,6 +151,11 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
     if limits.build > limits.trial:
         place = source.place(("limits", "build"))
         yield Problem(place, f"limits.build: {limits.build:g} s is more than the {limits.trial:g} s of the whole trial")
+    if limits.enough is not None and limits.enough > limits.endurance:
+        place = source.place(("limits", "enough"))
+        yield Problem(
+            place, f"limits.enough: {limits.enough:g} s is more than the {limits.endurance:g} s of limits.endurance"
+        )
     if budget >= limits.trial:
         place = source.place(("measure", "budget"))
         yield Problem(

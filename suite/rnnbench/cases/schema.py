@@ -172,6 +172,10 @@ class LimitsSection(Section):
     endurance: Endurance = Field(
         default=ENDURANCE_S, description="What each long-running check may take in `rnnbench check`."
     )
+    enough: Endurance | None = Field(
+        default=None,
+        description="After this time a long-running check ends once it has the calls that it needs.",
+    )
     reference: BuildTime = Field(
         default=Limits.reference, description="What the reference of one trial may take, beside the trial itself."
     )

@@ -102,6 +102,9 @@ class Limits:
     """Seconds for each long-running check; with 0, these checks are left out."""
     reference: float = 600.0
     """Seconds for the trajectories of the reference, which are none of the trial's."""
+    enough: float | None = None
+    """Seconds after which a long-running check ends once it has the calls that its verdict needs. None: it has all of
+    `endurance`."""
 
 
 @dataclass(frozen=True)

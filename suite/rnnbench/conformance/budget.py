@@ -24,12 +24,18 @@ class Budget:
     """With fewer, a pass means nothing: the faults that are looked for show later."""
     seconds: float
     done: int = 0
+    enough: float | None = None
+    """Seconds after which it ends once it has `least` turns. None: it has all of `seconds`."""
 
     def __iter__(self) -> Iterator[int]:
-        deadline = time.perf_counter() + self.seconds
-        while self.done < self.planned and (self.done < FIRST or time.perf_counter() < deadline):
+        begun = time.perf_counter()
+        while self.done < self.planned and (self.done < FIRST or time.perf_counter() - begun < self.time()):
             self.done += 1
             yield self.done - 1
+
+    def time(self) -> float:
+        """The seconds that it has with the turns that were made."""
+        return self.seconds if self.enough is None or self.done < self.least else min(self.enough, self.seconds)
 
     def result(self, result: CheckResult) -> CheckResult:
         """The result with how far it came. The detail of a failure stays as it is, and a pass of too few is none."""
@@ -46,7 +52,7 @@ class Budget:
         if self.done >= self.planned:
             return f"{self.done:,} {self.what}"
         short = f"; below {self.least:,} a pass means nothing" if self.done < self.least else ""
-        return f"{self.done:,} of {self.planned:,} {self.what} in its {self.seconds:g} s{short}"
+        return f"{self.done:,} of {self.planned:,} {self.what} in its {self.time():g} s{short}"
 
 
 FIRST = 9

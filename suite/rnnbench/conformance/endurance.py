@@ -1,6 +1,7 @@
 """Long-running checks: every call of 10,000 steps, and what the process holds over 10,000 calls.
 
-Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came.
+Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came. Once it
+has the calls that its verdict needs, it stops after `limits.enough` seconds.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     """
     chunk = reference.trial.strategy.chunk
     total = min(_followed_calls(reference), -(-STEPS // chunk))
-    budget = Budget("calls", total, min(LEAST_FED, total), reference.trial.limits.endurance)
+    limits = reference.trial.limits
+    budget = Budget("calls", total, min(LEAST_FED, total), limits.endurance, enough=limits.enough)
     session = open_session()
     bound, comparison = session.bind(reference.ring), _Comparison(reference, session)
     if reference.is_stream:
@@ -160,14 +162,14 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Public and timed calls in turn, then sessions that come and go."""
-    budget_s = reference.trial.limits.endurance
+    limits, planned = reference.trial.limits, 2 * WINDOWS * (CALLS // 2 // WINDOWS)
+    budget = Budget("calls", planned, min(LEAST_CALLS, planned), limits.endurance, enough=limits.enough)
     gc.collect()
     with only_new_garbage():
         call = _both_paths(open_session, reference)
-        of_calls = _grown_twice(call, lambda: _window(call, budget_s / 2))
+        of_calls = _grown_twice(call, lambda: _window(call, budget))
         of_sessions = _grown_twice(lambda: _come_and_go(open_session, reference), lambda: SESSIONS)
-    calls, planned = 2 * of_calls.rounds, 2 * WINDOWS * (CALLS // 2 // WINDOWS)
-    budget = Budget("calls", planned, min(LEAST_CALLS, planned), budget_s, done=calls)
+    budget.done = calls = 2 * of_calls.rounds
     growth = of_calls.per_thousand("memory") / 2
     figures = {"calls": float(calls), "growth": growth}
     leaks = [*of_calls.sentences("rounds of two calls"), *of_sessions.sentences("sessions")]
@@ -250,12 +252,15 @@ def _held() -> dict[str, int]:
     return {"memory": resident_in_use(), **read_holdings()}
 
 
-def _window(call: Callable[[], None], budget_s: float) -> int:
-    """Run the first window, with as many of CALLS as there is time for. Returns its rounds of two calls."""
-    rounds, deadline = 0, time.perf_counter() + budget_s / WINDOWS
-    while rounds < CALLS // 2 // WINDOWS and (rounds == 0 or time.perf_counter() < deadline):
+def _window(call: Callable[[], None], budget: Budget) -> int:
+    """Run the first window, with as many calls as there is time for in half of its share. Returns its rounds of two."""
+    rounds, begun = 0, time.perf_counter()
+    while 2 * WINDOWS * rounds < budget.planned:
         call()
         rounds += 1
+        budget.done = 2 * WINDOWS * rounds
+        if time.perf_counter() - begun >= budget.time() / (2 * WINDOWS):
+            break
     return rounds
 
 

@@ -32,7 +32,8 @@ class KeptChecks:
 
     def key(self, trial: Trial, request: Request, digest: str) -> Key:
         """All that decides the results: the program's digest, what made it, the checks, and what they compare with."""
-        checks = {"trial": trial.params, "endurance": trial.limits.endurance, "suite": self._programs.suite_digest()}
+        times = {"endurance": trial.limits.endurance, "enough": trial.limits.enough}
+        checks = {"trial": trial.params, **times, "suite": self._programs.suite_digest()}
         return {"program": digest, **checks, "numpy": package_digest("numpy"), **self._programs.key(request)}
 
     def read_sources(self) -> None:

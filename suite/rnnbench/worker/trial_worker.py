@@ -27,13 +27,15 @@ from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.preload import modules, modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
-from rnnbench.worker.protocol import Done, Failed, encode_reply
+from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
 from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
 from rnnbench.worker.trial_sampler import TrialSampler
 
 COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
 """Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
+FORKED = (commands.Build, commands.Load, commands.ComputeReference, commands.RunChecks, commands.EndFork)
+"""What a forked child is asked."""
 FIRST_CALLS = 16
 """Bound calls after which memory is taken to be steady: two passes over the ring."""
 Result = TypeVar("Result")
@@ -256,6 +258,7 @@ class TrialWorker:
 
     def prepare_fork(self, command: commands.Fork) -> None:
         """Before this process forks a child: find out once what every child would find out anew."""
+        prepare_messages(FORKED)
         if isinstance(self._backend, PreparesBuilds):
             for route, device in command.built:
                 if (route, device) not in self._prepared:

@@ -15,12 +15,13 @@ from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
 codecache = pytest.importorskip("torch._inductor.codecache")
+joint_graph = pytest.importorskip("torch._inductor.fx_passes.joint_graph")
 
 Question = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @pytest.mark.parametrize("route", ["compile", "aoti"])
-def test_the_headers_of_a_build_are_those_that_were_asked_for_beforehand(
+def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_beforehand(
     route: str, workshop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, questions = codecache._precompile_header, list[Question]()
@@ -34,9 +35,11 @@ def test_the_headers_of_a_build_are_those_that_were_asked_for_beforehand(
     build(route, workshop.store(Target("torch", route)).programs)
     of_build = questions.copy()
     questions.clear()
+    traced = joint_graph.lazy_init.cache_info().misses
     find_out(route)
     assert of_build, "the build asked for no header: Inductor asks in another way now"
     assert [question for question in of_build if question not in questions] == []
+    assert joint_graph.lazy_init.cache_info().misses == traced, "a build traces the patterns for another device"
 
 
 def build(route: str, cache: Path) -> None:

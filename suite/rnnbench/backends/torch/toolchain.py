@@ -1,23 +1,28 @@
-"""What Inductor finds out of the C++ compiler in each process that compiles, found out beforehand.
+"""What Inductor finds out in each process that compiles, of the C++ compiler and of itself, found out beforehand.
 
 Inductor (2.13) tries in each process whether a program with the processor's vector instructions can be loaded. It also
 preprocesses the headers that it has precompiled, to see whether they changed. It keeps what it found in the process, so
 children of a process that has asked need not ask again. The calls here are those of `CppCodeCache.load_async` and of
-`AotCodeCompiler.compile`.
+`AotCodeCompiler.compile`. Of itself, it digests its sources, and traces the patterns that its passes look for in a joint
+graph. The patterns of later passes are left to each build: they differ where oneDNN is off.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch._inductor import codecache
 from torch._inductor.cpp_builder import CppBuilder, CppTorchDeviceOptions
 from torch._inductor.cpu_vec_isa import VecISA, pick_vec_isa
+from torch._inductor.fx_passes import joint_graph
 
 
 def find_out(route: str) -> None:
     """What builds on this route for the processor find out. An earlier build has precompiled the headers."""
     {"compile": _of_compile, "aoti": _of_aoti}[route](pick_vec_isa())
+    codecache.torch_key()
+    joint_graph.lazy_init(torch.device("cpu"))
 
 
 def _of_compile(isa: VecISA) -> None:
