@@ -91,7 +91,7 @@ def test_another_copy_that_is_imported_first_is_another_package(site, tmp_path, 
     assert digest() == before
 
 
-def test_what_python_compiles_and_another_installation_of_the_same_files_are_the_same_package(site, tmp_path, monkeypatch):
+def test_what_python_compiles_and_another_installation_are_the_same_package(site, tmp_path, monkeypatch):
     before = digest()
     py_compile.compile(str(site / "planted/__init__.py"))
     assert digest() == before

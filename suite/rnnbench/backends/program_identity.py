@@ -5,7 +5,6 @@ It is asked in the worker that builds, whose interpreter and environment may be 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil

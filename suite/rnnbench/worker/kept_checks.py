@@ -33,7 +33,12 @@ class KeptChecks:
     def key(self, trial: Trial, request: Request, digest: str) -> Key:
         """All that decides the results: the program's digest, what made it, the checks, and what they compare with."""
         checks = {"trial": trial.params, "endurance": trial.limits.endurance, "suite": self._programs.suite_digest()}
-        return {"program": digest, **checks, "numpy": self._programs.package_digest("numpy"), **self._programs.key(request)}
+        return {
+            "program": digest,
+            **checks,
+            "numpy": self._programs.package_digest("numpy"),
+            **self._programs.key(request),
+        }
 
     def read_sources(self) -> None:
         """Read the files whose digests keys have: once in a process that forks others, and not in each of them."""
