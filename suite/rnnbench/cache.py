@@ -284,8 +284,13 @@ def copy_verified(source: Path, target: Path, content: Content) -> None:
 
 
 def read_content(path: Path) -> Content:
+    """Raises OSError, also for what is no plain file."""
+    digest, nbytes = hashlib.sha256(), 0
     with open_plain(path) as file:
-        return Content(os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            nbytes += len(piece)
+    return Content(nbytes, digest.hexdigest())
 
 
 def _copied(original: BinaryIO, file: BinaryIO) -> Content:

@@ -46,7 +46,7 @@ def _is_row(row: list[str]) -> bool:
 
 def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
     """Files that are not as they were installed: of another size, or changed after `RECORD`, which is written last."""
-    root = os.fspath(package.locate_file(""))
+    root = str(package.locate_file(""))
     record = next((path for path in sizes if path.endswith(".dist-info/RECORD")), None)
     if record is None:
         return
@@ -61,7 +61,7 @@ def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[
 
 def _files_elsewhere(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
     """The files of those of its modules that Python imports from another folder, as PYTHONPATH may say."""
-    root = os.fspath(package.locate_file(""))
+    root = str(package.locate_file(""))
     for module in _modules(sizes):
         found = _folder(module)
         if found is not None and os.path.realpath(found) != os.path.realpath(os.path.join(root, *module)):

@@ -122,7 +122,7 @@ def _each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
 
 
 def _named_backwards(arrays: Arrays) -> Arrays:
-    return dict(reversed(arrays.items()))
+    return dict(reversed(list(arrays.items())))
 
 
 def _side_by_side(arrays: Arrays) -> Arrays:

@@ -25,16 +25,9 @@ REST_FIRST, REST_LAST = (
 )
 STATE, COLLECTION, BINDING = "a look at the state", "a collection of garbage", "another ring that is bound"
 CHUNKS = {
-    BOUND: 1,
-    UNREAD: 1,
-    TWICE: 1,
-    PUBLIC: 1,
-    LONG: 2,
-    REST_FIRST: 2,
-    REST_LAST: 2,
-    STATE: 0,
-    COLLECTION: 0,
-    BINDING: 0,
+    **dict.fromkeys((BOUND, UNREAD, TWICE, PUBLIC), 1),
+    **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
+    **dict.fromkeys((STATE, COLLECTION, BINDING), 0),
 }
 """How many chunks each action takes."""
 PLAN = (

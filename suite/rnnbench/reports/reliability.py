@@ -78,7 +78,7 @@ def slow_bound_warning(view: View) -> str | None:
 
 
 def _excess(entry: Entry) -> float:
-    """By how much the fastest bound process is slower than the slowest public one, relatively; 0 where only by LAYOUT."""
+    """By what share the fastest bound process is slower than the slowest public one; 0 where only by LAYOUT."""
     if entry.bound is None or entry.public is None:
         return 0.0
     bound, public = entry.bound.process_medians, entry.public.process_medians
