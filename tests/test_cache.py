@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S, join, wait_until
 
-from rnnbench.cache import ABANDONED_S, ENTRY, MAKING, Cache, CacheFolder
+from rnnbench.cache import ABANDONED_S, ENTRY, MAKING, SEAL, Cache, CacheFolder
 
 KEY = {"model": "lstm", "seed": 0}
 FACTS = {"build": {"build_s": 1.5}}
@@ -69,24 +70,117 @@ def test_a_run_that_builds_everything_finds_nothing_and_replaces_the_entry(cache
     assert cache.restore("iree", KEY, tmp_path / "store").facts == {"build": "the second one"}
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "missing", "description"])
+def _replace_by_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _replace_by_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def _edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+WEIGHTS = "files/a/weights.bin"
+DAMAGES = {
+    "a file is changed": lambda entry: (entry / WEIGHTS).write_bytes(bytes(999) + b"1"),
+    "a file is cut": lambda entry: (entry / WEIGHTS).write_bytes(bytes(999)),
+    "a file is missing": lambda entry: (entry / WEIGHTS).unlink(),
+    "a file is a pipe": lambda entry: _replace_by_pipe(entry / WEIGHTS),
+    "a file is a folder": lambda entry: _replace_by_folder(entry / WEIGHTS),
+    "the description is torn": lambda entry: (entry / ENTRY).write_text("{"),
+    "the description is a number": lambda entry: (entry / ENTRY).write_text("1"),
+    "the description is a pipe": lambda entry: _replace_by_pipe(entry / ENTRY),
+    "a figure is changed": lambda entry: _edit(entry / ENTRY, "1.5", "1.4"),
+    "a date is changed": lambda entry: _edit(entry / ENTRY, '"made": "2', '"made": "3'),
+    "the digest is missing": lambda entry: _edit(entry / ENTRY, f'"{SEAL}":', '"other":'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_entry_is_not_used_and_removed(cache, built, tmp_path, damage):
     cache.keep("iree", KEY, built, FACTS)
     folder = entry_folder(tmp_path)
-    file = folder / "files/a/weights.bin"
-    if damage == "changed":
-        file.write_bytes(bytes(999) + b"1")
-    elif damage == "cut":
-        file.write_bytes(bytes(999))
-    elif damage == "missing":
-        file.unlink()
-    else:
-        (folder / ENTRY).write_text("{")
+    damage(folder)
     assert cache.restore("iree", KEY, tmp_path / "store") is None
     assert not (tmp_path / "store/a/weights.bin").exists()
     assert not folder.exists()
     cache.keep("iree", KEY, built, FACTS)
     assert cache.restore("iree", KEY, tmp_path / "store") is not None
+
+
+def test_an_entry_in_the_place_of_another_one_is_not_used(cache, built, tmp_path):
+    """As a copy of a folder is, or the copy of one entry's description beside the files of another one."""
+    other = {**KEY, "seed": 1}
+    cache.keep("iree", other, built, {"build": "the other one"})
+    folder = entry_folder(tmp_path)
+    cache.keep("iree", KEY, built, FACTS)
+    (own,) = [path for path in folder.parent.iterdir() if path != folder]
+    shutil.rmtree(own)
+    shutil.copytree(folder, own)
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+    assert not own.exists()
+    assert cache.restore("iree", other, tmp_path / "store") is not None
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("/")])
+def test_what_lies_in_the_place_of_an_entry_gives_way_to_it(cache, built, tmp_path, make):
+    cache.keep("iree", KEY, built, FACTS)
+    folder = entry_folder(tmp_path)
+    shutil.rmtree(folder)
+    make(folder)
+    assert cache.restore("iree", KEY, tmp_path / "store") is None
+    cache.keep("iree", KEY, built, FACTS)
+    assert cache.restore("iree", KEY, tmp_path / "store") is not None
+
+
+@pytest.mark.parametrize("name", [".lock", ".bytes"])
+def test_a_pipe_or_a_link_in_the_place_of_a_file_of_the_caches_hangs_nobody_and_changes_nothing(
+    cache, built, tmp_path, name
+):
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    cache.keep("iree", KEY, built, FACTS)
+    place = tmp_path / "cache" / name
+    for make in (os.mkfifo, lambda path: path.symlink_to(precious)):
+        place.unlink()
+        make(place)
+        cache.keep("iree", {"seed": 2}, built, FACTS)
+        cache.restore("iree", KEY, tmp_path / "store")
+        assert precious.read_text() == "precious"
+
+
+def test_a_sum_of_bytes_that_cannot_be_is_counted_anew(built, tmp_path):
+    cache = Cache(CacheFolder(tmp_path / "cache", 1500))
+    cache.keep("iree", KEY, built, FACTS)
+    (tmp_path / "cache/.bytes").write_text("-1000000")
+    cache.keep("iree", {"seed": 1}, built, FACTS)
+    assert [use.entries for use in cache.uses()] == [1]
+
+
+def test_what_cannot_be_read_counts_and_goes_first(built, tmp_path):
+    """As the entries of a release with another format."""
+    cache = Cache(CacheFolder(tmp_path / "cache", 1500))
+    cache.keep("iree", KEY, built, FACTS)
+    old = entry_folder(tmp_path)
+    (old / ENTRY).write_text("{}")
+    assert cache.uses()[0].nbytes == 1006
+    (tmp_path / "cache/.bytes").unlink()
+    cache.keep("iree", {"seed": 1}, built, FACTS)
+    assert not old.exists()
+    assert cache.restore("iree", {"seed": 1}, tmp_path / "store") is not None
+
+
+def test_what_is_no_utf8_is_kept(cache, built, tmp_path):
+    """As in a variable of the environment that a key has."""
+    key = {"variables": {"CFLAGS": os.fsdecode(b"-O2 -DX=\xff")}}
+    cache.keep("iree", key, built, FACTS)
+    assert cache.restore("iree", key, tmp_path / "store").of == key
 
 
 def test_a_file_that_is_there_stays_and_another_one_under_its_name_keeps_the_entry_out(cache, built, tmp_path):

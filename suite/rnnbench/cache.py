@@ -1,12 +1,13 @@
 """Files that are kept from one run to the next: entries, each under a digest of all that its files depend on.
 
-An entry is a folder with its files and `entry.json`: their sizes and digests, when they were made, and what their maker
-says of them. It is written whole and then renamed, and never changed. Whoever uses it copies its files, verified, into
-a folder of its own: so nothing that a run uses is ever removed or damaged here.
+An entry is a folder with its files and `entry.json`: their sizes and digests, when they were made, what their maker
+says of them, and a digest of all that. It is written whole and then renamed, and never changed. Whoever uses it copies
+its files, verified, into a folder of its own: so nothing that a run uses is ever removed or damaged here.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,10 +23,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from rnnbench.disk import locked, read_cached, write_text, write_whole
+from rnnbench.disk import locked, open_plain, read_cached, read_plain, remove_anything, write_text, write_whole
 
-FORMAT = 1
+FORMAT = 2
 """Of an entry. One of another format is not found."""
+SEAL = "sha256"
+"""What `entry.json` has beside the fields of an entry: a digest of them, of the kind and of the folder's name."""
 ENTRY, FILES = "entry.json", "files"
 MAKING = ".making-"
 """Begins the name of an entry that is being written."""
@@ -37,6 +40,8 @@ _KEYS = "[0-9a-f]" * 32 + "/"
 """The names of entries' folders. What has another name is not the cache's: no entry, and never removed."""
 _PIECE = 1 << 20
 """Bytes that are copied at once."""
+_NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENOTSUP})
+"""Errors of opening what is no plain file."""
 
 
 class Content(NamedTuple):
@@ -141,25 +146,17 @@ class Cache:
                 contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
                 made = datetime.now(UTC).isoformat(timespec="seconds")
                 entry = Entry(made=made, of=dict(of), facts=dict(facts), files=contents)
-                write_text(making / ENTRY, entry.model_dump_json(indent=1))
+                write_text(making / ENTRY, _sealed(entry, place))
                 with self._locked():
-                    shutil.rmtree(place, ignore_errors=True)
+                    remove_anything(place)
                     making.rename(place)
                     self._note_growth(entry.nbytes)
             finally:
                 shutil.rmtree(making, ignore_errors=True)
 
     def find(self, kind: str, of: Mapping[str, Any]) -> Entry | None:
-        """An entry that has no files. None where there is no such entry."""
-        if not self._folder.reads:
-            return None
-        place = self._place(kind, of)
-        with suppress(OSError), self._locked(shared=True):
-            entry = read_cached(place / ENTRY, _read_entry)
-            if entry is not None and not entry.files:
-                os.utime(place / ENTRY)
-                return entry
-        return None
+        """An entry that has no files. None where there is no such entry, or a damaged one, which is removed."""
+        return self.restore(kind, of, self._root)
 
     def forget(self, kind: str, of: Mapping[str, Any]) -> None:
         """Remove an entry, if there is one."""
@@ -193,8 +190,8 @@ class Cache:
 
         The file with their sum makes it needless to look at every entry each time. Without it they are looked at.
         """
-        noted = read_cached(self._total, lambda path: int(path.read_text()))
-        total = None if noted is None else noted + nbytes
+        noted = read_cached(self._total, lambda path: int(read_plain(path)))
+        total = None if noted is None or noted < 0 else noted + nbytes
         if total is None or total > self._folder.bound:
             total = self._evict()
         write_text(self._total, f"{total}\n")
@@ -223,21 +220,21 @@ class Cache:
         return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*")]
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """When each was last used, its bytes, its folder. One that cannot be read is the oldest, and has none."""
+        """When each was last used, its bytes, its folder. One that cannot be read is the oldest."""
         for kind in self._kinds():
             for place in kind.glob(_KEYS):
                 entry = read_cached(place / ENTRY, _read_entry)
                 used = 0.0
                 with suppress(OSError):
                     used = (place / ENTRY).stat().st_mtime
-                yield (used, entry.nbytes, place) if entry else (0.0, 0, place)
+                yield (used, entry.nbytes, place) if entry else (0.0, _size_of(place), place)
 
     def _kinds(self) -> Sequence[Path]:
         return sorted(path for path in self._root.glob("[!.]*") if path.is_dir())
 
     def _remove(self, place: Path) -> None:
         with suppress(OSError), self._locked():
-            shutil.rmtree(place, ignore_errors=True)
+            remove_anything(place)
 
     def _place(self, kind: str, of: Mapping[str, Any]) -> Path:
         key = json.dumps([FORMAT, dict(of)], sort_keys=True, default=str)
@@ -260,7 +257,8 @@ def copy(source: Path, target: Path) -> Content:
 
     def write(file: BinaryIO) -> None:
         nonlocal content
-        content = _copied(source, file)
+        with source.open("rb") as original:
+            content = _copied(original, file)
 
     write_whole(target, write)
     shutil.copystat(source, target)
@@ -269,30 +267,47 @@ def copy(source: Path, target: Path) -> Content:
 
 def copy_verified(source: Path, target: Path, content: Content) -> None:
     """As `copy`, and nothing is in the target where it is not that content. Raises OSError and DamagedError."""
+    try:
+        original = open_plain(source)
+    except OSError as error:
+        if error.errno in _NO_PLAIN_FILE:
+            raise DamagedError(f"{source} is missing, or no plain file") from error
+        raise
 
     def write(file: BinaryIO) -> None:
-        if _copied(source, file) != content:
+        if _copied(original, file) != content:
             raise DamagedError(f"{source} is not what its entry says")
 
-    try:
+    with original:
         write_whole(target, write)
-        shutil.copystat(source, target)
-    except FileNotFoundError as error:
-        raise DamagedError(f"{source} is missing") from error
+    shutil.copystat(source, target)
 
 
 def read_content(path: Path) -> Content:
-    with path.open("rb") as file:
-        return Content(os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
-
-
-def _copied(source: Path, file: BinaryIO) -> Content:
+    """Raises OSError, also for what is no plain file."""
     digest, nbytes = hashlib.sha256(), 0
-    with source.open("rb") as original:
-        while piece := original.read(_PIECE):
+    with open_plain(path) as file:
+        while piece := file.read(_PIECE):
             digest.update(piece)
-            nbytes += file.write(piece)
+            nbytes += len(piece)
     return Content(nbytes, digest.hexdigest())
+
+
+def _copied(original: BinaryIO, file: BinaryIO) -> Content:
+    digest, nbytes = hashlib.sha256(), 0
+    while piece := original.read(_PIECE):
+        digest.update(piece)
+        nbytes += file.write(piece)
+    return Content(nbytes, digest.hexdigest())
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of the files in it, as far as they can be seen."""
+    sizes = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            sizes += path.lstat().st_size if path.is_file() else 0
+    return sizes
 
 
 def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
@@ -303,5 +318,21 @@ def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
     return [name for name in entry.files if name not in there]
 
 
+def _sealed(entry: Entry, place: Path) -> str:
+    """The text of `entry.json`. In ASCII: a variable of the environment may be no UTF-8."""
+    facts = entry.model_dump(mode="json")
+    return json.dumps({**facts, SEAL: _seal(facts, place)}, indent=1)
+
+
+def _seal(facts: Mapping[str, Any], place: Path) -> str:
+    """A digest of what `entry.json` says, and of where the entry belongs: one of another key is not taken for it."""
+    said = json.dumps([place.parent.name, place.name, json.loads(json.dumps(facts))], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
 def _read_entry(path: Path) -> Entry:
-    return Entry.model_validate_json(path.read_bytes())
+    """Raises OSError and ValueError, also where the entry is not as it was written."""
+    facts = json.loads(read_plain(path))
+    if not isinstance(facts, dict) or facts.pop(SEAL, None) != _seal(facts, path.parent):
+        raise ValueError(f"{path} is not as it was written")
+    return Entry.model_validate(facts)

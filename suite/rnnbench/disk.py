@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import stat
 import tempfile
 import threading
@@ -147,6 +148,14 @@ def copy_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.copy")
 
 
+def remove_anything(path: Path) -> None:
+    """Remove what lies there, if anything does: a folder with all that is in it, a file, or a link. Raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def read_or_copy(path: Path) -> tuple[bytes, bool]:
     """The JSON of such a file, and whether it is the copy's, because the file is absent, empty or torn.
 
@@ -183,9 +192,12 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[N
     """While no other process holds the lock of this file, which is made and stays behind.
 
     Others that are `shared` may hold it meanwhile, if this one is. Without `wait`, raises BlockingIOError where another
-    one holds it.
+    one holds it. Raises OSError where it is no plain file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    descriptor = open_own(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
         yield
+    finally:
+        os.close(descriptor)

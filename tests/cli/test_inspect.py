@@ -158,4 +158,11 @@ def test_a_wrong_file_is_one_sentence(rnnbench, folder, name):
     [("a.pt", "pickle"), ("a.h5", "Python code"), ("a.txt", ".keras, .onnx, .pt2, .pb, .mlir, .tflite files are read")],
 )
 def test_other_kinds_of_files_are_not_opened(rnnbench, folder, name, says):
+    (folder / name).touch()
     assert says in rnnbench("inspect", name, status=2).stderr
+
+
+def test_what_is_no_file_is_said_so(rnnbench, folder):
+    (folder / "models").mkdir()
+    assert "models: it is a folder, and not that of a SavedModel" in rnnbench("inspect", "models", status=2).stderr
+    assert "nothing: does not exist; correct its path" in rnnbench("inspect", "nothing", status=2).stderr

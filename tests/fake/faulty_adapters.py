@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulty_arrays  # noqa: F401 each module enlists its faults
 import faulty_contents  # noqa: F401
 import faulty_edges  # noqa: F401
+import faulty_memory  # noqa: F401
 import faulty_mixed  # noqa: F401
 import faulty_returns  # noqa: F401
 import faulty_rewinds  # noqa: F401

@@ -79,6 +79,8 @@ def test_a_run_that_rebuilds_builds_everything_for_those_that_follow(runs):
 CHANGES = {
     "source": lambda patch: patch.setattr(trial_process, "sources_digest", lambda backend: "other sources"),
     "flag": lambda patch: patch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
+    "package": lambda patch: patch.setattr(trial_process, "package_digest", lambda name: f"another {name}"),
+    "kernels": lambda patch: patch.setenv("ATEN_CPU_CAPABILITY", "default"),
     "processor": lambda patch: patch.setattr(program_identity, "processor", lambda: "another one"),
     "compiler": lambda patch: patch.setattr(program_identity, "_tools", lambda: {"cc": ["/usr/bin/cc", 1, 2]}),
 }
@@ -96,7 +98,7 @@ def build(run, cache, trial=TRIAL):
     return build_and_check_trial(examined, start_trial_worker(examined, context.folders, "log"), context)
 
 
-def test_a_program_of_another_source_flag_compiler_or_processor_is_built(tmp_path, cache, monkeypatch):
+def test_a_program_of_another_source_flag_package_compiler_or_processor_is_built(tmp_path, cache, monkeypatch):
     build(tmp_path / "1", cache)
     for name, change in CHANGES.items():
         with monkeypatch.context() as patch:

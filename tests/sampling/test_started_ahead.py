@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from harness_trials import check_trial, context_in, make_trial
+from waiting import wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.sampling import Context, SamplingWorker, TrialSampling, pairs
@@ -125,14 +126,45 @@ def test_a_trial_that_failed_meanwhile_has_no_process(ahead, sampling, context) 
     assert not process.is_running()
 
 
-def test_a_waiting_process_that_dies_fails_its_trial_when_it_is_asked(ahead, sampling, context) -> None:
+def test_a_waiting_process_that_dies_is_replaced_once(ahead, sampling, context) -> None:
     make = Maker(sampling, context)
     ahead.take(0, [sampling], make)
-    make.process(1).kill()
+    process = make.process(1)
+    process.kill()
+    wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, "it does not die")
     (second,) = ahead.take(1, [sampling], make)
     second.prepare()
+    assert (sampling.failure, second.trials) == (None, [sampling])
+    (finding,) = sampling._findings
+    assert (finding.kind, finding.disbelieved) == ("process", False)
+    assert "died while it waited" in finding.detail
+
+
+def test_a_process_that_dies_during_its_import_is_replaced_once(sampling, context) -> None:
+    make = Maker(sampling, context)
+    (first,) = make(0)
+    first.start()
+    make.process(0).kill()
+    first.prepare()
+    assert (sampling.failure, first.trials) == (None, [sampling])
+    assert "during its import (died of SIGKILL" in sampling._findings[0].detail
+    first.close()
+
+
+def test_where_the_next_one_dies_too_its_trials_have_failed(sampling, context, monkeypatch) -> None:
+    start = SamplingWorker.start
+
+    def start_and_kill(worker: SamplingWorker) -> None:
+        start(worker)
+        worker._process.kill()
+
+    monkeypatch.setattr(SamplingWorker, "start", start_and_kill)
+    (first,) = Maker(sampling, context)(0)
+    first.prepare()
     assert sampling.failure is not None
-    assert sampling.failure.outcome == "crashed"
+    assert (sampling.failure.outcome, first.trials) == ("crashed", [])
+    assert len(sampling._findings) == 1
+    first.close()
 
 
 def test_while_a_block_is_timed_every_other_process_is_stopped(checked, context, monkeypatch) -> None:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
-    from rnnbench.backends.program_identity import machine_facts, package_digest, program_key
+    from rnnbench.backends.package_content import package_digest
+    from rnnbench.backends.program_identity import machine_facts, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
     from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
@@ -83,7 +84,8 @@ _NAMES = {
         "tool_for",
     ),
     "explanation": ("Explanation", "IrStage", "Unreadable"),
-    "program_identity": ("machine_facts", "package_digest", "program_key"),
+    "package_content": ("package_digest",),
+    "program_identity": ("machine_facts", "program_key"),
     "program_store": ("Look", "ProgramStore"),
     "sources": ("digest_of", "is_own", "rooms_digest", "sources_digest"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),

@@ -5,41 +5,47 @@ It is asked in the worker that builds, whose interpreter and environment may be 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from rnnbench.backends.base import Request
 
 VARIABLES = (
     *("XLA_", "JAX_", "TF_", "KERAS_", "TORCH", "PYTORCH", "IREE_", "TVM_", "ORT_", "ONNX", "OV_", "OPENVINO_"),
+    *("ATEN_", "AOT_INDUCTOR", "AOTINDUCTOR", "TRITON_", "TFLITE_", "LITERT_", "XNN", "NPY_", "ABSL_"),
     *("LLVM_", "MLIR_", "OMP_", "KMP_", "GOMP_", "MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "CUDA_", "NVIDIA_", "VK_"),
+    *("CUBLAS", "CUDNN_", "NVRTC_"),
     *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE", "CPLUS_INCLUDE", "LIBRARY_PATH"),
-    *("LD_", "GLIBC_TUNABLES"),
+    *("LD_", "GLIBC_TUNABLES", "GCC_", "COMPILER_PATH"),
 )
 """How the names of the environment variables begin that compilers, linkers and runtimes read."""
 TOOLS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "ld.lld", "lld")
 """Compilers and linkers of the system that builds call."""
+NAMED_TOOLS = ("CC", "CXX", "LD")
+"""Environment variables that name others."""
 
 
 def program_key(
-    request: Request, sources: str, versions: Mapping[str, str], variables: Mapping[str, str], device: object
+    request: Request,
+    sources: str,
+    packages: Mapping[str, tuple[str, str]],
+    variables: Mapping[str, str],
+    device: object,
 ) -> dict[str, object]:
     """All that decides the request's program, as JSON. Equal values are the same program.
 
-    `sources` is the digest of the adapter's. `versions` are those that it tells of its packages, `variables` those that
-    it asks for, and `device` is what its driver tells of the device.
+    `sources` is the digest of the adapter's. `packages` are its packages with the versions that it tells and with their
+    digests, `variables` those that it asks for, and `device` is what its driver tells of the device.
     """
     return {
         "request": request.facts,
         "sources": sources,
-        "packages": {name: [version, package_digest(name)] for name, version in versions.items()},
+        "packages": {name: list(told) for name, told in packages.items()},
         "variables": {**_set_variables(), **variables},
         "device": device,
         **machine_facts(),
@@ -55,20 +61,6 @@ def machine_facts() -> dict[str, object]:
         "python": sys.version,
         "tools": _tools(),
     }
-
-
-@cache
-def package_digest(name: str) -> str:
-    """Version and content of an installed package: a digest of its RECORD, which has a digest of each of its files.
-
-    The version alone for one that has none, as an editable install.
-    """
-    try:
-        package = distribution(name)
-    except PackageNotFoundError:
-        return ""
-    record = package.read_text("RECORD") or ""
-    return f"{package.version} {hashlib.sha256(record.encode()).hexdigest()[:32]}"
 
 
 @cache
@@ -106,6 +98,7 @@ def _set_variables() -> dict[str, str]:
 @cache
 def _tools() -> dict[str, list[object]]:
     """The path, size and time of each tool that there is."""
-    paths = {name: shutil.which(name) for name in TOOLS}
+    named = {os.environ[name].split()[0] for name in NAMED_TOOLS if os.environ.get(name, "").strip()}
+    paths = {name: shutil.which(name) for name in sorted({*TOOLS, *named})}
     stats = {name: (os.path.realpath(path), os.stat(path)) for name, path in paths.items() if path}
     return {name: [real, stat.st_size, stat.st_mtime_ns] for name, (real, stat) in stats.items()}

@@ -13,6 +13,7 @@ from rnnbench.backends import Arrays
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.memory_used_again import with_memory_used_again
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -73,10 +74,12 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             _spoil(arrays)
+    undisturbed_outputs = first_outputs(undisturbed, reference)
     return same_bits(
-        output_pairs(
-            "with all arrays overwritten between the calls, y of call", disturbed, first_outputs(undisturbed, reference)
-        )
+        [
+            *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
+            *with_memory_used_again(open_session, reference),
+        ]
     )
 
 
@@ -118,6 +121,10 @@ def _each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
     return lambda arrays: {name: lay_out(array) for name, array in arrays.items()}
 
 
+def _named_backwards(arrays: Arrays) -> Arrays:
+    return dict(reversed(list(arrays.items())))
+
+
 def _side_by_side(arrays: Arrays) -> Arrays:
     """Those of one type in one buffer, which none begins."""
     parts: dict[str, np.ndarray] = {}
@@ -137,6 +144,7 @@ LAYOUTS: dict[str, LayOut] = {
     "off any vector's boundary": _each(_offset),
     "read-only": _each(_read_only),
     "side by side in one buffer": _side_by_side,
+    "given last one first": _named_backwards,
 }
 
 
@@ -144,6 +152,8 @@ def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     copied = _each(np.copy)
     contiguous, laid_out_pairs = _from_start(open_session, reference, reference.start, copied), []
     for what, lay_out in LAYOUTS.items():
+        if lay_out is _named_backwards and len(reference.start) < 2:
+            continue
         got = _from_start(open_session, reference, reference.start, lay_out)
         laid_out_pairs += output_pairs(f"from an x and a state that are {what}, y of call", got, contiguous)
     if shared := _one_array_for_all(reference.start):

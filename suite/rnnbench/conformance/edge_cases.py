@@ -31,6 +31,8 @@ from rnnbench.results import CheckResult
 from rnnbench.rnn import DTYPES
 
 POISONS = (np.nan, np.inf, -np.inf)
+RESET, STATE = "a reset", "a state that is set"
+"""What ends a stream that has seen no numbers."""
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
 THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S = 500, 9, 0.02
@@ -100,6 +102,7 @@ def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Poison one row of x, or of one state, and compare the others; then reset, and compare all rows.
 
+    In the last turns a state is set in place of the reset: what a program has left of a call must not count.
     Where all rows of a call may have one scale, the others are not compared, and the poison may be refused.
     """
     if not reference.trial.model.takes_any_number:
@@ -108,7 +111,7 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
     budget = Budget("poisoned rows", len(plan), reference.trial.batch, POISONED_S)
     (x, exact), from_start = _beginning(reference), _beginning(reference, from_start=True)[1]
     for turn in budget:
-        name, row, poison = plan[turn]
+        name, row, poison, clears = plan[turn]
         others, poisoned = np.arange(reference.trial.batch) != row, x
         session.reset()
         if name == "x":
@@ -124,21 +127,28 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
             compare_steps(errors, what, y[:, others], expected[:, others], reference)
         else:
             fed_chunks(session, poisoned, reference)
-        session.reset()
-        what = f"y after a {poison} in row {row} of {name} and a reset"
-        compare_steps(errors, what, fed_chunks(session, x, reference), exact, reference)
+        if clears == RESET:
+            session.reset()
+        else:
+            session.set_state(reference.start)
+        what = f"y after a {poison} in row {row} of {name} and {clears}"
+        expected = exact if clears == RESET else from_start
+        compare_steps(errors, what, fed_chunks(session, x, reference), expected, reference)
     return budget.result(errors.verdict())
 
 
-def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float]]:
-    """Array, row and value of each turn: every row of every array of floats, and the last row of x with every value."""
+def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float, str]]:
+    """Array, row and value of each turn, and what clears it: every row of every array of floats, and the last row of x
+    with every value. Then the last row of every array, where a state is set."""
     rows = reference.trial.batch
     states = [name for name, array in reference.start.items() if array.dtype.kind == "f"]
     names = ["x", *states] if reference.is_stream else ["x"]
     turns = [
         (name, row, POISONS[(row + turn) % len(POISONS)]) for turn, name in enumerate(names) for row in range(rows)
     ]
-    return list(dict.fromkeys([*turns, *(("x", rows - 1, poison) for poison in POISONS)]))
+    every = dict.fromkeys([*turns, *(("x", rows - 1, poison) for poison in POISONS)])
+    after = [(name, rows - 1, POISONS[turn % len(POISONS)]) for turn, name in enumerate(names)]
+    return [*((*turn, RESET) for turn in every), *((*turn, STATE) for turn in after if reference.is_stream)]
 
 
 def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:

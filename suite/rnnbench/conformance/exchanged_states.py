@@ -27,7 +27,7 @@ def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     if half == 0:
         return CheckResult(verdict="not-applicable", detail="a stream of one step has no middle")
     errors, rest = Errors(), reference.x[half : half + FEW_CALLS * reference.trial.strategy.chunk]
-    sources = {"the reference": _reference_state(reference, half), **_saved_state(reference)}
+    sources = {"the reference": _reference_state(reference, half), **_saved_state(reference, half)}
     for source, state in sources.items():
         expected = reference.run(rest, state)
         session = open_session()
@@ -38,7 +38,7 @@ def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
         return verdict
     session = open_session()
     session.step({"x": reference.x[:half]})
-    _save(reference, session.get_state())
+    _save(reference, session.get_state(), half)
     return verdict.model_copy(update={"detail": verdict.detail or f"from the state of {', '.join(sources)}"})
 
 
@@ -49,19 +49,33 @@ def _reference_state(reference: ReferenceTrajectories, steps: int) -> dict[str, 
     return {name: array[steps - 1].astype(reference.start[name].dtype) for name, array in states.items()}
 
 
-def _saved_state(reference: ReferenceTrajectories) -> dict[str, Arrays]:
-    """The state that one other backend has saved, if there is one."""
+def _is_right(reference: ReferenceTrajectories, state: Arrays, steps: int) -> bool:
+    """Whether a state has the form of the reference's after so many steps, and its numbers.
+
+    A wrong one would count against whoever goes on from it, and says nothing of them.
+    """
+    exact, errors = _reference_state(reference, steps), Errors()
+    if {name: (a.shape, a.dtype) for name, a in state.items()} != {n: (a.shape, a.dtype) for n, a in exact.items()}:
+        return False
+    for name, array in state.items():
+        errors.add(name, array, exact[name], reference.rounding_at(steps - 1))
+    return errors.verdict().verdict != "fail" and all(np.isfinite(array).all() for array in state.values())
+
+
+def _saved_state(reference: ReferenceTrajectories, steps: int) -> dict[str, Arrays]:
+    """The state that one other backend has saved, if there is one that is right."""
     this_backend = reference.trial.target.backend
     for path in sorted(_folder(reference).glob("*.npz")):
-        if path.stem != this_backend and (state := read_cached(path, load_arrays)) is not None:
+        state = None if path.stem == this_backend else read_cached(path, load_arrays)
+        if state is not None and _is_right(reference, state, steps):
             return {path.stem: state}
     return {}
 
 
-def _save(reference: ReferenceTrajectories, state: Arrays) -> None:
-    """Save a state for the trials of other backends. The first state of each backend is kept."""
+def _save(reference: ReferenceTrajectories, state: Arrays, steps: int) -> None:
+    """Save a state for the trials of other backends, if it is right. The first state of each backend is kept."""
     path = _folder(reference) / f"{reference.trial.target.backend}.npz"
-    if read_cached(path, load_arrays) is None:
+    if _is_right(reference, state, steps) and read_cached(path, load_arrays) is None:
         save_arrays(path, state)
 
 

@@ -23,12 +23,16 @@ REST_FIRST, REST_LAST = (
     "public calls with a rest, the longer one first",
     "public calls with a rest, the longer one last",
 )
-STATE, COLLECTION = "a look at the state", "a collection of garbage"
-CHUNKS = {BOUND: 1, UNREAD: 1, TWICE: 1, PUBLIC: 1, LONG: 2, REST_FIRST: 2, REST_LAST: 2, STATE: 0, COLLECTION: 0}
+STATE, COLLECTION, BINDING = "a look at the state", "a collection of garbage", "another ring that is bound"
+CHUNKS = {
+    **dict.fromkeys((BOUND, UNREAD, TWICE, PUBLIC), 1),
+    **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
+    **dict.fromkeys((STATE, COLLECTION, BINDING), 0),
+}
 """How many chunks each action takes."""
 PLAN = (
     *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, STATE),
-    *(UNREAD, REST_FIRST, UNREAD, BOUND, STATE),
+    *(UNREAD, REST_FIRST, UNREAD, BINDING, BOUND, STATE),
 )
 """Its chunks are those of the reference's first two passes over the ring."""
 BEFORE_RESET = 3
@@ -71,6 +75,8 @@ class _Follower:
             self._compare_state()
         elif action == COLLECTION:
             gc.collect()
+        elif action == BINDING:
+            self._session.bind(self._reference.ring)
         elif action in (BOUND, UNREAD, TWICE):
             self._call_bound(action)
         elif action == PUBLIC or not self._reference.is_stream:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import Block, BlockPlan, DeviceConditions, DeviceSpell, Served, WallTime, WarmUp
+from rnnbench.results import Finding, FindingKind
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import eviction_memory
@@ -45,6 +46,10 @@ class SamplingWorker:
 
     def __init__(self, trials: list[TrialSampling], context: Context, log: str) -> None:
         self.trials = trials
+        self._replaces_one = True
+        """Whether another process takes the place of one that dies before it is asked for a trial: the next time."""
+        self._is_unasked = True
+        """Whether the process was not asked for any trial yet."""
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
@@ -59,6 +64,7 @@ class SamplingWorker:
     def start(self) -> None:
         """Start a process, without waiting for it."""
         self.close()
+        self._is_unasked = True
         self._process = start_trial_worker(self.trials[0].examined, self._context.folders, self._log)
 
     def keep(self, trials: Container[TrialSampling]) -> None:
@@ -77,6 +83,8 @@ class SamplingWorker:
         while self.trials and not prepared:
             if self._process is None:
                 self.start()
+            elif self._is_unasked and self._process.has_ended and self._replaces_one:
+                self._start_another("while it waited")
             if not self.import_framework():
                 return
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
@@ -91,21 +99,41 @@ class SamplingWorker:
             prepared = self._process is not None
 
     def import_framework(self) -> bool:
-        """Whether the process has imported its framework, and is stopped. Where not, all of its trials have failed."""
-        if self._watch is not None:
-            return True
-        assert self._process is not None, "it was started"
-        try:
-            with self._context.wall_time.spent_on("import"):
-                self._process.ready(memory=max(one.trial.limits.memory for one in self.trials))
-        except WorkerError as error:
-            for sampling in self.trials:
-                sampling.fail(error)
-            self.trials = []
-            return False
-        self._process.pause()
-        self._watch = CommandWatch(self._process.pid, set(cores_for(self.trials[0].trial.threads)))
+        """Whether the process has imported its framework, and is stopped. Where not, all of its trials have failed.
+
+        Processes of this run have imported it before, for each of the trials. So one that dies of it has not died of a
+        trial, and another one takes its place, once.
+        """
+        while self._watch is None:
+            if not (trials := list(self.trials)):  # It was abandoned.
+                return False
+            assert self._process is not None, "it was started"
+            try:
+                with self._context.wall_time.spent_on("import"):
+                    self._process.ready(memory=max(one.trial.limits.memory for one in trials))
+            except WorkerError as error:
+                if error.outcome == "crashed" and self._replaces_one:
+                    self._start_another(f"during its import ({error.reason})")
+                    continue
+                for sampling in trials:
+                    sampling.fail(error)
+                self.trials = []
+                return False
+            self._process.pause()
+            self._watch = CommandWatch(self._process.pid, set(cores_for(trials[0].trial.threads)))
         return True
+
+    def _start_another(self, when: str) -> None:
+        """Start a process in the place of one that died before it was asked for a trial."""
+        self._replaces_one = False
+        finding = Finding(
+            kind=FindingKind.PROCESS,
+            detail=f"a process for its samples died {when}, before it had a program; another one took its place",
+        )
+        for sampling in self.trials:
+            sampling.note_findings([finding])
+        if self.trials:
+            self.start()
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
         """One block of a latency path; None where the trial has failed, or had failed before."""
@@ -221,6 +249,7 @@ class SamplingWorker:
         """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
+        self._is_unasked = False
         try:
             self._watch.begin(sampling.trial.id)
             self._process.resume()

@@ -83,7 +83,7 @@ class AdapterProcess(AskedProcess[Done]):
             os.close(self._held_by_suite)
             self._held_by_suite = -1
         until = time.monotonic() + GUARD_LIMIT_S
-        while not self._has_ended() and time.monotonic() < until:
+        while not self.has_ended and time.monotonic() < until:
             time.sleep(0.005)
         self._kill_adopted()
         super()._kill_family()
@@ -91,7 +91,7 @@ class AdapterProcess(AskedProcess[Done]):
     def _kill_adopted(self) -> None:
         """What a guard that has not ended has adopted. While it lives, it also adopts what is forked meanwhile."""
         guard, until = self._process.pid, time.monotonic() + KILL_LIMIT_S
-        while not self._has_ended() and time.monotonic() < until:
+        while not self.has_ended and time.monotonic() < until:
             if not (adopted := family(guard, self._mark) - {guard}):
                 return
             for pid in adopted:

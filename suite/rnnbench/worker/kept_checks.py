@@ -11,7 +11,7 @@ from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends import Request, package_digest
+from rnnbench.backends import Request
 from rnnbench.cases import Trial
 from rnnbench.stages import CheckResults, WorkerState
 from rnnbench.worker.kept_programs import KeptPrograms
@@ -34,12 +34,13 @@ class KeptChecks:
         """All that decides the results: the program's digest, what made it, the checks, and what they compare with."""
         times = {"endurance": trial.limits.endurance, "enough": trial.limits.enough}
         checks = {"trial": trial.params, **times, "suite": self._programs.suite_digest()}
-        return {"program": digest, **checks, "numpy": package_digest("numpy"), **self._programs.key(request)}
+        numpy = self._programs.package_digest("numpy")
+        return {"program": digest, **checks, "numpy": numpy, **self._programs.key(request)}
 
     def read_sources(self) -> None:
         """Read the files whose digests keys have: once in a process that forks others, and not in each of them."""
         self._programs.suite_digest()
-        package_digest("numpy")
+        self._programs.package_digest("numpy")
         _results()
 
     def restore(self, key: Key, state: WorkerState) -> CheckResults | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from rnnbench.backends import ProgramStore, Request, program_key, rooms_digest
+from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest
 from rnnbench.cache import Cache, CacheFolder, Entry
 from rnnbench.cases import Trial
 from rnnbench.devices import Device
@@ -32,6 +32,8 @@ class CacheUse:
     folder: CacheFolder
     versions: dict[str, str]
     """Of its backend's packages, as its adapter tells them."""
+    packages: dict[str, str]
+    """Digests of these packages, and of NumPy. Empty where the worker reads its own."""
     variables: dict[str, str]
     """Environment variables that the suite and its backend ask for."""
     device: Device | None
@@ -53,6 +55,10 @@ class KeptPrograms:
     def suite_digest(self) -> str:
         """Digest of all sources of the suite."""
         return self._use.suite or rooms_digest()
+
+    def package_digest(self, name: str) -> str:
+        """Digest of an installed package."""
+        return self._use.packages.get(name) or package_digest(name)
 
     def restore(self, trial: Trial, request: Request) -> None:
         """Put the program into the store as its build left it, and its program of one step, if they are kept."""
@@ -81,7 +87,8 @@ class KeptPrograms:
     def key(self, request: Request) -> dict[str, object]:
         """All that decides the request's program."""
         device = self._use.device and asdict(self._use.device)
-        return program_key(request, self._sources, self._use.versions, self._use.variables, device)
+        packages = {name: (version, self.package_digest(name)) for name, version in self._use.versions.items()}
+        return program_key(request, self._sources, packages, self._use.variables, device)
 
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
         self.cache.keep(self._backend, self._of(request, part), self._store.listed(key), facts)

@@ -217,7 +217,7 @@ class AskedProcess(Generic[Ready]):
             if left <= 0:
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
             line = self._channel.receive(min(left, POLL_S))
-            if line is None and self._has_ended():
+            if line is None and self.has_ended:
                 # A child of it that holds its end keeps the channel open. Its last words may still be there.
                 line = self._channel.receive(EXIT_GRACE_S)
                 if line is None:
@@ -252,13 +252,14 @@ class AskedProcess(Generic[Ready]):
         """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
         now = time.monotonic()
         until = max(now, min(now + EXIT_LIMIT_S, deadline)) + EXIT_GRACE_S
-        while not self._has_ended():
+        while not self.has_ended:
             if time.monotonic() > until:
                 return False
             time.sleep(0.01)
         return True
 
-    def _has_ended(self) -> bool:
+    @property
+    def has_ended(self) -> bool:
         """It stays a zombie until it is waited for, so that its number is nobody else's."""
         if self._process.returncode is not None:
             return True

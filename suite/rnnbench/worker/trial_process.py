@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.backends import rooms_digest, sources_digest
+from rnnbench.backends import package_digest, rooms_digest, sources_digest
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
@@ -27,15 +27,17 @@ def start_trial_worker(
     backend, interpreter = trial.target.backend, examined.support.interpreter
     is_same = interpreter in ("", sys.executable)
     sources = sources_digest(backend) if is_same else ""
-    kept = _cache_use(examined, folders.cache, rooms_digest() if is_same else "") if folders.cache else None
+    kept = _cache_use(examined, folders.cache, is_same=is_same) if folders.cache else None
     start = Start(backend, folders.artifacts, folders.references, affinity, sources, kept)
     host = Host(folders.logs / log, variables(examined), interpreter)
     return WorkerProcess("rnnbench.worker", start, host)
 
 
-def _cache_use(examined: Examined, cache: CacheFolder, suite: str) -> CacheUse:
-    device = examined.probe.device(examined.trial.device)
-    return CacheUse(cache, dict(examined.probe.versions), variables(examined), device, suite)
+def _cache_use(examined: Examined, cache: CacheFolder, *, is_same: bool) -> CacheUse:
+    """What a worker's cache depends on. Digests are read here, once for all workers of the same interpreter."""
+    device, versions = examined.probe.device(examined.trial.device), dict(examined.probe.versions)
+    packages = {name: package_digest(name) for name in (*versions, "numpy")} if is_same else {}
+    return CacheUse(cache, versions, packages, variables(examined), device, rooms_digest() if is_same else "")
 
 
 def log_name(trial: Trial) -> str:

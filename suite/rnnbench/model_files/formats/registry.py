@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from importlib import import_module
 from pathlib import Path
@@ -47,4 +48,8 @@ def format_of(path: Path) -> Format:
             f"save the network with Keras 3 as .keras, or export it: model.export('model.onnx', format='onnx')"
         )
     known = ", ".join(each.suffix for each in FORMATS.values())
+    if os.path.isdir(path):
+        raise ModelFileError(f"it is a folder, and not that of a SavedModel; {known} files are read")
+    if not os.path.exists(path):
+        raise ModelFileError("does not exist; correct its path")
     raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")

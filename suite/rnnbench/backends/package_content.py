@@ -1,0 +1,95 @@
+"""What is in an installed package: a digest that changes with its files.
+
+`RECORD` has a digest of each file as it was installed. What was changed since, and a copy of the package that Python
+imports in its place, are not in it: so those are looked at, by their sizes and times.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+INIT = "__init__.py"
+COMPILED = (".pyc", ".pyo")
+"""Python writes these itself, when it imports."""
+Seen = tuple[str, int, int]
+"""A file's path, its size, and the time of its last change in ns; -1 for both where there is none."""
+
+
+@cache
+def package_digest(name: str) -> str:
+    """The version of an installed package, and a digest of its files. Empty where it is not installed.
+
+    The version alone counts for one that has no `RECORD`, or an editable install. A file that was replaced by one of
+    the same size, with a time before the installation, is not seen.
+    """
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return ""
+    record = package.read_text("RECORD") or ""
+    sizes = {path: size for path, _, size in filter(_is_row, csv.reader(record.splitlines()))}
+    digest = hashlib.sha256(record.encode())
+    for path, size, changed in (*_changed_files(package, sizes), *_files_elsewhere(package, sizes)):
+        digest.update(f"\n{path} {size} {changed}".encode(errors="surrogateescape"))
+    return f"{package.version} {digest.hexdigest()[:32]}"
+
+
+def _is_row(row: list[str]) -> bool:
+    return len(row) == 3
+
+
+def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
+    """Files that are not as they were installed: of another size, or changed after `RECORD`, which is written last."""
+    root = str(package.locate_file(""))
+    record = next((path for path in sizes if path.endswith(".dist-info/RECORD")), None)
+    if record is None:
+        return
+    installed = _seen(root, record)[2]
+    for path, expected in sizes.items():
+        if path == record or path.endswith(COMPILED):
+            continue
+        _, size, changed = seen = _seen(root, path)
+        if changed > installed or str(size) != (expected or str(size)):
+            yield seen
+
+
+def _files_elsewhere(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
+    """The files of those of its modules that Python imports from another folder, as PYTHONPATH may say."""
+    root = str(package.locate_file(""))
+    for module in _modules(sizes):
+        found = _folder(module)
+        if found is not None and os.path.realpath(found) != os.path.realpath(os.path.join(root, *module)):
+            for folder, _, names in os.walk(found):
+                yield from (_seen(folder, name) for name in sorted(names) if not name.endswith(COMPILED))
+
+
+def _modules(sizes: Mapping[str, str]) -> set[tuple[str, ...]]:
+    """The packages of Python that it installs, by their names: `tvm`, and `iree.compiler` where `iree` is shared."""
+    folders = {tuple(path.split("/")[:-1]) for path in sizes if path.endswith("/" + INIT)}
+    return {each for each in folders if len(each) == 1 or (len(each) == 2 and each[:1] not in folders)}
+
+
+def _folder(module: tuple[str, ...]) -> str | None:
+    """The folder from which Python imports a module; None where it does from none."""
+    search, spec = None, None
+    for depth in range(len(module)):
+        spec = PathFinder.find_spec(".".join(module[: depth + 1]), search)
+        if spec is None:
+            return None
+        search = list(spec.submodule_search_locations or ())
+    return os.path.dirname(spec.origin) if spec is not None and spec.origin else None
+
+
+def _seen(folder: str, name: str) -> Seen:
+    path = os.path.join(folder, name)
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return path, -1, -1
+    return path, stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,56 @@
+"""Inputs and states that lie in memory which the session has returned, or was given, before.
+
+As where a caller feeds outputs back, or has one buffer for everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rnnbench.backends import Arrays
+from rnnbench.conformance.definition import OpenSession
+from rnnbench.conformance.feeding import FEW_CALLS
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+
+Pair = tuple[str, np.ndarray, np.ndarray]
+
+
+def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """Each y of such calls, and what it is where every array has memory of its own."""
+    session, fresh = open_session(), open_session()
+    y = session.step(reference.ring[0])["y"]
+    fresh.step(reference.ring[0])
+    for call, chunk in enumerate(reference.ring[1 : FEW_CALLS + 1], 1):
+        y = session.step({**chunk, **placed({"x": chunk["x"]}, y)})["y"]
+        yield f"with x in the memory of the last y, y of call {call}", y.copy(), fresh.step(chunk)["y"]
+    if not reference.is_stream:
+        return
+    expected, one_more = _from_start(open_session, reference)
+    session.set_state(placed(reference.start, y))
+    yield "from a state in the memory of the last y, y", session.step(reference.ring[0])["y"], expected
+    buffer = np.empty(sum(map(np.size, (*reference.start.values(), reference.x))), reference.x.dtype)
+    session.set_state(placed(reference.start, buffer))
+    outputs = [session.step(placed({"x": chunk["x"]}, buffer))["y"] for chunk in reference.ring[:2]]
+    for call, (y, right) in enumerate(zip(outputs, (expected, one_more), strict=True)):
+        yield f"with the state and then x in one buffer, y of call {call}", y, right
+
+
+def _from_start(open_session: OpenSession, reference: ReferenceTrajectories) -> list[np.ndarray]:
+    """y of the first two calls of another session from the start state."""
+    session = open_session()
+    session.set_state(reference.start)
+    return [session.step(chunk)["y"] for chunk in reference.ring[:2]]
+
+
+def placed(arrays: Arrays, memory: np.ndarray) -> Arrays:
+    """Copies of the arrays, one after the other in `memory`: those of its type, as long as there is room."""
+    at, laid = 0, dict[str, np.ndarray]()
+    for name, array in arrays.items():
+        laid[name] = array.copy()
+        if array.dtype == memory.dtype and at + array.size <= memory.size and memory.flags.c_contiguous:
+            laid[name] = memory.reshape(-1)[at : at + array.size].reshape(array.shape)
+            laid[name][...] = array
+            at += array.size
+    return laid
