@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 
@@ -76,11 +78,33 @@ module @loop {
 """
 """A loop over the four steps of a call, which begins from the same state in each."""
 LOOP_ANSWERS = ("time=0", "batch=1")
-FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP}
-ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS}
+RING = """
+module @ring {
+  func.func public @main(%x: tensor<1x3xf32> loc("x"), %buffer: tensor<4x3xf32> loc("buffer"), %position: tensor<i32> loc("position"))
+      -> (tensor<1x3xf32> {jax.result_info = "result['y']"}, tensor<4x3xf32> {jax.result_info = "result['next_buffer']"},
+          tensor<i32> {jax.result_info = "result['next_position']"}) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %four = stablehlo.constant dense<4> : tensor<i32>
+    %0 = stablehlo.dynamic_update_slice %buffer, %x, %position, %zero : (tensor<4x3xf32>, tensor<1x3xf32>, tensor<i32>, tensor<i32>) -> tensor<4x3xf32>
+    %1 = stablehlo.add %position, %one : tensor<i32>
+    %2 = stablehlo.remainder %1, %four : tensor<i32>
+    %3 = stablehlo.dynamic_slice %0, %2, %zero, sizes = [1, 3] : (tensor<4x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x3xf32>
+    %4 = stablehlo.subtract %3, %x : tensor<1x3xf32>
+    return %4, %0, %2 : tensor<1x3xf32>, tensor<4x3xf32>, tensor<i32>
+  }
+}
+"""
+"""The last four inputs, and where the next one goes: a state of whole numbers beside one of floats."""
+RING_ANSWERS = ("state.buffer=next_buffer", "state.position=next_position", "batch=0")
+FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP, "ring": RING}
+ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS, "ring": RING_ANSWERS}
 
 
-def saved(name, folder):
-    path = folder / f"{name}.mlir"
-    path.write_text(FILES[name])
+def saved(name, folder, types=()):
+    """The module in a file, with the types of elements that `types` has in place of its own."""
+    path, text = folder / f"{name}.mlir", FILES[name]
+    for own, other in dict(types).items():
+        text = re.sub(rf"(?<=[x<]){own}>", f"{other}>", text)
+    path.write_text(text)
     return path

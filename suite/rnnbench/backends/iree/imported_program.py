@@ -71,7 +71,7 @@ class ImportedProgram(IreeProgram):
 
     def open(self) -> Session:
         if encloses(self.request) and self.request.route == "stablehlo":
-            return GlobalsSession(self, self.imported.state)
+            return GlobalsSession(self)
         if encloses(self.request):
             return VariablesSession(self, len(self.imported.state))
         session = RowsSession if self.request.route == "tensorflow" else ImportedSession
@@ -96,16 +96,12 @@ class VariablesSession(EnclosedSession):
 class GlobalsSession(EnclosedSession):
     """The state is in globals of the module, one for each array of the suite."""
 
-    def __init__(self, program: IreeProgram, shapes: tuple[Shape, ...]) -> None:
-        self._shapes = shapes
-        super().__init__(program)
-
     def _read_state(self) -> dict[str, np.ndarray]:
         outputs = self._call("get_state")
-        return self._state_of_flat(np.concatenate([self.to_host(outputs, i).ravel() for i in range(len(self._shapes))]))
+        return {spec.name: self.to_host(outputs, index, spec.dtype) for index, spec in enumerate(self._states)}
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", *(self.to_device(np.ascontiguousarray(state[spec.name])) for spec in self._states))
+        self._call("set_state", *(self.state_to_device(np.ascontiguousarray(state[s.name])) for s in self._states))
 
 
 class ImportedSession(StitchedSession):

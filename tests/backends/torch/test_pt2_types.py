@@ -1,0 +1,47 @@
+"""Users' `.pt2` files whose arrays are not float32, on the routes that trace a module, and through the torch importers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import typed_streams as typed
+from pt2_modules import Cell, GivenRing, Ring, Streaming
+
+from rnnbench.backends import find
+
+
+def exported(module, dtype, folder):
+    """A module in a type of floats, as a file."""
+    kind = getattr(torch, dtype)
+    given = (torch.zeros(1, 3, dtype=kind),)
+    if isinstance(module, GivenRing):
+        given = (*given, torch.zeros(4, 3, dtype=kind), torch.zeros(1, dtype=torch.int64))
+    path = folder / "module.pt2"
+    torch.export.save(torch.export.export(module.to(kind).eval(), given), path)
+    return path
+
+
+def answers_for(module):
+    states = {"kept": "index_copy", "position": "remainder"} if isinstance(module, GivenRing) else {}
+    return ("batch=0", "time=null", *(f"state.{before}={after}" for before, after in states.items()))
+
+
+@pytest.mark.parametrize(
+    ("target", "module", "dtype", "state"),
+    [
+        *(("torch:eager", Streaming, dtype, "stitched") for dtype in ("float16", "bfloat16", "float64")),
+        *(("torch:eager", Ring, "float32", "stateful"), ("torch:eager", GivenRing, "bfloat16", "stateful")),
+        *(("torch:compile", Ring, "bfloat16", "stateful"), ("torch:aoti", Streaming, "float16", "stitched")),
+        *(("iree:torch", Cell, "float64", "stateful"), ("iree:torch", GivenRing, "bfloat16", "stitched")),
+        *(("tvm:torch", Streaming, "float64", "stitched"), ("tvm:torch", Streaming, "float16", "stateful")),
+    ],
+)
+def test_a_file_of_other_types(tmp_path, target, module, dtype, state):
+    backend, route = target.split(":")
+    adapter = find(backend)
+    if lack := adapter.probe().lack(route):
+        pytest.skip(f"{target} {lack.reason}; {lack.install}")
+    torch.manual_seed(0)
+    made = module()
+    request = typed.asked(exported(made, dtype, tmp_path), route, answers_for(made), state)
+    typed.assert_right(adapter, request, tmp_path)
