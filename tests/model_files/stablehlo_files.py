@@ -97,8 +97,25 @@ module @ring {
 """
 """The last four inputs, and where the next one goes: a state of whole numbers beside one of floats."""
 RING_ANSWERS = ("state.buffer=next_buffer", "state.position=next_position", "batch=0")
-FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP, "ring": RING}
-ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS, "ring": RING_ANSWERS}
+_UNITS = np.random.default_rng(1).standard_normal((11, 8)).astype("float32") / 3
+WIDE = f"""
+module @wide {{
+  func.func public @main(%x: tensor<1x3xbf16> loc("x"), %h: tensor<1x8xf32> loc("h"))
+      -> (tensor<1x8xbf16> {{jax.result_info = "result['y']"}}, tensor<1x8xf32> {{jax.result_info = "result['next_h']"}}) {{
+    %w = stablehlo.constant dense<{literal(_UNITS)}> : tensor<11x8xf32>
+    %0 = stablehlo.convert %x : (tensor<1x3xbf16>) -> tensor<1x3xf32>
+    %1 = stablehlo.concatenate %0, %h, dim = 1 : (tensor<1x3xf32>, tensor<1x8xf32>) -> tensor<1x11xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<1x11xf32>, tensor<11x8xf32>) -> tensor<1x8xf32>
+    %3 = stablehlo.tanh %2 : tensor<1x8xf32>
+    %4 = stablehlo.convert %3 : (tensor<1x8xf32>) -> tensor<1x8xbf16>
+    return %4, %3 : tensor<1x8xbf16>, tensor<1x8xf32>
+  }}
+}}
+"""
+"""A state of float32 between an input and an output of bfloat16."""
+WIDE_ANSWERS = ("state.h=next_h", "batch=0")
+FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP, "ring": RING, "wide": WIDE}
+ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS, "ring": RING_ANSWERS, "wide": WIDE_ANSWERS}
 
 
 def saved(name, folder, types=()):

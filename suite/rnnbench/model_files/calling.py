@@ -29,9 +29,15 @@ class Given:
 
 
 NOTHING = Given()
-STREAMED = {"onnx": ("float16", "float32", "float64"), "pt2": FLOATS, "stablehlo": FLOATS}
+STREAMED = {
+    "keras": ("float32", "float64"),
+    "onnx": ("float16", "float32", "float64"),
+    "pt2": FLOATS,
+    "savedmodel": ("float32", "float64"),
+    "stablehlo": FLOATS,
+}
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
-WHOLE_STATES = frozenset({"onnx", "pt2", "stablehlo"})
+WHOLE_STATES = frozenset({"onnx", "pt2", "savedmodel", "stablehlo", "tflite"})
 """Formats whose states may be whole numbers, or true and false."""
 CONSTANT_FLOATS = ("float16", "float32", "float64")
 """The types of NumPy among those of inputs that are the same in every call."""

@@ -1,4 +1,4 @@
-"""Users' `.pt2` files whose arrays are not float32, on the routes that trace a module, and through the torch importers."""
+"""Users' `.pt2` files whose arrays are not float32, on torch's routes and through the torch importers."""
 
 from __future__ import annotations
 

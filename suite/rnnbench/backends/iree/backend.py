@@ -96,7 +96,8 @@ def _unsupported(request: Request) -> str:
     if request.route not in ROUTES:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
     if request.precision.uniform != "float32" and (request.route not in TYPED or request.file is None):
-        return "Programs are written in float32 here, and in no other precision. A user's file may have others."
+        routes = ", ".join(f"iree:{route}" for route in TYPED)
+        return f"Programs are in float32 here, and in no other precision, but for users' files on {routes}."
     if request.threads != 1 and request.device != "cpu":
         return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
     if request.route == DIRECT and request.device == "cpu":

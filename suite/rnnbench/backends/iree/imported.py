@@ -40,8 +40,8 @@ NOT_IN_FLOAT64 = frozenset(
         *("lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_tanh_cell", "sin", "cos", "erf", "gelu"),
     )
 )
-"""Operators, of ONNX, StableHLO and ATen, for which IREE calls tanh, sin, cos, asin, acos, atan or erf. In float32 it has
-polynomials."""
+"""Operators of ONNX, StableHLO and ATen for which IREE calls tanh, sin, cos, asin, acos, atan or erf. In float32 it
+has polynomials."""
 
 Shape = tuple[int, ...]
 

@@ -73,7 +73,7 @@ class ImportedProgram(IreeProgram):
         if encloses(self.request) and self.request.route == "stablehlo":
             return GlobalsSession(self)
         if encloses(self.request):
-            return VariablesSession(self, len(self.imported.state))
+            return VariablesSession(self)
         session = RowsSession if self.request.route == "tensorflow" else ImportedSession
         return session(self, self.imported.x, self.imported.state)
 
@@ -81,16 +81,12 @@ class ImportedProgram(IreeProgram):
 class VariablesSession(EnclosedSession):
     """The state is in globals of the module, one for each variable of the framework, layer by layer."""
 
-    def __init__(self, program: IreeProgram, variables: int) -> None:
-        self._variables = variables
-        super().__init__(program)
-
     def _read_state(self) -> dict[str, np.ndarray]:
         outputs = self._call("get_state")
-        return self._state_of_rows([self.to_host(outputs, index) for index in range(self._variables)])
+        return self._state_of_rows([self.to_host(outputs, i, dtype) for i, dtype in enumerate(self._row_types())])
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", *map(self.to_device, self._state_by_row(state)))
+        self._call("set_state", *map(self.state_to_device, self._state_by_row(state)))
 
 
 class GlobalsSession(EnclosedSession):
@@ -150,10 +146,10 @@ class RowsSession(ImportedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         buffers = self.packed(self.state)
-        return self._state_of_rows([self.to_host(buffers, index) for index in range(len(self.state))])
+        return self._state_of_rows([self.to_host(buffers, i, dtype) for i, dtype in enumerate(self._row_types())])
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [self.to_device(row) for row in self._state_by_row(state)]
+        self.state = [self.state_to_device(row) for row in self._state_by_row(state)]
 
 
 class ImportedBound(StitchedBound):

@@ -179,9 +179,7 @@ class _Step:
         self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
         return made
 
-    def _line(
-        self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = ""
-    ) -> _Value:
+    def _line(self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = "") -> _Value:
         made = _Value(f"%laid{len(self.lines)}", shape, dtype or values[0].dtype)
         names, types = ", ".join(value.name for value in values), ", ".join(value.type for value in values)
         self.lines.append(f"{made.name} = stablehlo.{kind} {names}{said} : ({types}) -> {made.type}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ class Pt2Oracle:
             raise ValueError(f"expected the inputs {list(self._given)}, got {list(inputs)}")
         given = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
         try:
-            with self._torch.no_grad(), self._rounding():
+            with self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
                 made = self._program(given, around=self._node)
         except (MemoryError, ModelFileError):
             raise
@@ -118,6 +119,17 @@ class Pt2Oracle:
                 return _mapped(torch, result, lambda tensor: _rounded(torch, oracle._own, name, args, tensor, squares))
 
         return Rounding()
+
+
+@contextmanager
+def _float64_by_default(torch: Any) -> Iterator[None]:
+    """What torch makes of whole numbers, as their quotient, is in its default type."""
+    own = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(own)
 
 
 def _draws(torch: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

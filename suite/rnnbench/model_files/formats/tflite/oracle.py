@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import Operator, Tensor, TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import UNQUANTISED, Operator, Tensor, TfliteFile, read_tflite
 from rnnbench.model_files.formats.tflite.lstm import LSTM, sequence_lstm
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -141,8 +141,7 @@ def _refuse(file: TfliteFile) -> None:
         for tensor in graph.tensors:
             if tensor.is_quantised:
                 raise ModelFileError(
-                    f"{tensor.name} is quantised to {tensor.dtype}: rounding to integers differs in float64 and "
-                    "float32; convert the network without quantisation"
+                    f"{tensor.name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}"
                 )
 
 
