@@ -53,18 +53,18 @@ def _cell(tf, dtype, inside, path):
 
 
 @pytest.mark.parametrize(
-    ("target", "name", "state"),
+    ("on", "name", "state"),
     [
         *(("tensorflow:graph", "float64", "stateful"), ("tensorflow:xla", "float64", "stitched")),
         *(("tensorflow:graph", "counted", "stitched"), ("tensorflow:xla", "counted", "stateful")),
         *(("iree:tensorflow", "counted", "stateful"), ("iree:tensorflow", "counted", "stitched")),
     ],
 )
-def test_a_saved_model_of_other_types(folder, tmp_path, target, name, state):
-    backend, route = target.split(":")
+def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
+    backend, route = on.split(":")
     adapter = find(backend)
     if lack := adapter.probe().lack(route):
-        pytest.skip(f"{target} {lack.reason}; {lack.install}")
+        pytest.skip(f"{on} {lack.reason}; {lack.install}")
     request = typed.asked(folder / name / "saved_model.pb", route, ("batch=0", "time=null"), state)
     assert request.model.types == {"int32", "float64" if name == "float64" else "float32"}
     typed.assert_right(adapter, request, tmp_path)

@@ -27,7 +27,7 @@ def answers_for(module):
 
 
 @pytest.mark.parametrize(
-    ("target", "module", "dtype", "state"),
+    ("on", "module", "dtype", "state"),
     [
         *(("torch:eager", Streaming, dtype, "stitched") for dtype in ("float16", "bfloat16", "float64")),
         *(("torch:eager", Ring, "float32", "stateful"), ("torch:eager", GivenRing, "bfloat16", "stateful")),
@@ -36,11 +36,11 @@ def answers_for(module):
         *(("tvm:torch", Streaming, "float64", "stitched"), ("tvm:torch", Streaming, "float16", "stateful")),
     ],
 )
-def test_a_file_of_other_types(tmp_path, target, module, dtype, state):
-    backend, route = target.split(":")
+def test_a_file_of_other_types(tmp_path, on, module, dtype, state):
+    backend, route = on.split(":")
     adapter = find(backend)
     if lack := adapter.probe().lack(route):
-        pytest.skip(f"{target} {lack.reason}; {lack.install}")
+        pytest.skip(f"{on} {lack.reason}; {lack.install}")
     torch.manual_seed(0)
     made = module()
     request = typed.asked(exported(made, dtype, tmp_path), route, answers_for(made), state)

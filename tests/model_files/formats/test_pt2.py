@@ -405,6 +405,30 @@ def test_roundings_are_as_fine_as_the_file_computes(tmp_path, dtype, low, high):
     np.testing.assert_allclose(zeros[found.arrays[2].name], y.numpy(), rtol=1e-12)
 
 
+class Autocast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.dense(x).float()
+
+
+def test_what_is_under_autocast_is_read_once_its_casts_are_written_out(tmp_path):
+    torch.manual_seed(0)
+    program, path, x = torch.export.export(Autocast().eval(), (torch.zeros(1, 3),)), tmp_path / "a.pt2", np.ones((1, 3))
+    torch.export.save(program, path)
+    with pytest.raises(ModelFileError, match=r"wrap_with_autocast; .* save the program after run_decompositions\(\)"):
+        describe(path)
+    torch.export.save(program.run_decompositions(), path)
+    (exact,), (noisy,) = (
+        oracle_of(path).in_arithmetic(each).run({"x": x}).values()
+        for each in (Arithmetic(), RandomRounding("float32", 0, 0))
+    )
+    assert 1e-4 < np.abs(noisy - exact).max() < 1e-1
+
+
 def test_a_share_of_whole_numbers_is_computed_in_float64(tmp_path):
     """Torch gives it in its default type."""
 

@@ -35,6 +35,9 @@ _OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
 _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
+_WRAPPED = "torch.ops.higher_order.wrap_with_"
+"""Parts of a network under `torch.autocast` and the like."""
+WRITTEN_OUT = "save the program after run_decompositions(), which writes the part and its casts out"
 _PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
 
 
@@ -208,7 +211,9 @@ def _writes(what: str, name: str) -> str:
 def _node(node: Mapping[str, Any]) -> Pt2Node:
     found = _OPERATOR.fullmatch(node["target"])
     if not found or found[1] in _REFUSED:
-        raise ModelFileError(f"it calls {safe_text(str(node['target']), 100)}; operators of ATen are read")
+        called = str(node["target"])
+        instead = f"; {WRITTEN_OUT}" if called.startswith(_WRAPPED) else ""
+        raise ModelFileError(f"it calls {safe_text(called, 100)}; operators of ATen are read{instead}")
     values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
     outputs, gives_list = list[str](), False
     for output in node["outputs"]:
