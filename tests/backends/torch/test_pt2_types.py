@@ -5,24 +5,29 @@ from __future__ import annotations
 import pytest
 import torch
 import typed_streams as typed
-from pt2_modules import Cell, GivenRing, Ring, Streaming
+from pt2_modules import Cell, Counting, GivenRing, Ring, Streaming
 
 from rnnbench.backends import find
+
+
+STATES = {GivenRing: {"kept": "index_copy", "position": "remainder"}, Counting: {"h": "sigmoid", "count": "add_1"}}
+"""Arguments that are states, and what they are after a call."""
 
 
 def exported(module, dtype, folder):
     """A module in a type of floats, as a file."""
     kind = getattr(torch, dtype)
     given = (torch.zeros(1, 3, dtype=kind),)
-    if isinstance(module, GivenRing):
-        given = (*given, torch.zeros(4, 3, dtype=kind), torch.zeros(1, dtype=torch.int64))
+    if type(module) in STATES:
+        kept = torch.zeros(4 if isinstance(module, GivenRing) else 1, 3, dtype=kind)
+        given = (*given, kept, torch.zeros(1, dtype=torch.int64))
     path = folder / "module.pt2"
     torch.export.save(torch.export.export(module.to(kind).eval(), given), path)
     return path
 
 
 def answers_for(module):
-    states = {"kept": "index_copy", "position": "remainder"} if isinstance(module, GivenRing) else {}
+    states = STATES.get(type(module), {})
     return ("batch=0", "time=null", *(f"state.{before}={after}" for before, after in states.items()))
 
 
@@ -33,7 +38,8 @@ def answers_for(module):
         *(("torch:eager", Ring, "float32", "stateful"), ("torch:eager", GivenRing, "bfloat16", "stateful")),
         *(("torch:compile", Ring, "bfloat16", "stateful"), ("torch:aoti", Streaming, "float16", "stitched")),
         *(("iree:torch", Cell, "float64", "stateful"), ("iree:torch", GivenRing, "bfloat16", "stitched")),
-        *(("tvm:torch", Streaming, "float64", "stitched"), ("tvm:torch", Streaming, "float16", "stateful")),
+        *(("tvm:torch", Counting, "float64", "stitched"), ("tvm:torch", Counting, "float16", "stateful")),
+        *(("tvm:torch", Counting, "bfloat16", "stitched"), ("iree:torch", Counting, "float16", "stateful")),
     ],
 )
 def test_a_file_of_other_types(tmp_path, on, module, dtype, state):

@@ -131,6 +131,12 @@ class TfliteOracle:
 
 def _refuse(file: TfliteFile) -> None:
     """Raises ModelFileError for what has no float64 result here."""
+    for graph in file.graphs:
+        for tensor in graph.tensors:
+            if tensor.is_quantised:
+                raise ModelFileError(
+                    f"{tensor.name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}"
+                )
     for number, graph in enumerate(file.graphs):
         for operator in graph.operators:
             if operator.name not in (*_COMPUTED, _CAST, _WHILE, LSTM):
@@ -140,11 +146,6 @@ def _refuse(file: TfliteFile) -> None:
                 raise ModelFileError(f"a loop's body is a graph that there is not; there are {len(file.graphs)}")
             if operator.name == _WHILE and min(_graphs_of(operator.options)) <= number:
                 raise ModelFileError("a loop's body is a graph before the loop's own, so it might call itself")
-        for tensor in graph.tensors:
-            if tensor.is_quantised:
-                raise ModelFileError(
-                    f"{tensor.name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}"
-                )
 
 
 def _graphs_of(options: Any) -> tuple[int, int]:
