@@ -66,7 +66,8 @@ def safe_config(config: object, dtype: str, initializer: Config) -> Config:
     """The layers to build: float32 in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
     if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
         raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
-    policies = {_policy(layer["config"].get("dtype")) for layer in _layers(config)}
+    layers = (layer for layer in _layers(config) if layer.get("class_name") in LAYERS)
+    policies = {_policy(layer["config"].get("dtype")) for layer in layers}
     if policies >= {"float32", "float64"}:
         raise ModelFileError(f"its layers compute in float32 and in float64, so their roundings are not known; {SAVE}")
     built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
