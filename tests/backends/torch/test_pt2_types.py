@@ -31,6 +31,13 @@ def answers_for(module):
     return ("batch=0", "time=null", *(f"state.{before}={after}" for before, after in states.items()))
 
 
+def test_a_product_that_an_importer_gives_in_float32_is_unsupported(tmp_path):
+    request = typed.asked(exported(Streaming(), "float64", tmp_path), "torch", answers_for(Streaming()), "stitched")
+    support = find("tvm").support(request)
+    assert support.level == "unsupported"
+    assert "gives products in float32, whatever they are of: " in support.reason
+
+
 @pytest.mark.parametrize(
     ("on", "module", "dtype", "state"),
     [
