@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_files as files
 import pytest
+import stablehlo_files
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
 from onnx import TensorProto
@@ -23,7 +24,8 @@ from rnnbench.conformance import (
     values_and_states,
 )
 from rnnbench.conformance.timed_path import TimedPath
-from rnnbench.model_files import FileSection, Given, describe, network_of
+from rnnbench.model_files import FileSection, Given, answered, describe, network_of, section_of
+from rnnbench.rnn import rounded
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.reference import run_in
 
@@ -62,6 +64,11 @@ class FileSession(HonestSession):
 class StateInFloat16(FileSession):
     def kept(self, state):
         return {n: a.astype(np.float16).astype(a.dtype) if a.dtype.kind == "f" else a for n, a in state.items()}
+
+
+class StateInBfloat16(FileSession):
+    def kept(self, state):
+        return {n: rounded(a, "bfloat16") if a.dtype.kind == "f" else a for n, a in state.items()}
 
 
 class StateOfFloat32(FileSession):
@@ -141,6 +148,35 @@ def test_a_state_of_float32_that_is_rounded_to_the_float16_of_x_and_y_is_found(t
     assert trial.dtype == "float16"
     assert not failures(trial, FileSession, tmp_path)
     assert "h is float32, and all its numbers are of float16" in failures(trial, StateInFloat16, tmp_path)["state"]
+
+
+def module_trial(name, tmp_path, types=()):
+    path = stablehlo_files.saved(name, tmp_path, types)
+    found = describe(path)
+    section = answered(section_of(found, path.name), found, stablehlo_files.ANSWERS[name])
+    model = network_of(path, section, found)
+    return replace(make_trial(time="given", chunk=1), model=model, dtype=model.dtype, batch=1)
+
+
+@pytest.mark.parametrize("name", ["kept", "ring"])
+def test_a_state_of_float32_that_is_rounded_to_bfloat16_is_found(tmp_path, on_states, name):
+    trial = module_trial(name, tmp_path)
+    assert not failures(trial, FileSession, tmp_path)
+    assert {"values", "state"} <= failures(trial, StateInBfloat16, tmp_path).keys()
+
+
+def test_a_state_of_float32_that_is_rounded_to_the_bfloat16_of_x_and_y_is_found(tmp_path, on_states):
+    trial = module_trial("wide", tmp_path)
+    assert trial.dtype == "bfloat16"
+    assert not failures(trial, FileSession, tmp_path)
+    assert "h is float32, and all its numbers are of bfloat16" in failures(trial, StateInBfloat16, tmp_path)["state"]
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_a_program_in_float32_of_a_module_in_a_narrower_type_passes_every_check(tmp_path, element):
+    results = verdicts(module_trial("kept", tmp_path, {"f32": element}), FileSession, tmp_path)
+    assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
+    assert results["values"].verdict == results["start"].verdict == "pass"
 
 
 def test_a_state_of_another_type_than_the_files_is_found(tmp_path, on_states):

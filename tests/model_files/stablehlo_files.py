@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 
@@ -76,11 +78,50 @@ module @loop {
 """
 """A loop over the four steps of a call, which begins from the same state in each."""
 LOOP_ANSWERS = ("time=0", "batch=1")
-FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP}
-ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS}
+RING = """
+module @ring {
+  func.func public @main(%x: tensor<1x3xf32> loc("x"), %buffer: tensor<4x3xf32> loc("buffer"), %position: tensor<i32> loc("position"))
+      -> (tensor<1x3xf32> {jax.result_info = "result['y']"}, tensor<4x3xf32> {jax.result_info = "result['next_buffer']"},
+          tensor<i32> {jax.result_info = "result['next_position']"}) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %four = stablehlo.constant dense<4> : tensor<i32>
+    %0 = stablehlo.dynamic_update_slice %buffer, %x, %position, %zero : (tensor<4x3xf32>, tensor<1x3xf32>, tensor<i32>, tensor<i32>) -> tensor<4x3xf32>
+    %1 = stablehlo.add %position, %one : tensor<i32>
+    %2 = stablehlo.remainder %1, %four : tensor<i32>
+    %3 = stablehlo.dynamic_slice %0, %2, %zero, sizes = [1, 3] : (tensor<4x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x3xf32>
+    %4 = stablehlo.subtract %3, %x : tensor<1x3xf32>
+    return %4, %0, %2 : tensor<1x3xf32>, tensor<4x3xf32>, tensor<i32>
+  }
+}
+"""
+"""The last four inputs, and where the next one goes: a state of whole numbers beside one of floats."""
+RING_ANSWERS = ("state.buffer=next_buffer", "state.position=next_position", "batch=0")
+_UNITS = np.random.default_rng(1).standard_normal((11, 8)).astype("float32") / 3
+WIDE = f"""
+module @wide {{
+  func.func public @main(%x: tensor<1x3xbf16> loc("x"), %h: tensor<1x8xf32> loc("h"))
+      -> (tensor<1x8xbf16> {{jax.result_info = "result['y']"}}, tensor<1x8xf32> {{jax.result_info = "result['next_h']"}}) {{
+    %w = stablehlo.constant dense<{literal(_UNITS)}> : tensor<11x8xf32>
+    %0 = stablehlo.convert %x : (tensor<1x3xbf16>) -> tensor<1x3xf32>
+    %1 = stablehlo.concatenate %0, %h, dim = 1 : (tensor<1x3xf32>, tensor<1x8xf32>) -> tensor<1x11xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<1x11xf32>, tensor<11x8xf32>) -> tensor<1x8xf32>
+    %3 = stablehlo.tanh %2 : tensor<1x8xf32>
+    %4 = stablehlo.convert %3 : (tensor<1x8xf32>) -> tensor<1x8xbf16>
+    return %4, %3 : tensor<1x8xbf16>, tensor<1x8xf32>
+  }}
+}}
+"""
+"""A state of float32 between an input and an output of bfloat16."""
+WIDE_ANSWERS = ("state.h=next_h", "batch=0")
+FILES = {"kept": KEPT, "carried": CARRIED, "loop": LOOP, "ring": RING, "wide": WIDE}
+ANSWERS = {"kept": (), "carried": CARRIED_ANSWERS, "loop": LOOP_ANSWERS, "ring": RING_ANSWERS, "wide": WIDE_ANSWERS}
 
 
-def saved(name, folder):
-    path = folder / f"{name}.mlir"
-    path.write_text(FILES[name])
+def saved(name, folder, types=()):
+    """The module in a file, with the types of elements that `types` has in place of its own."""
+    path, text = folder / f"{name}.mlir", FILES[name]
+    for own, other in dict(types).items():
+        text = re.sub(rf"(?<=[x<]){own}>", f"{other}>", text)
+    path.write_text(text)
     return path

@@ -103,6 +103,20 @@ def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
     return writer
 
 
+def counting() -> Writer:
+    """`elman` with a state n of whole numbers, [batch, 1], which counts its steps: y is multiplied by it."""
+    writer = elman()
+    h_out, y = writer.graph.outputs
+    n, after = (writer.value(name, [-1, 1], "int32") for name in ("serving_default_n:0", "Call:3"))
+    writer.operator("ADD", [n, writer.constant("one", np.ones((1, 1), np.int32))], after, "AddOptions")
+    share, scaled = writer.value("share", [-1, 1]), writer.value("Call:4", [-1, 2])
+    writer.operator("CAST", [after], share)
+    writer.operator("MUL", [y, share], scaled, "MulOptions")
+    x, h = writer.graph.inputs
+    writer.ends({"x": x, "h": h, "n": n}, {"h_out": h_out, "n_out": after, "y": scaled})
+    return writer
+
+
 def adding(hidden: int = 4) -> Writer:
     """x [batch, hidden] is added to a product of h, without weights of its own. y is its state."""
     writer = Writer()

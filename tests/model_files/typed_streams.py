@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,19 @@ from rnnbench.backends.shared.sessions import rnn_signature
 from rnnbench.cases import Precision, State, Strategy
 from rnnbench.conformance.rounding import expected_rounding
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.model_files import FileSection, describe, network_of
+from rnnbench.model_files import FileSection, answered, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 STEPS = 4
 FLOATS = {"float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE}
 WHOLE = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+
+
+def asked(path: Path, route: str, answers: Sequence[str], state: State) -> Request:
+    """A file with the answers that a user gives."""
+    found = describe(path)
+    network = network_of(path, answered(section_of(found, path.name), found, answers), found)
+    return Request(route, network, Weights(), Strategy("given", state, 1), 1, Precision.of(network.dtype))
 
 
 def request_for(path: Path, state: State, section: FileSection) -> Request:
@@ -60,7 +68,7 @@ def assert_right(backend: Backend, request: Request, folder: Path) -> None:
     assert verdict.verdict == "pass", verdict.detail
     signature = rnn_signature(request)
     assert {spec.name: spec.dtype for spec in signature.of("state")} == {n: a.dtype.name for n, a in read.items()}
-    assert y.dtype.name == dtype
+    assert y.dtype.name == signature.of("output")[0].dtype
     for name, array in start.items():
         np.testing.assert_array_equal(read[name], array)
         assert not fresh[name].any()

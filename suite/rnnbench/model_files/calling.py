@@ -29,10 +29,18 @@ class Given:
 
 
 NOTHING = Given()
-STREAMED = {"onnx": FLOATS}
+STREAMED = {
+    "keras": ("float32", "float64"),
+    "onnx": ("float16", "float32", "float64"),
+    "pt2": FLOATS,
+    "savedmodel": ("float32", "float64"),
+    "stablehlo": FLOATS,
+}
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
-WHOLE_STATES = frozenset({"onnx"})
+WHOLE_STATES = frozenset({"onnx", "pt2", "savedmodel", "stablehlo", "tflite"})
 """Formats whose states may be whole numbers, or true and false."""
+CONSTANT_FLOATS = ("float16", "float32", "float64")
+"""The types of NumPy among those of inputs that are the same in every call."""
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -166,8 +174,11 @@ def constant_of(array: ArrayDescription, value: Constant | None) -> Constant:
     name, kind = array.name, array.dtype
     if value is None:
         raise ModelFileError(f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}")
-    if kind not in (*INTEGERS, *FLOATS, "bool"):
-        raise ModelFileError(f"{name} is {kind}; constants are numbers, true and false")
+    if kind not in (*INTEGERS, *CONSTANT_FLOATS, "bool"):
+        raise ModelFileError(
+            f"{name} is {kind}; constants are {', '.join(CONSTANT_FLOATS)}, whole numbers, true and false; "
+            "export the file with float32 there, and cast it inside"
+        )
     low, high = _range_of(kind)
     whole = isinstance(value, int) or value.is_integer()
     if not low <= value <= high or (kind in INTEGERS and not whole):

@@ -11,15 +11,17 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 TIME, BATCH = "n", "batch"
-FLOATS = ("float16", "float32", "float64")
-"""The types of numbers that are rounded, the narrowest first."""
+FLOATS = ("bfloat16", "float16", "float32", "float64")
+"""The types of numbers that are rounded, the narrowest first. bfloat16 and float16 each have numbers that the other
+has not."""
 _TAKEN = re.compile(r"(?:state\.)*(?:x|y|lengths|next_.*|~.*)", re.DOTALL)
 """Names of the suite's own arrays, and names that this module makes of them. Next states are `next_…`."""
 
 
 def widest(dtypes: Iterable[str]) -> str:
-    """The widest of the types. The suite feeds whole numbers in float32 at the least."""
-    return max((dtype if dtype in FLOATS else "float32" for dtype in dtypes), key=FLOATS.index)
+    """The narrowest type that has all numbers of these. The suite feeds whole numbers in float32 at the least."""
+    found = {dtype if dtype in FLOATS else "float32" for dtype in dtypes}
+    return "float32" if found == {"bfloat16", "float16"} else max(found, key=FLOATS.index)
 
 
 class Layout(NamedTuple):

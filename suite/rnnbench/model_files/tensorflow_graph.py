@@ -123,7 +123,8 @@ def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
             fixed |= names  # A constant in float32 is one of the float32 program, too.
         elif narrow := [tensor.dtype.name for tensor in operation.outputs if _is_narrow(tensor)]:
             raise ModelFileError(
-                f"its operation {operation.type} computes in {narrow[0]}, so its float64 result is unknown"
+                f"its operation {operation.type} computes in {narrow[0]}, so its float64 result is unknown; save the "
+                "network in float32 throughout"
             )
         if operation.type == "Const":
             constants[operation.outputs[0].name] = tf.constant(tf.make_ndarray(operation.get_attr("value")))

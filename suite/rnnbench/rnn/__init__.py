@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, QuantisingPrimitives, cell_body
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
-    from rnnbench.rnn.dtypes import DTYPES, Dtype, nearest, rounded
+    from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
     from rnnbench.rnn.int8 import INT8_FORMS, Activations, Int8Form
     from rnnbench.rnn.linear import together
@@ -91,6 +91,7 @@ _NAMES = {
     "dtypes": (
         "DTYPES",
         "Dtype",
+        "from_bits",
         "nearest",
         "rounded",
     ),
@@ -177,6 +178,7 @@ __all__ = [
     "draw_state",
     "draw_weights",
     "families",
+    "from_bits",
     "in_int8",
     "joined",
     "nearest",

@@ -83,6 +83,11 @@ def nearest(array: np.ndarray, dtype: str) -> np.ndarray:
     return _to_bfloat16(stored) if dtype == "bfloat16" else stored
 
 
+def from_bits(bits: np.ndarray) -> np.ndarray:
+    """Values of bfloat16 in float32, of the 16 bits of each."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
 def _to_bfloat16(array: np.ndarray) -> np.ndarray:
     """Rounds away the lower 16 bits of float32. A NaN stays NaN: rounding its bits could give an infinity."""
     bits = array.view(np.uint32)

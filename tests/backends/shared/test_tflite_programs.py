@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tflite_files as files
+import typed_streams as typed
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.litert import LitertBackend
@@ -54,6 +55,15 @@ def test_a_stream_is_the_oracles(network, tmp_path, backend, route, state):
     assert program.artifact.lowered == "given"
     session.close()
     program.close()
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("backend", "route"), TARGETS)
+def test_a_counter_is_a_state_of_whole_numbers(tmp_path, backend, route, state):
+    path = files.saved(files.counting(), tmp_path / "cell.tflite")
+    asked = typed.asked(path, route, ("state.n=n_out",), state)
+    assert asked.model.types == {"float32", "int32"}
+    typed.assert_right(backend(), asked, tmp_path)
 
 
 def test_a_route_that_does_not_read_the_format_says_which_does(network, tmp_path):

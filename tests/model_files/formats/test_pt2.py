@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from pt2_modules import Streaming
+from pt2_modules import Ring, Streaming
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import TorchBackend
@@ -371,15 +371,90 @@ def test_damaged_bytes_never_raise_anything_else(folder, tmp_path):
     assert refused > 20
 
 
-def test_what_computes_in_float16_has_no_oracle(tmp_path):
+def test_a_cast_to_a_narrower_type_rounds(tmp_path):
     class Half(torch.nn.Module):
         def forward(self, x):
-            return (x.half() * 2).float()
+            return x.half().float()
 
     torch.export.save(torch.export.export(Half(), (torch.zeros(1, 3),)), tmp_path / "half.pt2")
-    assert describe(tmp_path / "half.pt2").operators["to"] == 2
-    with pytest.raises(ModelFileError, match="it computes in float16 or bfloat16"):
-        oracle_of(tmp_path / "half.pt2")
+    oracle, x = oracle_of(tmp_path / "half.pt2"), np.full((1, 3), 0.1)
+    (exact,) = oracle.run({"x": x}).values()
+    np.testing.assert_array_equal(exact, x)
+    (noisy,) = oracle.in_arithmetic(RandomRounding("float32", 0, 0)).run({"x": x}).values()
+    assert 1e-6 < np.abs(noisy - x).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("float16", 1e-5, 1e-2), ("bfloat16", 1e-4, 1e-1), ("float64", 1e-18, 1e-14)]
+)
+def test_roundings_are_as_fine_as_the_file_computes(tmp_path, dtype, low, high):
+    torch.manual_seed(0)
+    module, path = Streaming().to(getattr(torch, dtype)).eval(), tmp_path / "streaming.pt2"
+    torch.export.save(torch.export.export(module, (torch.zeros(1, 3, dtype=getattr(torch, dtype)),)), path)
+    found, oracle = describe(path), oracle_of(path)
+    assert {array.dtype for array in found.arrays} == {dtype}
+    assert found.weight_bytes == 122 * {"float64": 8}.get(dtype, 2)
+    given = {"x": np.ones((1, 3)), "h": np.full((1, 4), 0.5)}
+    widest = "float64" if dtype == "float64" else "float32"
+    exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding(widest, 0, 0)))
+    for name, array in exact.items():
+        assert low < np.abs(noisy[name] - array).max() < high
+    with torch.no_grad():
+        y = module.double()(torch.ones(1, 3, dtype=torch.float64))
+    zeros = oracle.run({"x": np.ones((1, 3)), "h": np.zeros((1, 4))})
+    np.testing.assert_allclose(zeros[found.arrays[2].name], y.numpy(), rtol=1e-12)
+
+
+class Autocast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.dense(x).float()
+
+
+def test_what_is_under_autocast_is_read_once_its_casts_are_written_out(tmp_path):
+    torch.manual_seed(0)
+    program, path, x = torch.export.export(Autocast().eval(), (torch.zeros(1, 3),)), tmp_path / "a.pt2", np.ones((1, 3))
+    torch.export.save(program, path)
+    with pytest.raises(ModelFileError, match=r"wrap_with_autocast; .* save the program after run_decompositions\(\)"):
+        describe(path)
+    torch.export.save(program.run_decompositions(), path)
+    (exact,), (noisy,) = (
+        oracle_of(path).in_arithmetic(each).run({"x": x}).values()
+        for each in (Arithmetic(), RandomRounding("float32", 0, 0))
+    )
+    assert 1e-4 < np.abs(noisy - exact).max() < 1e-1
+
+
+def test_a_share_of_whole_numbers_is_computed_in_float64(tmp_path):
+    """Torch gives it in its default type."""
+
+    class Share(torch.nn.Module):
+        def forward(self, x, count):
+            return x * (count / 3)
+
+    given = torch.zeros(1, 3), torch.zeros(1, dtype=torch.int64)
+    torch.export.save(torch.export.export(Share(), given), tmp_path / "share.pt2")
+    (made,) = oracle_of(tmp_path / "share.pt2").run({"x": np.ones((1, 3)), "count": np.array([1])}).values()
+    np.testing.assert_array_equal(made, np.full((1, 3), 1 / 3))
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_a_step_counter_and_a_position_are_states_of_whole_numbers(tmp_path):
+    torch.export.save(torch.export.export(Ring().eval(), (torch.zeros(1, 3),)), tmp_path / "ring.pt2")
+    found, oracle = describe(tmp_path / "ring.pt2"), oracle_of(tmp_path / "ring.pt2")
+    assert {array.name: array.dtype for array in found.of_role("state_in")} == {
+        "kept": "float32",
+        "position": "int64",
+        "count": "int32",
+    }
+    given = {"x": np.ones((1, 3)), "kept": np.zeros((4, 3)), "position": np.array([3]), "count": np.array(6, np.int32)}
+    made = oracle.run(given)
+    assert (made["position_next"], made["count_next"]) == (0, 7)
+    np.testing.assert_allclose(made["sub"], np.full((1, 3), -1 / 7), rtol=1e-15)
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -11,7 +11,7 @@ import pytest
 import stablehlo_files as files
 
 from rnnbench.model_files import ModelFileError, answered, check_state, describe, network_of, oracle_of, section_of
-from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, run_reference
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, rounded, run_reference
 
 
 def test_a_global_that_a_call_changes_is_a_state(tmp_path):
@@ -178,7 +178,7 @@ REFUSED = {
     "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),
     "open size": (in_main("", x="tensor<?xf32>"), "with an open size; lower the network for one size"),
     "giant": (in_main("%0 = stablehlo.iota dim = 0 : tensor<99999999999xf32>"), "more than 268,435,456 elements"),
-    "type": (in_main("", x="tensor<2xbf16>"), "elements of bf16 are not read"),
+    "type": (in_main("", x="tensor<2xf8E4M3FN>"), "elements of f8E4M3FN are not read"),
     "elided": (in_main("%0 = stablehlo.constant dense_resource<__elided__> : tensor<9xf32>"), "were left out"),
     "resource": (in_main("%0 = stablehlo.constant dense_resource<w> : tensor<9xf32>"), "values in a resource"),
     "two functions": (
@@ -279,9 +279,48 @@ def test_damaged_text_never_raises_anything_else(tmp_path):
     assert refused > 10
 
 
-def test_what_computes_in_float16_has_no_oracle(tmp_path):
-    path = tmp_path / "half.mlir"
-    path.write_text(in_main("%0 = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xf16>"))
-    assert describe(path).nodes == 1
-    with pytest.raises(ModelFileError, match="it computes in float16"):
-        oracle_of(path)
+@pytest.mark.parametrize(
+    ("element", "low", "high"), [("f16", 1e-4, 1e-2), ("bf16", 1e-3, 1e-1), ("f32", 1e-9, 1e-5), ("f64", 1e-18, 1e-14)]
+)
+def test_roundings_are_as_fine_as_the_file_computes(tmp_path, element, low, high):
+    given = {"x": np.ones((1, 3)), "h": np.full((1, 2), 0.5)}
+    oracle = oracle_of(files.saved("kept", tmp_path, {"f32": element}))
+    dtype = "float64" if element == "f64" else "float32"
+    exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding(dtype, 0, 0)))
+    assert low < np.abs(noisy["y"] - exact["y"]).max() < high
+    tanh = np.tanh(np.array([[1, 1, 1, 0.5, 0.5]]) @ files.WEIGHTS)
+    np.testing.assert_allclose(exact["h_next"], tanh, atol=high)
+
+
+def test_a_cast_to_a_narrower_type_rounds(tmp_path):
+    path, cast = tmp_path / "half.mlir", "%0 = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xf16>"
+    path.write_text(
+        f"module {{ func.func @main(%x: tensor<2xf32>) -> tensor<2xf16> {{ {cast}\nreturn %0 : tensor<2xf16> }} }}"
+    )
+    oracle, given = oracle_of(path), {"arg0": np.array([0.1, 0.2])}
+    np.testing.assert_array_equal(oracle.run(given)["result0"], given["arg0"])
+    noisy = oracle.in_arithmetic(RandomRounding("float32", 0, 0)).run(given)["result0"]
+    assert 1e-6 < np.abs(noisy - given["arg0"]).max() < 1e-4
+    narrow = oracle.in_arithmetic(Arithmetic("float32")).run(given)["result0"]
+    np.testing.assert_array_equal(narrow, given["arg0"].astype(np.float16))
+
+
+INFINITE = ("0x7F80", "0xFF80", "0x7FC0")
+"""MLIR's text of what is no number, in bfloat16."""
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("[0.1, -2.5, 3.0e38, 1.0e-40]", [0.1, -2.5, 3e38, 1e-40]),
+        (f"[{', '.join(INFINITE)}]", [np.inf, -np.inf, np.nan]),
+        ("0.3", [0.3, 0.3]),
+        (str([each / 7 for each in range(300)]), np.arange(300) / 7),
+    ],
+)
+def test_constants_of_bfloat16_are_those_of_the_text(tmp_path, text, values):
+    path, kind = tmp_path / "constant.mlir", f"tensor<{len(values)}xbf16>"
+    constant = f"%0 = stablehlo.constant dense<{text}> : {kind}"
+    path.write_text(f"module {{ func.func @main(%x: {kind}) -> {kind} {{ {constant}\nreturn %0 : {kind} }} }}")
+    (made,) = oracle_of(path).run({"arg0": np.zeros(len(values))}).values()
+    np.testing.assert_array_equal(made, rounded(np.asarray(values), "bfloat16"))

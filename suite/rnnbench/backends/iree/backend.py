@@ -30,6 +30,8 @@ READS = {
     "torch": frozenset({"pt2"}),
     "tensorflow": frozenset({"savedmodel"}),
 }
+TYPED = ("onnx", "stablehlo", "torch")
+"""Routes that run files whose arrays are not float32."""
 PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
     **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
@@ -93,8 +95,9 @@ def _unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
     if request.route not in ROUTES:
         return f"IREE has the routes {', '.join(ROUTES)} here, and not {request.route}."
-    if request.precision.uniform != "float32" and (request.route != "onnx" or request.file is None):
-        return "Programs are written in float32 here, and in no other precision. An ONNX file may have another one."
+    if request.precision.uniform != "float32" and (request.route not in TYPED or request.file is None):
+        routes = ", ".join(f"iree:{route}" for route in TYPED)
+        return f"Programs are in float32 here, and in no other precision, but for users' files on {routes}."
     if request.threads != 1 and request.device != "cpu":
         return f"On {request.device} a program is called from one thread, and target.threads is for the processor."
     if request.route == DIRECT and request.device == "cpu":

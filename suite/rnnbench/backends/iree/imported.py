@@ -34,9 +34,14 @@ PACKAGES = {
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
 
 NOT_IN_FLOAT64 = frozenset(
-    ("LSTM", "GRU", "RNN", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Erf", "Gelu", "Mish")
+    (
+        *("LSTM", "GRU", "RNN", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Erf", "Gelu", "Mish"),
+        *("tanh", "sine", "cosine", "tan", "atan2", "chlo.erf", "chlo.erfc"),
+        *("lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_tanh_cell", "sin", "cos", "erf", "gelu"),
+    )
 )
-"""ONNX's operators for which IREE calls tanh, sin, cos, asin, acos, atan or erf. In float32 it has polynomials."""
+"""Operators of ONNX, StableHLO and ATen for which IREE calls tanh, sin, cos, asin, acos, atan or erf. In float32 it
+has polynomials."""
 
 Shape = tuple[int, ...]
 

@@ -71,9 +71,9 @@ class ImportedProgram(IreeProgram):
 
     def open(self) -> Session:
         if encloses(self.request) and self.request.route == "stablehlo":
-            return GlobalsSession(self, self.imported.state)
+            return GlobalsSession(self)
         if encloses(self.request):
-            return VariablesSession(self, len(self.imported.state))
+            return VariablesSession(self)
         session = RowsSession if self.request.route == "tensorflow" else ImportedSession
         return session(self, self.imported.x, self.imported.state)
 
@@ -81,31 +81,23 @@ class ImportedProgram(IreeProgram):
 class VariablesSession(EnclosedSession):
     """The state is in globals of the module, one for each variable of the framework, layer by layer."""
 
-    def __init__(self, program: IreeProgram, variables: int) -> None:
-        self._variables = variables
-        super().__init__(program)
-
     def _read_state(self) -> dict[str, np.ndarray]:
         outputs = self._call("get_state")
-        return self._state_of_rows([self.to_host(outputs, index) for index in range(self._variables)])
+        return self._state_of_rows([self.to_host(outputs, i, dtype) for i, dtype in enumerate(self._row_types())])
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", *map(self.to_device, self._state_by_row(state)))
+        self._call("set_state", *map(self.state_to_device, self._state_by_row(state)))
 
 
 class GlobalsSession(EnclosedSession):
     """The state is in globals of the module, one for each array of the suite."""
 
-    def __init__(self, program: IreeProgram, shapes: tuple[Shape, ...]) -> None:
-        self._shapes = shapes
-        super().__init__(program)
-
     def _read_state(self) -> dict[str, np.ndarray]:
         outputs = self._call("get_state")
-        return self._state_of_flat(np.concatenate([self.to_host(outputs, i).ravel() for i in range(len(self._shapes))]))
+        return {spec.name: self.to_host(outputs, index, spec.dtype) for index, spec in enumerate(self._states)}
 
     def _write_state(self, state: Arrays) -> None:
-        self._call("set_state", *(self.to_device(np.ascontiguousarray(state[spec.name])) for spec in self._states))
+        self._call("set_state", *(self.state_to_device(np.ascontiguousarray(state[s.name])) for s in self._states))
 
 
 class ImportedSession(StitchedSession):
@@ -154,10 +146,10 @@ class RowsSession(ImportedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         buffers = self.packed(self.state)
-        return self._state_of_rows([self.to_host(buffers, index) for index in range(len(self.state))])
+        return self._state_of_rows([self.to_host(buffers, i, dtype) for i, dtype in enumerate(self._row_types())])
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [self.to_device(row) for row in self._state_by_row(state)]
+        self.state = [self.state_to_device(row) for row in self._state_by_row(state)]
 
 
 class ImportedBound(StitchedBound):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import torch
 from torch_mlir import fx
 
 from rnnbench.backends.base import BuildError, Request
@@ -22,7 +21,7 @@ def import_module(request: Request) -> Imported:
 
     torch.export writes out one step after another, so a chunk is no variable."""
     x, *state = torch_export.argument_shapes(request)
-    example = [torch.zeros(shape) for shape in (x, *state)]
+    example = torch_export.arguments(request)
     with warnings.catch_warnings():
         # torch.export warns of nn's own attributes, and torch-mlir of torch's deprecations.
         warnings.simplefilter("ignore")

@@ -115,6 +115,11 @@ class _IreeSession(ChunkedSession):
         view = outputs.get_as_object(index, self.rt.HalBufferView)
         return self._read(view, np.dtype(dtype) if dtype else self._dtype)
 
+    def _row_types(self) -> list[str]:
+        """The type of each row of the state, as `_state_by_row` has them."""
+        zeros = {spec.name: np.zeros(self._shape(spec), spec.dtype) for spec in self._states}
+        return [row.dtype.name for row in self._state_by_row(zeros)]
+
     def close(self) -> None:
         super().close()
         vars(self).pop("_context", None)

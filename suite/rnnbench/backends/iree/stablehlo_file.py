@@ -2,19 +2,22 @@
 
 none, stitched   step(x, *state) -> (y, *state)
 stateful         step(x) -> y, and reset, get_state, set_state; the state is in globals of `ml_program`
+
+Arguments and results are those of the suite, which has bfloat16 in float32: they are converted in these functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported, encloses
-from rnnbench.backends.shared import from_file, to_file
+from rnnbench.backends.shared import STORED_AS, from_file, to_file
 from rnnbench.model_files import FileNetwork, ModelFileError, StablehloFile, read_stablehlo, unchanged
+from rnnbench.rnn import DTYPES
 
 Shape = tuple[int, ...]
 
@@ -23,7 +26,7 @@ Shape = tuple[int, ...]
 class _Value:
     name: str
     shape: Shape
-    dtype: str = "float32"
+    dtype: str
 
     @property
     def type(self) -> str:
@@ -33,6 +36,7 @@ class _Value:
 _ELEMENTS = {
     **{f"{kind}{bits}": f"{sign}{bits}" for kind, sign in (("int", "i"), ("uint", "ui")) for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    "bfloat16": "bf16",
     "bool": "i1",
 }
 
@@ -44,8 +48,11 @@ def file_module(request: Request, network: FileNetwork) -> Imported:
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     shapes = network.state_shapes(request.batch)
-    x = _Value("%x", (request.strategy.chunk, request.batch, network.input))
-    states = {name: _Value(f"%state{index}", shape) for index, (name, shape) in enumerate(shapes.items())}
+    x = _Value("%x", (request.strategy.chunk, request.batch, network.input), network.dtype)
+    states = {
+        name: _Value(f"%state{index}", shape, network.state_dtype(name, network.dtype))
+        for index, (name, shape) in enumerate(shapes.items())
+    }
     build = _stateful if encloses(request) else _stitched
     lines = build(_Step(request, network, file), x, states)
     text = "\n".join(["module @rnn {", *lines, *(f"  {line}" for line in file.text.splitlines()), "}"])
@@ -53,20 +60,25 @@ def file_module(request: Request, network: FileNetwork) -> Imported:
 
 
 def _stitched(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]:
-    y, after = step.call(x, states)
-    return _function("step", [x, *states.values()], [y, *after.values()], step.lines)
+    given = {name: step.entering(state) for name, state in states.items()}
+    y, after = step.call(step.entering(x), given)
+    results = [step.leaving(value) for value in (y, *after.values())]
+    return _function("step", [_exchanged(value) for value in (x, *states.values())], results, step.lines)
 
 
 def _stateful(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]:
     values = list(states.values())
     loads = [f"{state.name} = ml_program.global_load {_global(state)} : {state.type}" for state in values]
-    y, after = step.call(x, states)
+    y, after = step.call(step.entering(x), states)
+    made, read, written = step.leaving(y), step.another(), step.another()
+    results = [read.leaving(value) for value in values]
+    given = [written.entering(value) for value in values]
     return [
-        *(f"  ml_program.global private mutable {_global(s)}(dense<0.0> : {s.type}) : {s.type}" for s in values),
-        *_function("step", [x], [y], [*loads, *step.lines, *_stores(values, list(after.values()))]),
+        *(f"  ml_program.global private mutable {_global(s)}({_zero(s)} : {s.type}) : {s.type}" for s in values),
+        *_function("step", [_exchanged(x)], [made], [*loads, *step.lines, *_stores(values, list(after.values()))]),
         *_function("reset", [], [], _zeros(values)),
-        *_function("get_state", [], values, loads),
-        *_function("set_state", values, [], _stores(values, values)),
+        *_function("get_state", [], results, [*loads, *read.lines]),
+        *_function("set_state", list(map(_exchanged, values)), [], [*written.lines, *_stores(values, given)]),
     ]
 
 
@@ -74,8 +86,17 @@ def _global(state: _Value) -> str:
     return f"@global_{state.name.removeprefix('%')}"
 
 
+def _exchanged(value: _Value) -> _Value:
+    """An argument or result as the suite has it."""
+    return replace(value, dtype=STORED_AS.get(value.dtype, value.dtype))
+
+
+def _zero(value: _Value) -> str:
+    return f"dense<{'0.0' if value.dtype in DTYPES else 'false' if value.dtype == 'bool' else 0}>"
+
+
 def _zeros(states: Sequence[_Value]) -> list[str]:
-    zeros = [f"{state.name} = stablehlo.constant dense<0.0> : {state.type}" for state in states]
+    zeros = [f"{state.name} = stablehlo.constant {_zero(state)} : {state.type}" for state in states]
     return [*zeros, *_stores(states, states)]
 
 
@@ -100,9 +121,23 @@ class _Step:
     """The lines of a call of the file: `ArrayOps` over values of MLIR."""
 
     def __init__(self, request: Request, network: FileNetwork, file: StablehloFile) -> None:
-        self._network, self._file = network, file
+        self._request, self._network, self._file = request, network, file
         self._sizes = request.strategy.chunk, request.batch
         self.lines: list[str] = []
+
+    def another(self) -> _Step:
+        """For the lines of another function."""
+        return _Step(self._request, self._network, self._file)
+
+    def entering(self, value: _Value) -> _Value:
+        """An argument in the type of the file."""
+        given = _exchanged(value)
+        return value if given == value else self.cast(given, value.dtype)
+
+    def leaving(self, value: _Value) -> _Value:
+        """A result as the suite has it."""
+        stored = _exchanged(value).dtype
+        return value if stored == value.dtype else self.cast(value, stored)
 
     def call(self, x: _Value, states: Mapping[str, _Value]) -> tuple[_Value, dict[str, _Value]]:
         """y, and the next states by the names of the states."""
@@ -144,10 +179,8 @@ class _Step:
         self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
         return made
 
-    def _line(
-        self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = "float32"
-    ) -> _Value:
-        made = _Value(f"%laid{len(self.lines)}", shape, dtype)
+    def _line(self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = "") -> _Value:
+        made = _Value(f"%laid{len(self.lines)}", shape, dtype or values[0].dtype)
         names, types = ", ".join(value.name for value in values), ", ".join(value.type for value in values)
         self.lines.append(f"{made.name} = stablehlo.{kind} {names}{said} : ({types}) -> {made.type}")
         return made

@@ -17,6 +17,8 @@ ON_CUDA: Mapping[str, str] = {
 """With this platform JAX fails where it finds no GPU: otherwise it computes on the processor. Without the second one
 it takes three quarters of the GPU's memory when it starts. Source: docs.jax.dev/en/latest/gpu_memory_allocation.html"""
 
+_WIDE = frozenset(("float64", "int64", "uint64"))
+
 
 def variables(request: Request) -> Mapping[str, str]:
     """Variables that the worker of a request needs.
@@ -25,9 +27,16 @@ def variables(request: Request) -> Mapping[str, str]:
     operations.
     """
     needed = dict(ON_CUDA) if request.device == CUDA else _on_the_processor(request.threads)
-    if request.precision.uniform == "float64":
+    if _has_64_bits(request):
         needed["JAX_ENABLE_X64"] = "true"
     return needed
+
+
+def _has_64_bits(request: Request) -> bool:
+    """Whether a number of the request has 64 bits. A file may have such states or constants beside others."""
+    file = request.file
+    types = {*file.types, *(dtype for _, _, dtype in file.constants)} if file is not None else set[str]()
+    return request.precision.uniform == "float64" or bool(types & _WIDE)
 
 
 def _on_the_processor(threads: int) -> dict[str, str]:
@@ -37,8 +46,8 @@ def _on_the_processor(threads: int) -> dict[str, str]:
 
 def missing_variable(request: Request) -> str:
     """Why this process cannot build a request, or nothing. Without the variable JAX rounds float64 to float32."""
-    if request.precision.uniform == "float64" and os.environ.get("JAX_ENABLE_X64", "") not in ("true", "1"):
-        return "float64 needs JAX_ENABLE_X64=true in the environment before JAX is imported"
+    if _has_64_bits(request) and os.environ.get("JAX_ENABLE_X64", "") not in ("true", "1"):
+        return "numbers of 64 bits need JAX_ENABLE_X64=true in the environment before JAX is imported"
     return ""
 
 

@@ -93,6 +93,22 @@ def state_size(request: Request) -> int:
     return sum(prod(shape) for shape in request.model.state_shapes(request.batch).values())
 
 
+def is_flat(request: Request) -> bool:
+    """Whether one array has the whole state: a file may have states of several types, which are an array each."""
+    dtype = request.precision.state
+    return all(request.model.state_dtype(name, dtype) == dtype for name in request.model.state_shapes(request.batch))
+
+
+def state_argument(request: Request, dtype: np.dtype[np.generic]) -> jax.ShapeDtypeStruct | list[jax.ShapeDtypeStruct]:
+    """The type of the state of a step: one flat array of `dtype`, or a list of arrays."""
+    if is_flat(request):
+        return jax.ShapeDtypeStruct((state_size(request),), dtype)
+    return [
+        jax.ShapeDtypeStruct(shape, jnp.dtype(request.model.state_dtype(name, str(dtype))))
+        for name, shape in request.model.state_shapes(request.batch).items()
+    ]
+
+
 def _by_layer(request: Request, flat: jax.Array) -> list[State]:
     """The state of every layer, [batch, size] each."""
     return state_by_layer(request.model, {name: list(array) for name, array in _by_array(request, flat)})

@@ -29,7 +29,7 @@ from rnnbench.backends.base import (
     Request,
 )
 from rnnbench.backends.jax import lowered, placement, store
-from rnnbench.backends.jax.network import network, state_size
+from rnnbench.backends.jax.network import is_flat, network, state_argument
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, of_one_step
 from rnnbench.cases import STREAM
 from rnnbench.rnn import FUSED
@@ -88,7 +88,7 @@ def traced(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Traced:
     """The request's program. To be called, and lowered, within `placement.placed`."""
     x = jax.ShapeDtypeStruct((request.strategy.chunk, request.batch, request.model.input), dtype)
     carried = request.strategy.state != "none"
-    arguments = (x, jax.ShapeDtypeStruct((state_size(request),), dtype)) if carried else (x,)
+    arguments: tuple[Any, ...] = (x, state_argument(request, dtype)) if carried else (x,)
     if request.ragged:
         arguments = (x, jax.ShapeDtypeStruct((request.batch,), np.dtype(np.int32)))
     # Without the lines of Python that each operation came from, equal programs are equal bytes.
@@ -118,6 +118,8 @@ def _notes(request: Request) -> tuple[str, ...]:
 
 def _notes_of_state(request: Request) -> tuple[str, ...]:
     kept = "The state of all layers is one flat array, donated to each call."
+    if not is_flat(request):
+        kept = "The states have several types: each is an array, donated to each call."
     return () if request.strategy.state == "none" else (kept,)
 
 
@@ -153,6 +155,7 @@ class JaxSession(ChunkedSession):
         self._call = program.call
         self._compute = program.dtype
         self._device = program.device
+        self._is_flat = is_flat(program.request)
         self.state: Any = None
         self.reset()
 
@@ -180,10 +183,17 @@ class JaxSession(ChunkedSession):
         return jnp.array(array, copy=True, device=self._device)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return self._state_of_flat(self.to_host(self.state))
+        if self._is_flat:
+            return self._state_of_flat(self.to_host(self.state))
+        return {s.name: np.array(array, s.dtype) for s, array in zip(self._states, self.state, strict=True)}
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = self.to_device(self._flat_state(state))
+        if self._is_flat:
+            self.state = self.to_device(self._flat_state(state))
+            return
+        model = self._program.request.model
+        own = {s.name: jnp.dtype(model.state_dtype(s.name, str(self._compute))) for s in self._states}
+        self.state = [self._placed(state[name].astype(dtype, copy=False)) for name, dtype in own.items()]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         chunks = [self.to_device(x) for x in ring]

@@ -18,28 +18,35 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.jax.network import is_flat
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.model_files import FileNetwork, ModelFileError, StablehloFile, read_stablehlo, unchanged
 
 _MAIN = "main"
 
 
-def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[jax.Array, ...]]:
-    """`step(x)` → (y,), or `step(x, state)` → (y, state) with all states in one flat array. Raises BuildError."""
+def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[Any, ...]]:
+    """`step(x)` → (y,), or `step(x, state)` → (y, state). Raises BuildError.
+
+    All states are in one flat array, or in a list where they have several types.
+    """
     try:
         file = read_stablehlo(unchanged(network))
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     shapes, sizes = network.state_shapes(request.batch), (request.strategy.chunk, request.batch)
+    flat = is_flat(request)
     constants = network.constant_arrays(request.batch)
     ends = np.cumsum([prod(shape) for shape in shapes.values()])
 
-    def step(x: jax.Array, *flat: jax.Array) -> tuple[jax.Array, ...]:
-        parts = jnp.split(flat[0], ends[:-1]) if flat else []
+    def step(x: jax.Array, *state: Any) -> tuple[Any, ...]:
+        parts = state[0] if state and not flat else jnp.split(state[0], ends[:-1]) if state else []
         states = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
         given = to_file(_Ops(), network, x, states, *sizes) | constants
         y, after = from_file(_Ops(), network, _called(file, given), *sizes)
-        return (y, jnp.concatenate([after[name].ravel() for name in shapes])) if flat else (y,)
+        if not state:
+            return (y,)
+        return y, jnp.concatenate([after[name].ravel() for name in shapes]) if flat else [after[n] for n in shapes]
 
     return step
 

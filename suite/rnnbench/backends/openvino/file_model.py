@@ -31,7 +31,8 @@ def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
     except RuntimeError as error:
         raise BuildError(f"OpenVINO refused the file: {error}") from error
     x = _parameter((chunk, batch, network.input), "x")
-    states = {name: _parameter(shape, name) for name, shape in network.state_shapes(batch).items()}
+    shapes = network.state_shapes(batch)
+    states = {name: _parameter(shape, name, network.state_dtype(name, "")) for name, shape in shapes.items()}
     given = to_file(_Ops(), network, x.output(0), {name: each.output(0) for name, each in states.items()}, chunk, batch)
     given |= {name: opset.constant(value).output(0) for name, value in network.constant_arrays(batch).items()}
     ends = {name: read.output(tensor).get_node() for name, tensor in names.items() if name not in given}
@@ -55,8 +56,8 @@ def _read(data: bytes) -> Any:
         return ov.Core().read_model(path)
 
 
-def _parameter(shape: Sequence[int], name: str) -> Any:
-    parameter = opset.parameter(list(shape), np.float32)
+def _parameter(shape: Sequence[int], name: str, dtype: str = "float32") -> Any:
+    parameter = opset.parameter(list(shape), np.dtype(dtype))
     parameter.set_friendly_name(name)
     parameter.output(0).get_tensor().set_names({name})
     return parameter

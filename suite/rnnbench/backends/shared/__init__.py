@@ -31,11 +31,13 @@ from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import installed_versions, probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
 from rnnbench.backends.shared.sessions import (
+    STORED_AS,
     AlternatingSession,
     ChunkedProgram,
     ChunkedSession,
     SynchronousBound,
     of_one_step,
+    rnn_signature,
 )
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "ENVIRONMENT",
     "NO_GPU",
     "PROCESSOR_AND_CUDA",
+    "STORED_AS",
     "AlternatingSession",
     "ArrayOps",
     "ChunkedProgram",
@@ -69,6 +72,7 @@ __all__ = [
     "refusal",
     "requests_of_parts",
     "require_support",
+    "rnn_signature",
     "support_of",
     "to_file",
     "too_many_threads",

@@ -45,7 +45,8 @@ def rnn_signature(request: Request) -> Signature:
         arrays.append(ArraySpec("lengths", "input", ("batch",), "int32"))
     if request.strategy.state != "none":
         for name, (rows, _, size) in model.state_shapes(request.batch).items():
-            arrays.append(ArraySpec(name, "state", (rows, "batch", size), model.state_dtype(name, dtype)))
+            own = model.state_dtype(name, dtype)
+            arrays.append(ArraySpec(name, "state", (rows, "batch", size), STORED_AS.get(own, own)))
     return Signature(tuple(arrays))
 
 

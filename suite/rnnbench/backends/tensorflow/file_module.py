@@ -51,9 +51,9 @@ def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
     if request.strategy.state == "none":
         return traced(module, from_zeros, [x_spec(request)], jit)
     if request.strategy.state == "stitched":
-        specs = [tf.TensorSpec(shape, tf.float32, f"state{index}") for index, shape in enumerate(call.rows)]
+        specs = [tf.TensorSpec(shape, dtype, f"state{index}") for index, (shape, dtype) in enumerate(call.rows)]
         return traced(module, stitched, [x_spec(request), *specs], jit)
-    module.state = [tf.Variable(tf.zeros(shape)) for shape in call.rows]
+    module.state = [tf.Variable(tf.zeros(shape, dtype)) for shape, dtype in call.rows]
     return traced(module, stateful, [x_spec(request)], jit)
 
 
@@ -64,7 +64,9 @@ class _Call:
         self._network, self._program = network, program
         self._sizes = request.strategy.chunk, request.batch
         self._shapes = network.state_shapes(request.batch)
-        self.rows = [shape[1:] for shape in self._shapes.values() for _ in range(shape[0])]
+        types = {name: network.state_dtype(name, network.dtype) for name in self._shapes}
+        self.rows = [(shape[1:], types[name]) for name, shape in self._shapes.items() for _ in range(shape[0])]
+        """The shape and the type of each."""
 
     def __call__(self, x: Any, rows: Sequence[Any]) -> tuple[Any, list[Any]]:
         given = to_file(_Ops(), self._network, x, self._joined(rows), *self._sizes)

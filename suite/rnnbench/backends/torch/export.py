@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.shared import rnn_signature
 from rnnbench.backends.torch import support
 from rnnbench.model_files import FileNetwork
 
@@ -31,6 +32,16 @@ def argument_shapes(request: Request) -> tuple[Shape, ...]:
     """The shapes of the function's arguments: x and, unless the state is `none`, h (and c)."""
     state = request.model.state_shapes(request.batch).values() if request.strategy.state != "none" else ()
     return (request.strategy.chunk, request.batch, request.model.input), *state
+
+
+def arguments(request: Request) -> tuple[Any, ...]:
+    """Zeros as the function's arguments, in the types in which the suite has them: bfloat16 is in float32."""
+    import torch
+
+    specs = rnn_signature(request)
+    types = [spec.dtype for spec in (*specs.of("input"), *specs.of("state"))]
+    shapes = zip(argument_shapes(request), types, strict=True)
+    return tuple(torch.zeros(shape, dtype=getattr(torch, dtype)) for shape, dtype in shapes)
 
 
 def module(request: Request) -> Any:
@@ -60,20 +71,28 @@ def module(request: Request) -> Any:
     return Step().eval()
 
 
+def _cast(array: Any, dtype: Any) -> Any:
+    """A cast to the type that an array has would be a node for an importer to read."""
+    return array if array.dtype == dtype else array.to(dtype)
+
+
 def _of_file(request: Request, network: FileNetwork) -> Any:
     import torch
 
     from rnnbench.backends.torch.file_module import file_module
 
     traced = file_module(request, network)
+    exchanged = [array.dtype for array in arguments(request)]
+    states = network.state_shapes(request.batch)
+    held = [getattr(torch, dtype) for dtype in (network.dtype, *(network.state_dtype(name, "") for name in states))]
 
     class Step(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.file = traced
 
-        def forward(self, x: Any, *state: Any) -> Any:
-            made = self.file(x, *state)
-            return made if state else (made,)
+        def forward(self, *given: Any) -> Any:
+            made = self.file(*map(_cast, given, held))
+            return tuple(map(_cast, made if len(given) > 1 else (made,), exchanged))
 
     return Step()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, to_file
+from rnnbench.backends.torch.network import zero_input, zero_state
 from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
 from rnnbench.outside_text import describe_error
 
@@ -48,9 +49,8 @@ class FileModule(nn.Module):
 def file_module(request: Request, network: FileNetwork) -> nn.Module:
     """The module with its graph traced: no code of this suite is in it. Raises BuildError."""
     module = FileModule(request, network).eval()
-    shapes = network.state_shapes(request.batch).values() if request.strategy.state != "none" else ()
-    x = (request.strategy.chunk, request.batch, network.input)
-    example = tuple(torch.zeros(shape) for shape in (x, *shapes))
+    states = zero_state(request).values() if request.strategy.state != "none" else ()
+    example = (zero_input(request), *states)
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -14,6 +14,7 @@ from torch import Tensor
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.backends.torch.file_module import TensorOps
+from rnnbench.backends.torch.network import zero_state
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, PreparedStream
 from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
@@ -55,8 +56,7 @@ class FileStream(PreparedStream):
         self._sizes = request.strategy.chunk, request.batch
         arrays = network.constant_arrays(request.batch)
         self._constants = {name: torch.tensor(value) for name, value in arrays.items()}
-        shapes = network.state_shapes(request.batch)
-        self.state: Mapping[str, Tensor] = {name: torch.zeros(shape) for name, shape in shapes.items()}
+        self.state: Mapping[str, Tensor] = zero_state(request)
 
     def write(self, state: Mapping[str, Tensor]) -> None:
         self.state = dict(state)

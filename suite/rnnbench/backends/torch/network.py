@@ -165,9 +165,13 @@ def stream_state(request: Request, module: nn.Module) -> dict[str, Tensor]:
 
 
 def zero_state(request: Request) -> dict[str, Tensor]:
-    dtype, device = DTYPES[request.precision.compute], device_of(request)
-    shapes = request.model.state_shapes(request.batch)
-    return {name: torch.zeros(shape, dtype=dtype, device=device) for name, shape in shapes.items()}
+    """A user's file may have states of other types than x."""
+    model, device = request.model, device_of(request)
+    types = {name: model.state_dtype(name, request.precision.compute) for name in model.state_shapes(request.batch)}
+    return {
+        name: torch.zeros(shape, dtype=getattr(torch, types[name]), device=device)
+        for name, shape in model.state_shapes(request.batch).items()
+    }
 
 
 def zero_input(request: Request) -> Tensor:

@@ -127,7 +127,7 @@ def _unsupported_by_all(request: Request) -> str:
 def _not_narrow(request: Request) -> str:
     """Why a program cannot be in another precision than float32; empty where it can."""
     dtype = request.precision.uniform or request.precision.int8
-    if request.route == "onnx" and request.file is not None:
+    if request.file is not None:
         return ""
     if request.route != "tir" or request.device == CUDA:
         return f"Programs of {request.route} on {request.device} compute in float32 here, and in no other precision."

@@ -15,12 +15,19 @@ NO_OPERATORS = "apache/tvm#20124"
 
 NOT_IMPORTED = ("LSTM", "GRU", "RNN", "Loop", "Scan")
 """Operators that the importer of TVM 0.27 has no converter for."""
+PRODUCTS = frozenset(
+    (
+        *("linear", "matmul", "mm", "addmm", "convolution", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"),
+        *("lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_tanh_cell", "rnn_relu", "rnn_relu_cell"),
+    )
+)
+"""ATen's operators that are products, or made of them: its torch importer asks Relax for float32 there."""
 
 
 def unsupported(request: Request) -> tuple[str, str]:
     """Why the importer of a route makes no program of a request, and the upstream issue; empty where it does."""
     if request.route == "torch":
-        return torch_export.unsupported(request), ""
+        return torch_export.unsupported(request) or _not_float32(request), ""
     if request.file is not None:
         missing = [name for name in request.file.operators if name in NOT_IMPORTED]
         return (f"{_STOPS} {missing[0]}.", NO_OPERATORS) if missing else ("", "")
@@ -31,6 +38,14 @@ def unsupported(request: Request) -> tuple[str, str]:
     if request.strategy.time != "unrolled":
         return f"{_STOPS} Scan or Loop.", NO_OPERATORS
     return "", ""
+
+
+def _not_float32(request: Request) -> str:
+    """Which product of a file in another type of floats the torch importer would change; empty where it has none."""
+    if request.file is None or not request.file.types & {"float16", "bfloat16", "float64"}:
+        return ""
+    found = [name for name in request.file.operators if name in PRODUCTS]
+    return f"TVM's torch importer (0.27) gives products in float32, whatever they are of: {found[0]}." if found else ""
 
 
 _STOPS = "The build stops at the import, before anything is compiled: TVM's ONNX importer has no"

@@ -36,7 +36,7 @@ def _from_torch(request: Request) -> tuple[Any, Written]:
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
-    example = tuple(torch.zeros(shape) for shape in torch_export.argument_shapes(request))
+    example = torch_export.arguments(request)
     with torch.no_grad(), warnings.catch_warnings():
         # torch.export warns of nn's own attributes.
         warnings.simplefilter("ignore")

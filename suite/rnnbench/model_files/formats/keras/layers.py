@@ -55,13 +55,21 @@ _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 """Names of scopes in TensorFlow, which traces each layer in one of its name."""
 _DROPPED = ("compile_config", "quantization_config", "shared_object_id")
 """For training, refused with the dtype of such layers, and a number that only saves space."""
+SAVE = (
+    "build the network again under keras.config.set_dtype_policy('float32'), give it these weights (set_weights), and "
+    "save it"
+)
 Config = dict[str, Any]
 
 
 def safe_config(config: object, dtype: str, initializer: Config) -> Config:
-    """The layers to build: floats in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
+    """The layers to build: float32 in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
     if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
         raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
+    layers = (layer for layer in _layers(config) if layer.get("class_name") in LAYERS)
+    policies = {_policy(layer["config"].get("dtype")) for layer in layers}
+    if policies >= {"float32", "float64"}:
+        raise ModelFileError(f"its layers compute in float32 and in float64, so their roundings are not known; {SAVE}")
     built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
     return built
 
@@ -118,14 +126,19 @@ class _Cleaner:
         return self._initializer if key.endswith("_initializer") else self.cleaned(value)
 
     def _typed(self, value: Any) -> Any:
-        name = value
-        if isinstance(value, dict):
-            name = value.get("config", {}).get("name") or value.get("class_name")
-        if name == "float32":
-            return self._dtype
+        name = _policy(value)
+        if name in ("float32", "float64"):
+            return "float64" if name == "float64" else self._dtype
         if value is None or (isinstance(value, str) and value.startswith(("int", "uint", "bool"))):
             return value
-        raise ModelFileError(f"a layer computes in {safe_text(str(name), 40)}; float32 is read")
+        raise ModelFileError(f"a layer computes in {safe_text(str(name), 40)}; float32 and float64 are read; {SAVE}")
+
+
+def _policy(dtype: Any) -> Any:
+    """The name of a layer's policy of types."""
+    if isinstance(dtype, dict):
+        return dtype.get("config", {}).get("name") or dtype.get("class_name")
+    return dtype
 
 
 def _require_read(value: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ def describe(path: Path) -> FileDescription:
         format="pt2",
         producer=file.producer,
         operators=Counter(node.operator for node in file.nodes),
-        weight_bytes=sum(array.nbytes for array in file.weights.values()),
+        weight_bytes=file.weight_bytes,
     )
     return described(
         facts,

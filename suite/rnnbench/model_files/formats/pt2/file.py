@@ -22,16 +22,22 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, NARROW, UNREAD, Kind, Pt2Array, Pt2File, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Kind, Pt2Array, Pt2File, Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.rnn import from_bits
 
 MODEL = "/models/model.json"
+STORED = {"bfloat16": "uint16"}
+"""The type of the bits of elements that NumPy has no type for."""
 _OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
 _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
+_WRAPPED = "torch.ops.higher_order.wrap_with_"
+"""Parts of a network under `torch.autocast` and the like."""
+WRITTEN_OUT = "save the program after run_decompositions(), which writes the part and its casts out"
 _PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
 
 
@@ -78,9 +84,9 @@ class _Reader:
             raise ModelFileError(f"it has {len(inputs) + len(outputs):,} inputs and outputs; that many are not read")
         producer = f"torch {model.get('torch_version', '')}".strip()
         shared = frozenset(array.value for array in outputs if array.value in sharing)
-        narrow = any(meta["dtype"] in NARROW for meta in self._tensors.values())
+        types = {value: _type_name(meta["dtype"]) for value, meta in self._tensors.items()}
         ends = tuple(inputs), tuple(outputs)
-        return Pt2File(nodes, weights, *ends, states, shared, safe_text(producer, 100), narrow)
+        return Pt2File(nodes, weights, *ends, states, shared, safe_text(producer, 100), types)
 
     def _json(self, name: str) -> Any:
         entry = self._entries.get(self._root + name)
@@ -174,21 +180,24 @@ class _Reader:
         if meta["dtype"] not in DTYPES:
             kind = _type_name(meta["dtype"])
             raise ModelFileError(f"its weight '{shown}' has elements of {kind}, which are not read")
-        dtype, shape = np.dtype(DTYPES[meta["dtype"]]), [_whole(size) for size in meta["sizes"]]
+        name = DTYPES[meta["dtype"]]
+        dtype, shape = np.dtype(STORED.get(name, name)), [_whole(size) for size in meta["sizes"]]
         strides, offset = [_whole(size) for size in meta["strides"]], _whole(meta["storage_offset"])
         there, elements = self._entries[path].file_size, math.prod(shape, start=1)
         ahead = (stride * (size - 1) for size, stride in zip(shape, strides, strict=True))
         needed = max(elements, offset + sum(ahead) + 1) if elements else 0
         if there < needed * dtype.itemsize or there % dtype.itemsize:
             raise ModelFileError(
-                f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {dtype} and its strides "
+                f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {name} and its strides "
                 f"call for {needed * dtype.itemsize:,}"
             )
         with self._archive.open(path) as stream:
             stored = np.frombuffer(stream.read(there), dtype)
+        if name in STORED:
+            stored = from_bits(stored)
         if not elements:
-            return np.zeros(shape, dtype)
-        laid_out = [stride * dtype.itemsize for stride in strides]
+            return np.zeros(shape, stored.dtype)
+        laid_out = [stride * stored.itemsize for stride in strides]
         return np.lib.stride_tricks.as_strided(stored[offset:], shape, laid_out).copy()
 
 
@@ -202,7 +211,9 @@ def _writes(what: str, name: str) -> str:
 def _node(node: Mapping[str, Any]) -> Pt2Node:
     found = _OPERATOR.fullmatch(node["target"])
     if not found or found[1] in _REFUSED:
-        raise ModelFileError(f"it calls {safe_text(str(node['target']), 100)}; operators of ATen are read")
+        called = str(node["target"])
+        instead = f"; {WRITTEN_OUT}" if called.startswith(_WRAPPED) else ""
+        raise ModelFileError(f"it calls {safe_text(called, 100)}; operators of ATen are read{instead}")
     values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
     outputs, gives_list = list[str](), False
     for output in node["outputs"]:

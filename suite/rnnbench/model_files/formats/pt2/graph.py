@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.description import Dim
+from rnnbench.rnn import DTYPES as NUMBER_FORMATS
 
 DTYPES = {
     1: "uint8",
@@ -20,14 +21,11 @@ DTYPES = {
     7: "float32",
     8: "float64",
     12: "bool",
+    13: "bfloat16",
 }
-"""`ScalarType` of the schema, as far as NumPy has it."""
-UNREAD = {9: "complex32", 10: "complex64", 11: "complex128", 13: "bfloat16", 28: "uint16"}
+"""`ScalarType` of the schema, as far as NumPy has it, and bfloat16, whose values are float32 in NumPy."""
+UNREAD = {9: "complex32", 10: "complex64", 11: "complex128", 28: "uint16"}
 """Others of it, whose names a user knows."""
-
-
-NARROW = (6, 13)
-"""float16 and bfloat16."""
 
 
 @dataclass(frozen=True)
@@ -77,5 +75,11 @@ class Pt2File:
     shared: frozenset[str]
     """Values of outputs in the memory of an input, a weight or a state."""
     producer: str
-    is_narrow: bool
-    """Whether a value in it is float16 or bfloat16."""
+    types: Mapping[str, str]
+    """The types of elements of all values."""
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights as the file has them."""
+        types = ((array, NUMBER_FORMATS.get(self.types[value])) for value, array in self.weights.items())
+        return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)

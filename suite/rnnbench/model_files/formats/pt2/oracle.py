@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import require_torch
 from rnnbench.model_files.formats.pt2.program import Pt2Program
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -24,7 +26,8 @@ _EXACT = frozenset(
         *("cat", "stack", "expand", "clone", "copy_", "detach", "alias", "lift_fresh_copy", "_to_copy", "as_strided"),
         *("relu", "relu_", "neg", "abs", "maximum", "minimum", "clamp", "clamp_min", "where", "gather", "index"),
         *("index_select", "embedding", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "new_zeros"),
-        *("empty", "empty_like", "constant_pad_nd", "flip", "roll", "repeat"),
+        *("empty", "empty_like", "constant_pad_nd", "flip", "roll", "repeat", "masked_fill", "masked_fill_", "fill_"),
+        *("index_copy", "index_copy_", "index_put", "index_put_", "scatter", "scatter_", "slice_scatter", "zero_"),
     )
 )
 _ACTIVATIONS = frozenset(
@@ -33,6 +36,8 @@ _ACTIVATIONS = frozenset(
         *("erf", "sin", "cos", "pow"),
     )
 )
+_CASTS = {"to": 0, "_to_copy": 0, "type_as": 0, "copy_": 1}
+"""Operators that may change the type of elements, and which argument they take them from."""
 _PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "addmv": 1, "baddbmm": 1}
 """Where the factors begin."""
 _RANDOM = frozenset(
@@ -51,37 +56,55 @@ class Pt2Oracle:
         self._program = Pt2Program(path, double=True)
         if drawn := sorted(_RANDOM & {node.operator for node in self._program.file.nodes}):
             raise ModelFileError(f"{drawn[0]} draws random numbers, so there is no float64 result to compare with")
-        if self._program.file.is_narrow:
-            raise ModelFileError("it computes in float16 or bfloat16, so its float64 result is not known")
-        self._arithmetic = Arithmetic()
+        file = self._program.file
+        self._given = {array.name: array.dtype for array in (*file.inputs, *(before for before, _ in file.states))}
+        is_wide = "float64" in (*self._given.values(), *(array.dtype for array in file.outputs))
+        self._narrow = ("bfloat16", "float16", "float32") if is_wide else ("bfloat16", "float16")
+        self._use(Arithmetic())
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> Pt2Oracle:
         """The same file in another arithmetic. The file is not read again."""
         other = copy(self)
-        other._arithmetic = arithmetic
+        other._use(arithmetic)
         return other
+
+    def _use(self, arithmetic: Arithmetic) -> None:
+        self._arithmetic = self._own = arithmetic
+        self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        file, torch = self._program.file, self._torch
-        expected = [array.name for array in (*file.inputs, *(before for before, _ in file.states))]
-        if sorted(expected) != sorted(inputs):
-            raise ValueError(f"expected the inputs {expected}, got {list(inputs)}")
-        given = {name: self._program.tensor(np.asarray(array)) for name, array in inputs.items()}
+        if self._given.keys() != inputs.keys():
+            raise ValueError(f"expected the inputs {list(self._given)}, got {list(inputs)}")
+        given = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
         try:
-            with torch.no_grad(), self._rounding():
-                made = self._program(given)
+            with self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
+                made = self._program(given, around=self._node)
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:
             raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
         return {name: tensor.numpy() for name, tensor in made.items()}
 
+    def _node(self, node: Pt2Node, call: Callable[[], Any]) -> Any:
+        """What a node gives, with the roundings of the type that its result has in the file."""
+        types = self._program.file.types
+        narrowed = self._narrowed.get(types.get(node.outputs[0], "")) if node.outputs else None
+        self._own = narrowed or self._arithmetic
+        result = call()
+        if narrowed is None or node.operator not in _CASTS:
+            return result
+        source = node.args[_CASTS[node.operator]]
+        if not isinstance(source, Ref) or types.get(source.name) == types[node.outputs[0]]:
+            return result
+        done = self._torch.from_numpy(np.array(rounded_result(narrowed, result.numpy(), "operation")))
+        return result.copy_(done) if node.operator == "copy_" else done.to(result.dtype)
+
     def _rounding(self) -> Any:
         """Rounds what torch's operators give. Composed ones, such as an LSTM, have become sums and products by then."""
         mode: Any = require_torch("torch.utils._python_dispatch").TorchDispatchMode
-        torch, arithmetic = self._torch, self._arithmetic
-        exact = not isinstance(arithmetic, RandomRounding) and arithmetic.dtype == "float64"
+        torch, oracle = self._torch, self
+        exact = not isinstance(self._arithmetic, RandomRounding) and self._arithmetic.dtype == "float64"
 
         class Rounding(mode):  # type: ignore[misc]
             def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -93,9 +116,20 @@ class Pt2Oracle:
                 result = function(*args, **(kwargs or {}))
                 if exact or name in _EXACT:
                     return result
-                return _mapped(torch, result, lambda tensor: _rounded(torch, arithmetic, name, args, tensor, squares))
+                return _mapped(torch, result, lambda tensor: _rounded(torch, oracle._own, name, args, tensor, squares))
 
         return Rounding()
+
+
+@contextmanager
+def _float64_by_default(torch: Any) -> Iterator[None]:
+    """What torch makes of whole numbers, as their quotient, is in its default type."""
+    own = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(own)
 
 
 def _draws(torch: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -30,6 +30,8 @@ class SavedModelProgram:
 
     def _prepare(self) -> None:
         file, tf = self.file, self._tf
+        if self._double:
+            _require_one_type(tf, file)
         self.inputs, self.outputs = self._ends(file.inputs), self._ends(file.outputs)
         self._graph = _renamed(_in_float64(tf, file.graph) if self._double else file.graph)
         self._held = {each.tensor: tf.Variable(self._typed(each.value), trainable=False) for each in file.variables}
@@ -88,6 +90,17 @@ def _renamed(graph: Any) -> Any:
             if attribute.WhichOneof("value") == "func" and attribute.func.name:
                 attribute.func.name = f"file_{attribute.func.name}_{suffix}"
     return made
+
+
+def _require_one_type(tf: Any, file: SavedFile) -> None:
+    """Raises ModelFileError for a file in float64 with float32 inside: where it rounds is lost once all is wider."""
+    ends = {tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())}
+    nodes = (node for function in file.graph.library.function for node in function.node_def)
+    types = {value.type for node in nodes for value in node.attr.values() if value.WhichOneof("value") == "type"}
+    if tf.float64 in ends and tf.float32.as_datatype_enum in types:
+        raise ModelFileError(
+            "it computes in float64 and in float32, so its roundings are not known; save it in one of them throughout"
+        )
 
 
 def _in_float64(tf: Any, graph: Any) -> Any:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.rnn import DTYPES as NUMBER_FORMATS
+
 DTYPES = {
+    "bf16": "bfloat16",
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     "i1": "bool",
 }
-"""Types of elements by MLIR's names, as far as NumPy has them."""
+"""Types of elements by MLIR's names, as far as NumPy has them, and bfloat16, whose values are float32 in NumPy."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class StablehloFile:
     @property
     def weight_bytes(self) -> int:
         return sum(
-            node.attributes["value"].nbytes
+            node.attributes["value"].size * itemsize(node.types[0].dtype)
             for function in self.functions.values()
             for node in function.all_nodes()
             if node.kind == CONSTANT and not is_splat(node.attributes["value"])
@@ -89,6 +92,11 @@ class StablehloFile:
 
 
 CONSTANT = "stablehlo.constant"
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of an element in the file."""
+    return NUMBER_FORMATS[dtype].itemsize if dtype in NUMBER_FORMATS else np.dtype(dtype).itemsize
 
 
 def is_splat(array: np.ndarray) -> bool:

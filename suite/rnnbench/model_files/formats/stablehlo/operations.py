@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, Node
 from rnnbench.model_files.formats.stablehlo.windows import convolution
 
@@ -22,7 +23,7 @@ Compute = Callable[[Node, Sequence[Array]], Array]
 
 def computed_type(dtype: str) -> np.dtype:
     """That in which a value of the file is computed."""
-    return np.dtype("float64" if dtype.startswith("float") else dtype)
+    return np.dtype("float64" if dtype in FLOATS else dtype)
 
 
 def numbers(attribute: str, name: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region
 from rnnbench.model_files.formats.stablehlo.operations import (
@@ -38,16 +39,20 @@ class StablehloOracle:
         self._file = read_stablehlo(path)
         self._given = (*self._file.inputs, *(before for before, _ in self._file.states))
         self._made = (*self._file.outputs, *(after for _, after in self._file.states))
-        nodes = (node for function in self._file.functions.values() for node in function.all_nodes())
-        if any(type_.dtype == "float16" for node in nodes for type_ in node.types):
-            raise ModelFileError("it computes in float16, so its float64 result is not known")
-        self._arithmetic, self._passes = Arithmetic(), 0
+        is_wide = any(array.dtype == "float64" for array in (*self._given, *self._made))
+        self._narrow = ("bfloat16", "float16", "float32") if is_wide else ("bfloat16", "float16")
+        self._passes = 0
+        self._use(Arithmetic())
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> StablehloOracle:
         """The same file in another arithmetic. The file is not read again."""
         other = copy(self)
-        other._arithmetic = arithmetic
+        other._use(arithmetic)
         return other
+
+    def _use(self, arithmetic: Arithmetic) -> None:
+        self._arithmetic = arithmetic
+        self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
@@ -69,7 +74,7 @@ class StablehloOracle:
     def _cast(self, array: MlirArray, value: np.ndarray) -> np.ndarray:
         if value.shape != array.shape:
             raise ValueError(f"{array.name}: expected the shape {list(array.shape)}, got {list(value.shape)}")
-        if array.dtype.startswith("float"):
+        if array.dtype in FLOATS:
             return self._arithmetic.cast(value)
         return value.astype(array.dtype, casting="same_kind", copy=False)
 
@@ -115,7 +120,8 @@ class StablehloOracle:
         result = np.asarray(COMPUTED[node.kind](node, inputs))
         if result.dtype.kind != "f":
             return result.astype(computed_type(node.types[0].dtype), copy=False)
-        if node.kind in MOVES:
+        narrowed = self._narrowed.get(node.types[0].dtype)
+        if node.kind in MOVES and (narrowed is None or node.kind != "stablehlo.convert"):
             return result
         kind: Kind = "operation"
         if node.kind in ACTIVATIONS:
@@ -125,7 +131,7 @@ class StablehloOracle:
                 return result
             kind = "sum"
         terms = _terms(node, inputs, result) if kind == "sum" else 1
-        return rounded_result(self._arithmetic, result, kind, terms, lambda: _squares(node, inputs))
+        return rounded_result(narrowed or self._arithmetic, result, kind, terms, lambda: _squares(node, inputs))
 
 
 def _terms(node: Node, inputs: Values, result: np.ndarray) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import count
 from typing import Any
 
@@ -12,8 +13,11 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, DTYPES, Node, Region, TensorType
 from rnnbench.outside_text import safe_text
+from rnnbench.rnn import from_bits, rounded
 
 _RETURNS = ("func.return", "stablehlo.return")
+_HEXADECIMAL = re.compile(r'dense<"0x([0-9A-Fa-f]*)">')
+_NUMBERS = re.compile(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 
 
 def plain_type(ir: Any, type_: Any) -> TensorType:
@@ -91,7 +95,26 @@ def plain_array(ir: Any, attribute: Any) -> np.ndarray:
     type_ = plain_type(ir, attribute.type)
     if math.prod(type_.shape) > limits.ELEMENTS:
         raise ModelFileError(f"a constant has more than {limits.ELEMENTS:,} elements; that many are not read")
+    if type_.dtype == "bfloat16":
+        return _bfloat16(str(attribute), type_.shape)
     values = np.asarray(attribute)
     if attribute.is_splat and values.size:
         return np.broadcast_to(np.array(values[(0,) * values.ndim], type_.dtype), type_.shape)
     return np.array(values, type_.dtype)
+
+
+def _bfloat16(text: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Values of bfloat16 in float32, as MLIR prints them: its Python API gives no memory of theirs.
+
+    Many are printed as their bytes. Of others, the seven digits that are printed tell which they are; those that are no
+    numbers have their bits.
+    """
+    body = text.rpartition(" : ")[0]
+    if found := _HEXADECIMAL.fullmatch(body):
+        return from_bits(np.frombuffer(bytes.fromhex(found[1]), "<u2")).reshape(shape)
+    printed = _NUMBERS.findall(body.removeprefix("dense<"))
+    values = [float(from_bits(np.array(int(each, 16)))) if "x" in each else float(each) for each in printed]
+    numbers = rounded(np.array(values), "bfloat16")
+    if len(values) == 1 and math.prod(shape) > 0:
+        return np.broadcast_to(numbers[0], shape)
+    return numbers.reshape(shape)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import UNQUANTISED, TfliteFile, read_tflite
 from rnnbench.outside_text import safe_text
 
 BATCH = "batch"
@@ -45,7 +45,7 @@ def _array(file: TfliteFile, name: str, number: int, role: Role, is_batch: bool)
     if not name.isprintable() or not name.strip():
         raise ModelFileError("an input or output has a name that cannot be printed")
     if tensor.is_quantised:
-        raise ModelFileError(f"{name} is quantised to {tensor.dtype}; the suite feeds and compares float32")
+        raise ModelFileError(f"{name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}")
     shape: list[Dim] = [None if size < 0 else size for size in tensor.sizes]
     if is_batch and shape and shape[0] is None:
         shape[0] = BATCH

@@ -28,6 +28,12 @@ _DTYPES = {
     **dict.fromkeys(("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"), ""),
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), ""),
 }
+UNQUANTISED = (
+    "how far apart two right programs are that round to such numbers is not known here, so nothing can be compared; "
+    "convert the network without quantisation: no converter.optimizations, or float16 weights alone "
+    "(converter.target_spec.supported_types = [tf.float16]), with float32 inputs and outputs"
+)
+"""Why files with quantised arrays are refused, and what to do."""
 _MAIN = "serving_default"
 """The signature that is read where a file has several."""
 _GRAPH = "subgraphindex"

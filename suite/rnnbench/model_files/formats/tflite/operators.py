@@ -167,11 +167,10 @@ def _gather(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     return (np.take(inputs[0], inputs[1], options.Axis()),)
 
 
-def _cast(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    kinds = {number: name for name, number in vars(require_schema().TensorType).items() if isinstance(number, int)}
-    kind = kinds[options.OutDataType()].lower()
+def cast(x: Array, dtype: str) -> Array:
+    """As LiteRT's CAST, which goes by the type of the tensor that it gives: its options may be left out."""
     # A float keeps the arithmetic's type: rounding it is the arithmetic's business.
-    return (inputs[0] if kind.startswith("float") and inputs[0].dtype.kind == "f" else inputs[0].astype(kind),)
+    return x if dtype.startswith("float") and x.dtype.kind == "f" else x.astype(dtype)
 
 
 def _dynamic_update_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
@@ -211,7 +210,6 @@ MOVES: dict[str, Compute] = {
     "PACK": lambda options, inputs: (np.stack(inputs, options.Axis()),),
     "UNPACK": _unpack,
     "GATHER": _gather,
-    "CAST": _cast,
     "DYNAMIC_UPDATE_SLICE": _dynamic_update_slice,
     "TRANSPOSE": _one(lambda x, order: x.transpose([int(axis) for axis in order])),
     "EXPAND_DIMS": _one(lambda x, axis: np.expand_dims(x, int(np.ravel(axis)[0]))),

@@ -12,16 +12,16 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import Operator, Tensor, TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import UNQUANTISED, Operator, Tensor, TfliteFile, read_tflite
 from rnnbench.model_files.formats.tflite.lstm import LSTM, sequence_lstm
-from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute
+from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic
 
 _COMPUTED: dict[str, Compute] = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
 _WHILE = "WHILE"
-_DEQUANTIZE = "DEQUANTIZE"
+_CAST = "CAST"
 
 
 class TfliteOracle:
@@ -96,6 +96,8 @@ class TfliteOracle:
             return self._while(operator.options, inputs)
         if operator.name == LSTM:
             return (sequence_lstm(self._arithmetic, operator.options, inputs),)
+        if operator.name == _CAST:
+            return (cast(inputs[0], outputs[0].dtype),)
         compute = _COMPUTED[operator.name]
         results = compute(operator.options, inputs)
         if operator.name in MOVES:
@@ -129,21 +131,21 @@ class TfliteOracle:
 
 def _refuse(file: TfliteFile) -> None:
     """Raises ModelFileError for what has no float64 result here."""
+    for graph in file.graphs:
+        for tensor in graph.tensors:
+            if tensor.is_quantised:
+                raise ModelFileError(
+                    f"{tensor.name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}"
+                )
     for number, graph in enumerate(file.graphs):
         for operator in graph.operators:
-            if operator.name not in (*_COMPUTED, _WHILE, LSTM):
+            if operator.name not in (*_COMPUTED, _CAST, _WHILE, LSTM):
                 called = safe_text(operator.name, 100)
                 raise ModelFileError(f"the operator {called} is not computed here, so its float64 result is not known")
             if operator.name == _WHILE and max(_graphs_of(operator.options)) >= len(file.graphs):
                 raise ModelFileError(f"a loop's body is a graph that there is not; there are {len(file.graphs)}")
             if operator.name == _WHILE and min(_graphs_of(operator.options)) <= number:
                 raise ModelFileError("a loop's body is a graph before the loop's own, so it might call itself")
-        for tensor in graph.tensors:
-            if tensor.is_quantised:
-                raise ModelFileError(
-                    f"{tensor.name} is quantised to {tensor.dtype}: rounding to integers differs in float64 and "
-                    "float32; convert the network without quantisation"
-                )
 
 
 def _graphs_of(options: Any) -> tuple[int, int]:

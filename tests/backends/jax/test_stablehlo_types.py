@@ -1,0 +1,21 @@
+"""Users' modules of StableHLO whose arrays are not float32, compiled by XLA."""
+
+from __future__ import annotations
+
+import pytest
+import stablehlo_files as files
+import typed_streams as typed
+
+from rnnbench.backends.jax import JaxBackend
+
+
+@pytest.mark.parametrize(
+    ("types", "name", "state"),
+    [
+        *(({"f32": "f16"}, "kept", "stateful"), ({"f32": "bf16"}, "kept", "stateful")),
+        *(({}, "ring", "stitched"), ({"f32": "bf16"}, "ring", "stateful"), ({"i32": "ui8"}, "ring", "stitched")),
+    ],
+)
+def test_a_module_of_other_types(tmp_path, types, name, state):
+    path = files.saved(name, tmp_path, types)
+    typed.assert_right(JaxBackend(), typed.asked(path, "jit", files.ANSWERS[name], state), tmp_path)

@@ -1,0 +1,105 @@
+"""SavedModels and `.keras` files whose arrays are not float32."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import typed_streams as typed
+
+from rnnbench.backends import find
+from rnnbench.backends.tensorflow import TensorflowBackend
+from rnnbench.model_files import ModelFileError, describe, oracle_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Cells with their state in variables, and a counter of steps beside it: as SavedModels, and as `.keras` files."""
+    from rnnbench.backends.tensorflow.process import prepare_process
+
+    prepare_process(1)
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    import keras
+    import tensorflow as tf
+
+    folder = tmp_path_factory.mktemp("types")
+    for name, dtype, inside in (
+        *(("float64", tf.float64, tf.float64), ("counted", tf.float32, tf.float32)),
+        *(("mixed", tf.float64, tf.float32), ("half", tf.float32, tf.float16), ("bfloat16", tf.bfloat16, tf.bfloat16)),
+    ):
+        tf.saved_model.save(*_cell(tf, dtype, inside, folder / name))
+    for policy in ("float64", "mixed_float16", "mixed_bfloat16", "several"):
+        keras.utils.set_random_seed(0)
+        given = keras.Input((None, 3), batch_size=1)
+        first, last = ("float32", "float64") if policy == "several" else (policy, policy)
+        made = keras.layers.GRU(4, stateful=True, return_sequences=True, dtype=first)(given)
+        keras.Model(given, keras.layers.Dense(2, dtype=last)(made)).save(folder / f"{policy}.keras")
+    return folder
+
+
+def _cell(tf, dtype, inside, path):
+    module = tf.Module()
+    module.weights = tf.Variable(np.random.default_rng(0).standard_normal((7, 4)) * 0.4, dtype=inside)
+    module.h, module.count = tf.Variable(tf.zeros((1, 4), dtype), name="h"), tf.Variable(0, name="count")
+
+    def step(x):
+        product = tf.matmul(tf.cast(tf.concat([x, module.h], 1), inside), module.weights)
+        h = module.h.assign(tf.cast(tf.sigmoid(product), dtype))
+        return {"y": h / tf.cast(module.count.assign_add(1), dtype)}
+
+    specs = [tf.TensorSpec((1, 3), dtype, "x")]
+    module.call = tf.function(step, input_signature=specs, autograph=False)
+    return module, str(path), module.call
+
+
+@pytest.mark.parametrize(
+    ("on", "name", "state"),
+    [
+        *(("tensorflow:graph", "float64", "stateful"), ("tensorflow:xla", "float64", "stitched")),
+        *(("tensorflow:graph", "counted", "stitched"), ("tensorflow:xla", "counted", "stateful")),
+        *(("iree:tensorflow", "counted", "stateful"), ("iree:tensorflow", "counted", "stitched")),
+    ],
+)
+def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
+    backend, route = on.split(":")
+    adapter = find(backend)
+    if lack := adapter.probe().lack(route):
+        pytest.skip(f"{on} {lack.reason}; {lack.install}")
+    request = typed.asked(folder / name / "saved_model.pb", route, ("batch=0", "time=null"), state)
+    assert request.model.types == {"int32", "float64" if name == "float64" else "float32"}
+    typed.assert_right(adapter, request, tmp_path)
+
+
+@pytest.mark.parametrize("state", ["stateful", "stitched"])
+def test_keras_layers_in_float64(folder, tmp_path, state):
+    request = typed.asked(folder / "float64.keras", "keras", (), state)
+    assert request.precision.uniform == "float64"
+    typed.assert_right(TensorflowBackend(), request, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mixed", "it computes in float64 and in float32, so its roundings are not known; save it in one of them"),
+        ("half", "computes in float16, so its float64 result is unknown; save the network in float32 throughout"),
+        ("bfloat16", "computes in bfloat16, so its float64 result is unknown; save the network in float32 throughout"),
+    ],
+)
+def test_a_saved_model_of_several_types_has_no_oracle(folder, name, told):
+    with pytest.raises(ModelFileError, match=told):
+        oracle_of(folder / name / "saved_model.pb")
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("mixed_float16", "a layer computes in mixed_float16; float32 and float64 are read; build the network again"),
+        ("mixed_bfloat16", "a layer computes in mixed_bfloat16; float32 and float64 are read; build the network again"),
+        ("several", "its layers compute in float32 and in float64, so their roundings are not known; build the network"),
+    ],
+)
+def test_keras_layers_of_several_types_are_refused_and_told_what_to_do(folder, policy, told):
+    with pytest.raises(ModelFileError) as caught:
+        describe(folder / f"{policy}.keras")
+    assert told in str(caught.value)
