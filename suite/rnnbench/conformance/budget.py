@@ -55,5 +55,7 @@ class Budget:
         return f"{self.done:,} of {self.planned:,} {self.what} in its {self.time():g} s{short}"
 
 
+GOES_ON = 10
+"""How many times its time a short check may take, until it has its least number of turns."""
 FIRST = 9
 """Turns that are always made, however slow the program is: one more than the ring has chunks."""

@@ -10,7 +10,7 @@ from itertools import cycle, pairwise
 import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import GOES_ON, Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -193,7 +193,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     bound = session.bind(reference.ring)
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
     planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
-    budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), KEPT_S)
+    budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), GOES_ON * KEPT_S, enough=KEPT_S)
     kept: list[np.ndarray] = []
     sums: list[int] = []
     for call in budget:
@@ -233,7 +233,7 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     at_once = max(OPEN_LEAST, min(OPEN_AT_ONCE, OPEN_BYTES // max(1, weight_bytes)))
     open_session.close(alone)
     stays.step(reference.ring[0])
-    budget = Budget("sessions", OPENED, OPENED_LEAST, OPENED_S)
+    budget = Budget("sessions", OPENED, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
     for number in budget:
         session = open_session()
         others.append(session)
@@ -254,7 +254,7 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     if reference.is_stream:
         session.set_state(reference.start)
         started = session.step(reference.ring[0])["y"]
-    budget = Budget("resets", RESETS, RESETS_LEAST, RESETS_S)
+    budget = Budget("resets", RESETS, RESETS_LEAST, GOES_ON * RESETS_S, enough=RESETS_S)
     for number in budget:
         if number % 3 == 1 and reference.is_stream:
             session.set_state(reference.start)

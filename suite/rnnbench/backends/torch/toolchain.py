@@ -1,10 +1,10 @@
 """What Inductor finds out in each process that compiles, of the C++ compiler and of itself, found out beforehand.
 
 Inductor (2.13) tries in each process whether a program with the processor's vector instructions can be loaded. It also
-preprocesses the headers that it has precompiled, to see whether they changed. It keeps what it found in the process, so
-children of a process that has asked need not ask again. The calls here are those of `CppCodeCache.load_async` and of
-`AotCodeCompiler.compile`. Of itself, it digests its sources, and traces the patterns that its passes look for in a
-joint graph. The patterns of later passes are left to each build: they differ where oneDNN is off.
+preprocesses the headers that it has precompiled, to see whether they changed. The calls here are those of
+`CppCodeCache.load_async` and of `AotCodeCompiler.compile`. It digests its own sources, and traces the patterns that its
+passes look for in a joint graph. The patterns of later passes are left to each build: they differ where oneDNN is off.
+Inductor keeps what it found in the process, so children of a process that has asked need not ask again.
 """
 
 from __future__ import annotations
