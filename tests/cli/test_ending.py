@@ -111,6 +111,24 @@ def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
+AT_THE_END = """
+import os, signal
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid()):
+        for number in (2, 15, 1):
+            kill(pid, number)
+last = Last()
+"""
+
+
+def test_a_signal_while_the_interpreter_ends_changes_nothing(folder):
+    """As its modules are cleared: the command has printed everything."""
+    process = start(folder, "list", "tiny.yaml", "--backend=fake:honest", code=AT_THE_END)
+    shown, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (0, "4 trials\n")
+    assert "fake:honest" in shown
+
+
 AT_IMPORT = """
 import os, signal, sys
 class Finder:

@@ -175,10 +175,13 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 @atexit.register
 def _end_quietly() -> None:
-    """A signal while the interpreter itself ends leaves no traceback either."""
+    """A signal while the interpreter itself ends changes nothing: the command has ended, and has its status.
+
+    Python forgets handlers of its own before it ends; the process would then die of the signal.
+    """
     with suppress(ValueError):
         for number in _signals():
-            signal.signal(number, _end_at_once)
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _say(sentence: str) -> None:
