@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from waiting import PATIENCE_S
@@ -37,6 +38,12 @@ def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(
         write_whole(file, half)
     assert file.read_text() == "old"
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_path_without_a_name_is_an_error_of_the_path():
+    with pytest.raises(IsADirectoryError) as error:
+        write_text(Path("/"), "text")
+    assert error.value.filename == "/"
 
 
 def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path):

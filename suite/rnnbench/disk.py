@@ -98,6 +98,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
 
     With `durable`, return once it is on the disk. Raises OSError, which names the file; what was there before stays.
     """
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:

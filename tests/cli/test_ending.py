@@ -101,6 +101,17 @@ def test_an_interrupt_that_a_library_makes_its_own_error_of_is_an_interrupt(caps
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
+def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder):
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (20, 20))
+    process = start(folder, "list", "tiny.yaml", preexec_fn=limit)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert errors.startswith(
+        "rnnbench: a limit of this machine or of its user is reached: Too many open files; raise it"
+    )
+    assert errors.count("\n") == 1
+
+
 def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
     """CPython notes it, and would end `python -m` by SIGINT though somebody caught it."""
     code = "from rnnbench.cli.ending import end_well\nend_well(lambda ending: exec('raise KeyboardInterrupt'))\n"
@@ -109,6 +120,24 @@ def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
         [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+AT_THE_END = """
+import os, signal
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid()):
+        for number in (2, 15, 1):
+            kill(pid, number)
+last = Last()
+"""
+
+
+def test_a_signal_while_the_interpreter_ends_changes_nothing(folder):
+    """As its modules are cleared: the command has printed everything."""
+    process = start(folder, "list", "tiny.yaml", "--backend=fake:honest", code=AT_THE_END)
+    shown, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (0, "4 trials\n")
+    assert "fake:honest" in shown
 
 
 AT_IMPORT = """

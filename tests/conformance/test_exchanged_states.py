@@ -13,6 +13,7 @@ from verdicts import verdicts
 
 from rnnbench.cases import Target
 from rnnbench.conformance import suite
+from rnnbench.conformance.array_files import load_arrays, save_arrays
 
 TRIAL = make_trial(target="fake:honest")
 OTHER = "another"
@@ -57,9 +58,7 @@ WRONG = {
 def test_a_wrong_state_is_not_used(exchange, tmp_path, wrong):
     exchange(backend=OTHER)
     file = saved(tmp_path, OTHER)
-    with np.load(file) as arrays:
-        state = wrong(dict(arrays))
-    np.savez(file, **state)
+    save_arrays(file, wrong(load_arrays(file)))
     result = exchange()
     assert (result.verdict, result.detail) == ("pass", "from the state of the reference")
 

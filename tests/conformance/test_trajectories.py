@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -126,3 +128,18 @@ def test_a_damaged_file_of_the_reference_is_made_again(tmp_path, content):
     assert np.array_equal(again.from_zeros().y, expected)
     assert file.read_bytes()[:2] == b"PK"
     assert len(file.read_bytes()) == len(whole)
+
+
+def test_a_file_in_the_place_of_another_one_and_a_pipe_are_made_again(tmp_path):
+    """As after a person who copies files of a run that is to be resumed."""
+    trial = make_trial("fake:honest")
+    other = ReferenceTrajectories(dataclasses.replace(trial, seed=1), tmp_path / "other")
+    first = ReferenceTrajectories(trial, tmp_path / "run")
+    expected, wrong = first.from_zeros().y, other.from_zeros().y
+    assert not np.array_equal(expected, wrong)
+    (file,), (foreign,) = (list((tmp_path / name).glob("stream-*.npz")) for name in ("run", "other"))
+    for replace_file in (lambda: shutil.copy(foreign, file), lambda: (file.unlink(), os.mkfifo(file))):
+        replace_file()
+        again = ReferenceTrajectories(trial, tmp_path / "run")
+        assert np.array_equal(again.from_zeros().y, expected)
+        assert again.seconds > 0

@@ -65,6 +65,13 @@ def test_a_name_that_is_no_folder_and_has_no_version_is_never_installed(tmp_path
         open_side(text, TRIALS, tmp_path)
 
 
+@pytest.mark.parametrize("text", ["onnxruntime==", "onnxruntime==1.30.0 numpy=2", "==1.30.0", "onnxruntime>=1,<", "a@"])
+def test_a_requirement_without_its_version_is_refused_before_anything_is_made(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(environments, "make_environment", pytest.fail)
+    with pytest.raises(SideError, match="is no requirement: "):
+        open_side(text, TRIALS, tmp_path)
+
+
 def test_an_environment_without_the_suite_is_refused_with_what_to_install(tmp_path):
     folder = environment(tmp_path / "bare", f'exec {quote(sys.executable)} -I -S "$@"')
     with pytest.raises(SideError, match=r"rnnbench.*pip install"):

@@ -55,11 +55,13 @@ def ab(
     failed.
     """
     from rnnbench.cli.exit_status import exit_status
-    from rnnbench.pipeline import ProgressBar, SideBySide, compare_sides, open_side
+    from rnnbench.pipeline import ProgressBar, SideBySide, check_side, compare_sides, open_side
     from rnnbench.results import Store, read_run
     from rnnbench.sampling import PairBudget
 
     trials = selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False))
+    for text in (side_a, side_b):
+        check_side(text)
     sides = open_side(side_a, trials, environments), open_side(side_b, trials, environments)
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()

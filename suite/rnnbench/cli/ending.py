@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import signal
 import sys
@@ -20,6 +21,8 @@ from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; what CI and `timeout` end a job with; and the end of a terminal, unless it is ignored (`nohup`)."""
+LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+"""Errors of a limit of files, processes or memory. No trial is at fault."""
 
 
 class Ending:
@@ -127,6 +130,11 @@ def _mistake(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
         what_to_do = "see what lies there and who may use it, or name another place"
         return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
+    if isinstance(error, OSError) and error.errno in LIMIT_ERRORS:
+        what_to_do = (
+            "raise it (`ulimit -n` is that of open files, `ulimit -u` that of processes), or end other programs"
+        )
+        return f"a limit of this machine or of its user is reached: {error.strerror}; {what_to_do}"
     return None
 
 
@@ -175,10 +183,13 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 @atexit.register
 def _end_quietly() -> None:
-    """A signal while the interpreter itself ends leaves no traceback either."""
+    """A signal while the interpreter itself ends changes nothing: the command has ended, and has its status.
+
+    Python forgets handlers of its own before it ends; the process would then die of the signal.
+    """
     with suppress(ValueError):
         for number in _signals():
-            signal.signal(number, _end_at_once)
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _say(sentence: str) -> None:

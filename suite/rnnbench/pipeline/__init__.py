@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
     from rnnbench.pipeline.environment_worker import source_digest
-    from rnnbench.pipeline.environments import Side, open_environment, open_side
+    from rnnbench.pipeline.environments import Side, check_side, open_environment, open_side
     from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, extras_of, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
@@ -98,6 +98,7 @@ _NAMES = {
     "environment_worker": ("source_digest",),
     "environments": (
         "Side",
+        "check_side",
         "open_environment",
         "open_side",
     ),
@@ -172,6 +173,7 @@ __all__ = [
     "between",
     "bisect_releases",
     "build_and_check_trial",
+    "check_side",
     "check_trials",
     "compare_sides",
     "confirm",

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
 from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment, this_suite
@@ -55,12 +57,13 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
 
     Raises SideError.
     """
+    check_side(text)
     if text is None:
         name, interpreter = "the running environment", sys.executable
     elif _is_folder(text):
         name, interpreter = text, _python_of(Path(text).expanduser(), text)
     else:
-        name, interpreter = text, _made(text, trials, cache)
+        name, interpreter = text, make_environment(text, extras_of(trials), cache).python
     facts = _describe(name, interpreter, trials)
     if facts.source != source_digest():
         raise SideError(
@@ -77,17 +80,29 @@ def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
     return [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
 
 
-def _made(requirements: str, trials: Sequence[Trial], cache: Path) -> str:
-    """The Python of the environment with these requirements. Raises SideError.
+def check_side(text: str | None) -> None:
+    """Refuse a text that means no environment, before anything is made: that takes minutes. Raises SideError.
 
-    Some version must be among them: a folder's name that was mistyped would else be installed from the package index.
+    Some version must be among requirements: a folder's name that was mistyped would else be installed from the package
+    index.
     """
-    if not set("=<>~@") & set(requirements):
+    if text is None:
+        return
+    if _is_folder(text):
+        _python_of(Path(text).expanduser(), text)
+        return
+    if not set("=<>~@") & set(text):
         raise SideError(
-            f"'{requirements}': is no folder here, and names no version; "
+            f"'{text}': is no folder here, and names no version; "
             f"give a virtual environment's folder, or requirements such as 'onnxruntime==1.30.0'"
         )
-    return make_environment(requirements, extras_of(trials), cache).python
+    for each in text.split():
+        try:
+            if not each.startswith("-"):
+                Requirement(each)
+        except InvalidRequirement as error:
+            what = str(error).splitlines()[0]
+            raise SideError(f"'{each}': is no requirement: {what}; write it as 'onnxruntime==1.30.0'") from error
 
 
 def _is_folder(text: str) -> bool:
