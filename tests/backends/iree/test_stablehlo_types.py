@@ -25,7 +25,7 @@ def test_a_module_of_another_type_of_floats(tmp_path, element, name, state):
     typed.assert_right(IreeBackend(), of_type(element, name, tmp_path, state), tmp_path)
 
 
-@pytest.mark.parametrize(("element", "state"), [("i32", "stateful"), ("i64", "stitched"), ("ui8", "stateful")])
+@pytest.mark.parametrize(("element", "state"), [("i8", "stateful"), ("i64", "stitched"), ("ui8", "stateful")])
 def test_a_state_of_whole_numbers(tmp_path, element, state):
     path = files.saved("ring", tmp_path, {"i32": element})
     typed.assert_right(IreeBackend(), typed.asked(path, "stablehlo", files.RING_ANSWERS, state), tmp_path)

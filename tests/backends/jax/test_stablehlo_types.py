@@ -13,7 +13,7 @@ from rnnbench.backends.jax import JaxBackend
     ("types", "name", "state"),
     [
         *(({"f32": "f16"}, "kept", "stateful"), ({"f32": "bf16"}, "kept", "stateful")),
-        *(({}, "ring", "stitched"), ({"f32": "bf16"}, "ring", "stateful"), ({"i32": "ui8"}, "ring", "stitched")),
+        *(({}, "ring", "stitched"), ({"f32": "bf16"}, "ring", "stateful"), ({"i32": "i8"}, "ring", "stitched")),
     ],
 )
 def test_a_module_of_other_types(tmp_path, types, name, state):

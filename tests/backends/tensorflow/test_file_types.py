@@ -96,7 +96,10 @@ def test_a_saved_model_of_several_types_has_no_oracle(folder, name, told):
     [
         ("mixed_float16", "a layer computes in mixed_float16; float32 and float64 are read; build the network again"),
         ("mixed_bfloat16", "a layer computes in mixed_bfloat16; float32 and float64 are read; build the network again"),
-        ("several", "its layers compute in float32 and in float64, so their roundings are not known; build the network"),
+        (
+            "several",
+            "its layers compute in float32 and in float64, so their roundings are not known; build the network",
+        ),
     ],
 )
 def test_keras_layers_of_several_types_are_refused_and_told_what_to_do(folder, policy, told):

@@ -162,3 +162,40 @@ def test_the_graph_that_is_read_comes_first_with_the_numbers_of_all(tmp_path):
     loop = after.graphs[0].operators[-1].options
     assert (loop.CondSubgraphIndex(), loop.BodySubgraphIndex()) == (0, 1)
     assert main_first(path) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("FLOOR_MOD", [[-1, 5, 4], [4, 4, 4]], [3, 1, 0]),
+        ("FLOOR_DIV", [[-1, 5, 8], [4, 4, 4]], [-1, 1, 2]),
+        ("DIV", [[-7, 7, 8], [4, 4, 4]], [-1, 1, 2]),
+        ("SCATTER_ND", [[[3], [0]], [5, 7], [4]], [7, 0, 0, 5]),
+    ],
+)
+def test_operators_of_positions_give_what_litert_gives(tmp_path, name, given, expected):
+    arrays, writer = [np.array(each, np.int32) for each in given], files.Writer()
+    numbers = [writer.value(f"x{index}", array.shape, "int32") for index, array in enumerate(arrays)]
+    made = writer.value("y", np.shape(expected), "int32")
+    writer.operator(name, numbers, made, "DivOptions" if name == "DIV" else "")
+    writer.ends({f"x{index}": number for index, number in enumerate(numbers)}, {"y": made})
+    path = files.saved(writer, tmp_path / "one.tflite")
+    inputs = {f"x{index}": array for index, array in enumerate(arrays)}
+    np.testing.assert_array_equal(oracle_of(path).run(inputs)["y"], expected)
+    runner = Interpreter(model_path=str(path)).get_signature_runner()
+    np.testing.assert_array_equal(runner(**inputs)["y"], expected)
+
+
+@pytest.mark.parametrize("where", ["x", "W"])
+def test_quantised_arrays_are_refused_and_told_what_to_do(tmp_path, where):
+    writer = files.elman()
+    tensor = next(
+        each for each in writer.graph.tensors if each.name.decode().removeprefix("serving_default_")[0] == where
+    )
+    tensor.quantization = files.schema.QuantizationParametersT()
+    tensor.quantization.scale, tensor.quantization.zeroPoint = np.array([0.1], np.float32), np.array([3], np.int64)
+    path = files.saved(writer, tmp_path / "quantised.tflite")
+    with pytest.raises(ModelFileError) as caught:
+        describe(path) if where == "x" else oracle_of(path)
+    assert "of a scale and a zero point; how far apart two right programs are" in str(caught.value)
+    assert "supported_types = [tf.float16]" in str(caught.value)

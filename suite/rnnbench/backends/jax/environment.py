@@ -47,7 +47,7 @@ def _on_the_processor(threads: int) -> dict[str, str]:
 def missing_variable(request: Request) -> str:
     """Why this process cannot build a request, or nothing. Without the variable JAX rounds float64 to float32."""
     if _has_64_bits(request) and os.environ.get("JAX_ENABLE_X64", "") not in ("true", "1"):
-        return "numbers of 64 bits need JAX_ENABLE_X64=true in the environment before JAX is imported"
+        return "int64 or float64 needs JAX_ENABLE_X64=true in the environment before JAX is imported"
     return ""
 
 

@@ -181,6 +181,19 @@ def _dynamic_update_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array
     return (result,)
 
 
+def _scattered(indices: Array, updates: Array, shape: Array) -> Array:
+    """Zeros with updates at their indices; those at the same one are added."""
+    result: Array = np.zeros([int(size) for size in shape], updates.dtype)
+    np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), updates)
+    return result
+
+
+def _divided(a: Array, b: Array) -> Array:
+    """Towards zero for whole numbers."""
+    quotient: Array = np.divide(a, b)
+    return quotient if a.dtype.kind == "f" else np.trunc(quotient).astype(a.dtype)
+
+
 def _chosen(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
 
@@ -235,6 +248,7 @@ MOVES: dict[str, Compute] = {
     "MINIMUM": _one(np.minimum),
     "REDUCE_MAX": _reduced(np.max),
     "REDUCE_MIN": _reduced(np.min),
+    "SCATTER_ND": _one(_scattered),
     "SELECT": _one(_chosen),
     "SELECT_V2": _one(_chosen),
     "LESS": _one(np.less),
@@ -278,7 +292,9 @@ OPERATIONS: dict[str, Compute] = {
     "ADD": _with_activation(np.add),
     "SUB": _with_activation(np.subtract),
     "MUL": _with_activation(np.multiply),
-    "DIV": _with_activation(np.divide),
+    "DIV": _with_activation(_divided),
+    "FLOOR_DIV": _one(np.floor_divide),
+    "FLOOR_MOD": _one(np.mod),
     "SQUARED_DIFFERENCE": _one(lambda a, b: np.square(a - b)),
     "SQUARE": _one(np.square),
     "SQRT": _one(np.sqrt),
