@@ -90,6 +90,8 @@ class CacheFolder:
     """Bytes of all entries above which those that were used longest ago are removed."""
     reads: bool = True
     """False where everything is made afresh. What is made is kept all the same, in the place of what was there."""
+    times: bool = True
+    """False where other work runs beside the builds, so that their times mean nothing."""
 
 
 class DamagedError(ValueError):

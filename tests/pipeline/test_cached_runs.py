@@ -114,6 +114,23 @@ def test_a_program_of_another_version_is_built(tmp_path, cache):
     assert build(tmp_path / "2", cache, other).built.figures.origin == "cold"
 
 
+def test_a_run_times_the_build_of_what_a_check_has_built_beside_other_work(tmp_path, cache):
+    untimed = replace(cache, times=False)
+    origins = [
+        build(tmp_path / str(number), use).built.figures.origin
+        for number, use in enumerate([untimed, untimed, cache, cache, untimed])
+    ]
+    assert origins == ["cold", "cached", "cold", "cached", "cached"]
+    assert len(entries(cache)) == 2, "the program and its program of one step: the untimed ones are replaced"
+
+
+def test_what_check_builds_is_untimed(tmp_path, cache):
+    plan = begin_run([TRIAL], Store(tmp_path / "results"))
+    check_trials(plan, SilentObserver(), jobs=1, cache=cache)
+    assert build(tmp_path / "1", replace(cache, times=False)).built.figures.origin == "cached"
+    assert build(tmp_path / "2", cache).built.figures.origin == "cold"
+
+
 def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
     build(tmp_path / "1", cache)
     for number, other in enumerate((replace(TRIAL, seed=1), make_trial(chunk=2), replace(TRIAL, threads=2)), 2):

@@ -43,7 +43,8 @@ def check_trials(
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
-    checking = CheckPool(plan, Context(replace(folders, cache=cache), wall_time, observer.stage), observer)
+    kept = cache and replace(cache, times=False)
+    checking = CheckPool(plan, Context(replace(folders, cache=kept), wall_time, observer.stage), observer)
     checking.run(jobs, examine_all(plan.trials) if examined is None else examined)
     end_run(plan.folder, wall_time.seconds(), watch.conditions())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []

@@ -20,6 +20,8 @@ from rnnbench.stages import BuildFigures
 
 PROGRAM, TAIL = "program", "program of one step"
 """Parts of what is built for a trial, an entry each: the second one where a ragged rest needed it."""
+UNTIMED = "untimed "
+"""Begins the name of a part that was built while other work ran. Runs that time their builds do not use it."""
 FIGURES, TAIL_SECONDS = "build", "tail_build_s"
 """What the entry of each says of its build."""
 _FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(float)
@@ -62,14 +64,15 @@ class KeptPrograms:
 
     def restore(self, trial: Trial, request: Request) -> None:
         """Put the program into the store as its build left it, and its program of one step, if they are kept."""
-        program = self._restored(trial.digest, request, PROGRAM)
-        if program is None:
-            return
-        figures = _FIGURES.validate_python(program.facts[FIGURES])
-        remember_build(self._artifacts, trial, replace(figures, origin="cached", built=program.made))
-        tail = self._restored(later(trial), request, TAIL)
-        if tail is not None:
-            _remember_tail(self._artifacts, trial, tail.facts[TAIL_SECONDS])
+        for kept in ("",) if self._use.folder.times else ("", UNTIMED):
+            program = self._restored(trial.digest, request, kept + PROGRAM)
+            if program is not None:
+                figures = _FIGURES.validate_python(program.facts[FIGURES])
+                remember_build(self._artifacts, trial, replace(figures, origin="cached", built=program.made))
+                tail = self._restored(later(trial), request, kept + TAIL)
+                if tail is not None:
+                    _remember_tail(self._artifacts, trial, tail.facts[TAIL_SECONDS])
+                return
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
         """Keep what a cold build left in the store."""
@@ -91,7 +94,11 @@ class KeptPrograms:
         return program_key(request, self._sources, packages, self._use.variables, device)
 
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
-        self.cache.keep(self._backend, self._of(request, part), self._store.listed(key), facts)
+        """What is built now takes the place of what was there, timed or not."""
+        timed, untimed = self._of(request, part), self._of(request, UNTIMED + part)
+        of, other = (timed, untimed) if self._use.folder.times else (untimed, timed)
+        self.cache.forget(self._backend, other)
+        self.cache.keep(self._backend, of, self._store.listed(key), facts)
 
     def _restored(self, key: str, request: Request, part: str) -> Entry | None:
         entry = self.cache.restore(self._backend, self._of(request, part), self._store.programs)
