@@ -103,13 +103,13 @@ def elman(batch: int = -1, hidden: int = 4, *, moves: bool = True) -> Writer:
     return writer
 
 
-def counting() -> Writer:
+def counting(shape: Sequence[int] = (-1, 1)) -> Writer:
     """`elman` with a state n of whole numbers, [batch, 1], which counts its steps: y is multiplied by it."""
-    writer = elman()
+    writer = elman(-1 if shape else 1)
     h_out, y = writer.graph.outputs
-    n, after = (writer.value(name, [-1, 1], "int32") for name in ("serving_default_n:0", "Call:3"))
-    writer.operator("ADD", [n, writer.constant("one", np.ones((1, 1), np.int32))], after, "AddOptions")
-    share, scaled = writer.value("share", [-1, 1]), writer.value("Call:4", [-1, 2])
+    n, after = (writer.value(name, shape, "int32") for name in ("serving_default_n:0", "Call:3"))
+    writer.operator("ADD", [n, writer.constant("one", np.ones((1,) * len(shape), np.int32))], after, "AddOptions")
+    share, scaled = writer.value("share", shape), writer.value("Call:4", [-1 if shape else 1, 2])
     writer.operator("CAST", [after], share)
     writer.operator("MUL", [y, share], scaled, "MulOptions")
     x, h = writer.graph.inputs

@@ -69,6 +69,13 @@ def assert_right(backend: Backend, request: Request, folder: Path) -> None:
     signature = rnn_signature(request)
     assert {spec.name: spec.dtype for spec in signature.of("state")} == {n: a.dtype.name for n, a in read.items()}
     assert y.dtype.name == signature.of("output")[0].dtype
+    session.set_state(start)
+    bound = session.bind([{"x": x[:1]}, {"x": x[1:2]}])
+    for step in range(2):
+        bound()
+        bound.sync()
+        errors.add("bound y", bound.output()["y"], exact.y[step : step + 1], rounding.at(step))
+    assert errors.verdict().verdict == "pass", errors.verdict().detail
     for name, array in start.items():
         np.testing.assert_array_equal(read[name], array)
         assert not fresh[name].any()

@@ -59,9 +59,10 @@ def test_a_stream_is_the_oracles(network, tmp_path, backend, route, state):
 
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("backend", "route"), TARGETS)
-def test_a_counter_is_a_state_of_whole_numbers(tmp_path, backend, route, state):
-    path = files.saved(files.counting(), tmp_path / "cell.tflite")
-    asked = typed.asked(path, route, ("state.n=n_out",), state)
+@pytest.mark.parametrize("shape", [(-1, 1), ()])
+def test_a_counter_is_a_state_of_whole_numbers(tmp_path, backend, route, state, shape):
+    path = files.saved(files.counting(shape), tmp_path / "cell.tflite")
+    asked = typed.asked(path, route, ("state.n=n_out", *(() if shape else ("batch=0", "time=null"))), state)
     assert asked.model.types == {"float32", "int32"}
     typed.assert_right(backend(), asked, tmp_path)
 

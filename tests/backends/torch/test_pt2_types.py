@@ -9,7 +9,6 @@ from pt2_modules import Cell, Counting, GivenRing, Ring, Streaming
 
 from rnnbench.backends import find
 
-
 STATES = {GivenRing: {"kept": "index_copy", "position": "remainder"}, Counting: {"h": "sigmoid", "count": "add_1"}}
 """Arguments that are states, and what they are after a call."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +62,10 @@ class FileProgram(ChunkedProgram):
 
 
 class _Views(NamedTuple):
-    """Arrays in the interpreter's memory: inputs, the states that the next call takes, and those of the last call."""
+    """Arrays in the interpreter's memory: inputs, the states that the next call takes, and those of the last call.
+
+    Of an array without axes, as a position, the interpreter gives its value instead.
+    """
 
     inputs: list[np.ndarray]
     before: list[np.ndarray]
@@ -91,8 +94,10 @@ class FileSession(ChunkedSession):
         for name, value in self.network.constant_arrays(self._rows).items():
             self.wrapper.SetTensor(inputs[name], np.array(value), self.subgraph)
         self._resets = bool(program.operators & KEEPS_VARIABLES)
-        self._fixed = None if program.operators & MOVES_TENSORS else self._look()
-        self.state = [np.zeros(view.shape, view.dtype) for view in self.views().before]
+        views = self._look()
+        self.in_memory = all(isinstance(view, np.ndarray) for side in views for view in side)
+        self._fixed = views if self.in_memory and not program.operators & MOVES_TENSORS else None
+        self.state = [np.zeros(view.shape, view.dtype) for view in views.before]
 
     def views(self) -> _Views:
         """The tensors in the interpreter's memory, until the next call."""
@@ -106,6 +111,17 @@ class FileSession(ChunkedSession):
         cuts = np.cumsum([array.size for array in self.network.inputs])[:-1]
         parts = zip(self.network.inputs, np.split(x, cuts, axis=2), strict=True)
         return [np.ascontiguousarray(array.to_file(part), array.dtype) for array, part in parts]
+
+    def put(self, views: _Views, inputs: Sequence[np.ndarray]) -> None:
+        """Write the inputs of a call and its states, where the interpreter reads them."""
+        if not self.in_memory:
+            for tensor, value in zip((*self._inputs, *self._before), (*inputs, *self.state), strict=True):
+                self.wrapper.SetTensor(tensor, np.asarray(value), self.subgraph)
+            return
+        for view, part in zip(views.inputs, inputs, strict=True):
+            np.copyto(view, part)
+        for view, value in zip(views.before, self.state, strict=True):
+            np.copyto(view, value)
 
     def invoke(self) -> Callable[[], None]:
         """A function that runs the interpreter on the values in its input tensors."""
@@ -134,11 +150,7 @@ class FileSession(ChunkedSession):
         return array.layout(self._chunk, self._rows).native
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
-        views = self.views()
-        for view, part in zip(views.inputs, self.laid(x), strict=True):
-            np.copyto(view, part)
-        for view, value in zip(views.before, self.state, strict=True):
-            np.copyto(view, value)
+        self.put(self.views(), self.laid(x))
         self.invoke()()
         self.state = [view.copy() for view in self.views().after]
         return self.y()
@@ -153,7 +165,7 @@ class FileSession(ChunkedSession):
         self.state = [each.before.to_file(state[each.name]).copy() for each in self.network.states]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return FileBound(self, ring)
+        return FileBound(self, ring) if self.in_memory else ValuesBound(self, ring)
 
 
 class FileBound(SynchronousBound):
@@ -176,6 +188,16 @@ class FileBound(SynchronousBound):
 
     def output(self) -> Arrays:
         return {"y": self._session.y()}
+
+
+class ValuesBound(FileBound):
+    """Calls of a file with an array without axes: the interpreter takes copies of all arrays."""
+
+    def __call__(self) -> None:
+        session = self._session
+        session.put(session.views(), next(self._ring))
+        self._invoke()
+        session.state = session.views().after
 
 
 def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[str, int]]:

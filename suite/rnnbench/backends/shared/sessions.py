@@ -30,8 +30,8 @@ from rnnbench.backends.base import (
 from rnnbench.rnn import PARALLEL, CompoundNetwork, state_by_array, state_by_layer
 
 STORED_AS = {"bfloat16": "float32"}
-"""The type that NumPy does not have, and the one in which sessions exchange its arrays. A state of int8 is whole numbers,
-and with int8 weights x, y and the state are float32."""
+"""The type that NumPy does not have, and the one in which sessions exchange its arrays. A state of int8 has whole
+numbers; with int8 weights, x, y and the state are float32."""
 
 
 def rnn_signature(request: Request) -> Signature:
