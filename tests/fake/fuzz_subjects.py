@@ -264,7 +264,8 @@ def stablehlo_files(folder: Path) -> Subject:
         file.write_bytes(data)
         description, oracle = describe(file), oracle_of(file)
         arrays = description.of_role("input", "state_in", "constant")
-        oracle.run({one.name: np.ones([int(size or 1) for size in one.shape or ()], one.dtype) for one in arrays})
+        shapes = {one.name: [1 if size is None else int(size) for size in one.shape or ()] for one in arrays}
+        oracle.run({one.name: np.ones(shapes[one.name], one.dtype) for one in arrays})
 
     return Subject("MLIR", [text.encode() for text in MODULES.values()], read, (ModelFileError,))
 
