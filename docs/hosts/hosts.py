@@ -177,7 +177,7 @@ def draw(figures: list[Figures], path: Path) -> None:
     axes.set_yticks(places, [one.host for one in figures])
     axes.invert_yaxis()
     axes.set_xlabel("µs per step, median of the rounds")
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     figure.savefig(path, dpi=110)
 
 
