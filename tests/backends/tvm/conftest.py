@@ -12,6 +12,7 @@ import pytest
 from rnnbench.backends.base import Request
 from rnnbench.backends.tvm import TvmBackend
 from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.rnn.calibration import calibrated
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
@@ -29,6 +30,8 @@ def requested(
     dtype: str = "float32",
 ) -> Request:
     weights = draw_weights(model, 1, dtype)
+    if dtype == "int8_static":
+        weights = calibrated(model, weights, 0)
     precision = Precision.of(dtype)
     return Request(route, model, weights, Strategy(time, state, chunk), batch, precision, threads=threads)
 

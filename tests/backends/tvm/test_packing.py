@@ -91,6 +91,19 @@ def test_a_block_of_int8_ends_with_the_scale() -> None:
     np.testing.assert_array_equal(found[:-4].view(np.int8).reshape(3, 4)[:, :2].T, weight * 4)
 
 
+def test_a_block_of_bytes_has_four_steps_of_k_in_a_lane_and_ends_with_the_sums_of_its_weights() -> None:
+    weight = np.array([[127, -5, 0, 7, 9], [1, 2, 3, 4, 5]], np.float32) * np.float32(0.25)
+    matrix = Matrix(0, 1, 2, 5, 4, FORMATS["int8_dynamic"])
+    (found,) = matrix.pack(weight)
+    assert found.size == matrix.size
+    words = found[: matrix.weights_size].view(np.int8).reshape(2, 4, 4)
+    np.testing.assert_array_equal(words[:, :2].transpose(1, 0, 2).reshape(2, 8)[:, :5], weight * 4)
+    assert not words[:, 2:].any()
+    assert not words[1, :, 1:].any()
+    np.testing.assert_array_equal(found[-8:-4], np.full(4, 0.25, np.float32))
+    np.testing.assert_array_equal(found[-4:].view(np.int32), [138, 15, 0, 0])
+
+
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_blocks_of_both_products_alternate_where_a_step_reads_both(dtype: str) -> None:
     model = Model(cell="lstm", input=6, hidden=40, bias=False)

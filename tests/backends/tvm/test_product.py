@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.shared import VNNI
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state
@@ -56,13 +58,14 @@ MODELS = {
 }
 
 
+OF_BYTES = ("int8_dynamic", "int8_static")
 WITHOUT_INT8 = "reset before"
 """The kernel refuses int8 weights where the reset gate comes before the product."""
 NAMES_AND_DTYPES = [
     (name, dtype)
     for name in MODELS
-    for dtype in ("float32", "bfloat16", "int8_weights")
-    if (name, dtype) != (WITHOUT_INT8, "int8_weights")
+    for dtype in ("float32", "bfloat16", "int8_weights", *(OF_BYTES if processor_features() & VNNI else ()))
+    if name != WITHOUT_INT8 or "int8" not in dtype
 ]
 
 

@@ -26,7 +26,7 @@ from rnnbench.backends.shared.cuda import (
     with_cuda,
 )
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
-from rnnbench.backends.shared.int8 import cut_matrix, int8_notes, int8_operations, overflows
+from rnnbench.backends.shared.int8 import VNNI, cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import installed_versions, probe_packages
 from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
@@ -46,6 +46,7 @@ __all__ = [
     "NO_GPU",
     "PROCESSOR_AND_CUDA",
     "STORED_AS",
+    "VNNI",
     "AlternatingSession",
     "ArrayOps",
     "ChunkedProgram",

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Lack, Probe, Program, Request, Support
+from rnnbench.backends.program_identity import processor_features
 from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
+    VNNI,
     cut_matrix,
     onnx_graphs,
     probe_packages,
@@ -135,6 +137,8 @@ def _not_narrow(request: Request) -> str:
         return f"Kernels have the precisions {', '.join(FORMATS)} here, and no other."
     if request.precision.int8 and request.stack.cell == "counter":
         return "A counter has no weights."
+    if FORMATS[dtype].of_bytes and not processor_features() & VNNI:
+        return "The kernel's products of bytes are instructions that this processor lacks (AVX512-VNNI or AVX-VNNI)."
     if FORMATS[dtype].together > 1 and request.stack.directions == 2 and request.stack.layers > 1:
         return (
             "A layer that reads two directions has no weights in bfloat16 here: they are stored for one row of inputs."

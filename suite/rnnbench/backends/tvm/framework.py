@@ -16,6 +16,8 @@ INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|s?sse|xop|tbm|lzcnt|p
 """How the names of LLVM's x86 features begin, where LLVM uses their instructions unasked."""
 KERNEL_NAMES = {"sse3": "pni", "lzcnt": "abm", "bmi": "bmi1"}
 """Linux' names of x86 features that LLVM names in another way, apart from dots, hyphens and underscores."""
+VNNI_OF_LANES = {16: "avx512vnni", 8: "avxvnni"}
+"""LLVM's features with products of bytes, by float32 lanes of the widest vectors."""
 X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
 """float32 lanes of a vector, by feature, widest first."""
 
@@ -46,15 +48,18 @@ def processor() -> str:
 
 @cache
 def target() -> Any:
-    """This machine's processor, less the features that it does not offer.
+    """This machine's processor, less the features that it does not offer, and with products of bytes where it has them.
 
     TVM takes all features of the processor's model, where `-march=native` of a C compiler asks the processor. A virtual
-    machine may withhold AVX-512, say: code that has it dies of SIGILL.
+    machine may withhold AVX-512, say: code that has it dies of SIGILL. It may also have another model's name, and LLVM
+    ends the process where a kernel asks for an instruction that the model lacks.
     """
-    absent = withheld(_features_of_model(), processor_features())
-    if not absent:
+    features, offered = _features_of_model(), processor_features()
+    changed = [f"-{name}" for name in withheld(features, offered)]
+    changed += [f"+{name}" for name in products_of_bytes(features, offered)]
+    if not changed:
         return _model()
-    return import_tvm().target.Target({"kind": "llvm", "mcpu": processor(), "mattr": [f"-{name}" for name in absent]})
+    return import_tvm().target.Target({"kind": "llvm", "mcpu": processor(), "mattr": changed})
 
 
 @cache
@@ -87,6 +92,12 @@ def withheld(features: Iterable[str], offered: frozenset[str]) -> tuple[str, ...
     known = {_plain(name) for name in offered}
     used = (name for name in features if INSTRUCTIONS.match(name))
     return tuple(sorted(name for name in used if _plain(KERNEL_NAMES.get(name, name)) not in known))
+
+
+def products_of_bytes(features: Collection[str], offered: frozenset[str]) -> tuple[str, ...]:
+    """LLVM's feature with products of bytes, where it is `offered`, in Linux' names, and not among the model's."""
+    name = VNNI_OF_LANES.get(x86_lanes(set(features) - set(withheld(features, offered))), "")
+    return (name,) if name and name not in features and name in map(_plain, offered) else ()
 
 
 def _plain(name: str) -> str:

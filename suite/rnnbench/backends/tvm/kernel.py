@@ -15,11 +15,13 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr
+from rnnbench.backends.tvm.byte_sums import ByteRows
 from rnnbench.backends.tvm.llvm_ir import MARK
 from rnnbench.backends.tvm.packing import (
     FEW_REGISTERS_VECTORS,
     MAX_VECTORS,
     Blocking,
+    Matrix,
     PackedLayer,
     is_joint,
     layout,
@@ -27,10 +29,10 @@ from rnnbench.backends.tvm.packing import (
 )
 from rnnbench.backends.tvm.product import Emitter
 from rnnbench.backends.tvm.step import CellStep, StepRows
-from rnnbench.backends.tvm.sums import Product, Rows
+from rnnbench.backends.tvm.sums import Product, Rows, each
 from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
-from rnnbench.rnn import GATES, Model
+from rnnbench.rnn import GATES, Model, Weights
 
 TILE = 16
 """Steps whose projections are computed together: enough that w_ih is read rarely, few enough for the caches."""
@@ -59,8 +61,17 @@ def blocking(strategy: Strategy, batch: int, registers: int) -> Blocking:
     return Blocking(vectors(rows), vectors(batch), joint=tile(strategy) == 1)
 
 
-def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, registers: int, threads: int, dtype: str) -> Any:
-    """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays.
+def kernel(
+    model: Model,
+    strategy: Strategy,
+    batch: int,
+    lanes: int,
+    registers: int,
+    threads: int,
+    dtype: str,
+    weights: Weights,
+) -> Any:
+    """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays. Of the `weights`, only the ranges count.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
@@ -68,7 +79,8 @@ def kernel(model: Model, strategy: Strategy, batch: int, lanes: int, registers: 
     """
     blocks = blocking(strategy, batch, registers)
     emit = Emitter(lanes, registers, threads, dtype)
-    return _Kernel(model, strategy, batch, emit, layout(model, lanes, dtype, blocks), is_joint(model, blocks)).build()
+    layers = layout(model, lanes, dtype, blocks, weights)
+    return _Kernel(model, strategy, batch, emit, layers, is_joint(model, blocks)).build()
 
 
 class _Kernel:
@@ -149,6 +161,9 @@ class _Kernel:
             start += count * self.emit.padded(width)
         *self.outputs, self.projected, self.cell, spare, another = rows
         self.spare = (spare, another)
+        matrices = [part for layer in self.layers for part in layer.parts if isinstance(part, Matrix)]
+        if any(matrix.format.of_bytes for matrix in matrices):
+            self.emit.bytes = ByteRows(self.emit, self.tile * batch, max(matrix.k for matrix in matrices))
 
     def _output(self, layer: int, direction: int) -> Rows:
         """chunk + 1 rows of batch: going forward, row 0 is the initial state; going backward, the last one is."""
@@ -196,7 +211,7 @@ class _Kernel:
             for number in range(tiles):
                 tile(number)
         else:
-            self.emit.each(tiles, tile)
+            each(tiles, tile)
         self.emit.sharing.alone(lambda: self._write_states(index, output.since(last * self.batch)))
 
     def _steps_left(self, done: Expr) -> Expr:

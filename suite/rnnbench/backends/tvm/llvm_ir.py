@@ -14,7 +14,7 @@ from rnnbench.backends.shared import describe_lowered
 MARK = "llvm.sideeffect"
 
 _OPERATION = re.compile(r"^  (?:%\S+ = )?(?:tail |musttail |notail )?([a-z]+)\b")
-_CALLED = re.compile(r"@(llvm\.[a-z.]+?)(?:\.v\d+\w*|\.[fip]\d*|\.x86\S*)*\(")
+_CALLED = re.compile(r"@(llvm\.(?:x86\.[a-z0-9.]+?|[a-z.]+?))(?:\.v\d+\w*|\.[fip]\d*|\.x86\S*)*\(")
 
 
 def operations(ir: str) -> dict[str, int]:

@@ -6,7 +6,8 @@ lane of an accumulator. All gates of a unit are in one block: vector g·columns 
 vector of units. Units are padded with zeros to whole vectors. The layout of a bias is [gates, padded].
 
 Weights of fewer bits are in the same buffer: int8 as [k, vectors, lanes], bfloat16 as [k/2, vectors, lanes, 2], so that
-a load of 32-bit lanes has two steps of k. A block of int8 ends with the matrix's scale. Sizes and offsets count float32
+a load of 32-bit lanes has two steps of k. A block of int8 ends with the matrix's scale. For products of bytes, int8 is
+[k/4, vectors, lanes, 4], and behind the scale is the sum of each output's weights. Sizes and offsets count float32
 elements.
 
 Where both products of a step have the same rows, the blocks of w_ih and w_hh alternate: a step then reads memory once,
@@ -15,12 +16,13 @@ in order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rnnbench.rnn import GATES, Layer, Model, Weights, in_int8
+from rnnbench.rnn import GATES, Layer, Model, Range, Weights, in_int8
 
 MAX_VECTORS = 6
 """Vectors of a block, where nothing else is asked for."""
@@ -38,9 +40,18 @@ class Format:
     """Weights of one output, for steps of k that follow each other, in a lane."""
     scaled: bool = False
     """Whether a weight is a whole number, and the matrix has a scale."""
+    of_bytes: bool = False
+    """Whether products are of bytes: what is multiplied is quantised, and sums are whole numbers."""
 
 
-FORMATS = {"float32": Format(4), "bfloat16": Format(2, together=2), "int8_weights": Format(1, scaled=True)}
+OF_BYTES = Format(1, together=4, scaled=True, of_bytes=True)
+FORMATS = {
+    "float32": Format(4),
+    "bfloat16": Format(2, together=2),
+    "int8_weights": Format(1, scaled=True),
+    "int8_dynamic": OF_BYTES,
+    "int8_static": OF_BYTES,
+}
 """By `workload.dtype`."""
 
 
@@ -58,6 +69,8 @@ class Matrix:
     """Vectors of a block, at most, where it has more than one column."""
     gap: int = 0
     """Elements between two blocks: those of another matrix."""
+    operand: Range | None = None
+    """The range of what is multiplied, where it is a constant of the program."""
 
     @property
     def padded(self) -> int:
@@ -95,8 +108,9 @@ class Matrix:
 
     @property
     def block_size(self) -> int:
-        """Elements of a block: its weights, and the scale as a vector of equal lanes, if there is one."""
-        return self.weights_size + self.lanes * self.format.scaled
+        """Elements of a block: its weights, the scale as a vector of equal lanes, and a sum of each output's weights,
+        if there are such."""
+        return self.weights_size + self.lanes * (self.format.scaled + self.vectors * self.format.of_bytes)
 
     @property
     def size(self) -> int:
@@ -108,7 +122,7 @@ class Matrix:
 
     def pack(self, weight: np.ndarray) -> np.ndarray:
         """[gates·units, k] to [blocks, block_size]: a block has [groups, gates, columns, lanes, together] weights, seen
-        as float32, and the scale."""
+        as float32, the scale, and [gates, columns, lanes] sums, whole numbers that are seen as float32."""
         together = self.format.together
         scale = in_int8(weight).scale if self.format.scaled else 1.0
         padded = np.zeros((self.gates, self.padded, self.groups * together), np.float32)
@@ -119,9 +133,12 @@ class Matrix:
             ordered = (ordered.view(np.uint32) >> 16).astype(np.uint16)
         if self.format.nbytes == 1:
             ordered = np.rint(ordered).astype(np.int8)
-        numbers = ordered.reshape(self.blocks, -1).view(np.float32)
-        scales = np.full((self.blocks, self.lanes * self.format.scaled), scale, np.float32)
-        return np.concatenate([numbers, scales], axis=1)
+        numbers = [ordered.reshape(self.blocks, -1).view(np.float32)]
+        numbers.append(np.full((self.blocks, self.lanes * self.format.scaled), scale, np.float32))
+        if self.format.of_bytes:
+            sums = ordered.sum(axis=(1, 5), dtype=np.int32)
+            numbers.append(np.ascontiguousarray(sums.reshape(self.blocks, -1)).view(np.float32))
+        return np.concatenate(numbers, axis=1)
 
 
 @dataclass(frozen=True)
@@ -205,16 +222,24 @@ def is_joint(model: Model, blocking: Blocking) -> bool:
 
 
 def layout(
-    model: Model, lanes: int, dtype: str = "float32", blocking: Blocking = Blocking()
+    model: Model,
+    lanes: int,
+    dtype: str = "float32",
+    blocking: Blocking = Blocking(),
+    weights: Weights | None = None,
 ) -> tuple[PackedLayer, ...]:
-    """Where everything lies, layer by layer and direction by direction. `dtype` is one of FORMATS."""
+    """Where everything lies, layer by layer and direction by direction. `dtype` is one of FORMATS.
+
+    `weights` are those that have ranges, where ranges are constants of the program.
+    """
     if model.cell == "counter":
         return ()
     gates, hidden, end = GATES[model.cell], model.hidden, 0
+    ranges: Mapping[str, Range] = {}
 
-    def matrix(gates: int, units: int, k: int, most: int = blocking.state_vectors) -> Matrix:
+    def matrix(name: str, gates: int, units: int, k: int, most: int = blocking.state_vectors) -> Matrix:
         nonlocal end
-        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype], most)
+        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype], most, operand=ranges.get(name))
         end += part.size
         return part
 
@@ -226,9 +251,10 @@ def layout(
 
     layers = []
     for index in range(model.layers * model.directions):
+        ranges = weights.row(index).ranges if weights is not None else {}
         reset_before = model.cell == "gru" and not model.reset_after
-        w_ih = matrix(gates, hidden, model.layer_input(index // model.directions), blocking.input_vectors)
-        w_hh = matrix(gates - reset_before, hidden, model.output)
+        w_ih = matrix("w_ih", gates, hidden, model.layer_input(index // model.directions), blocking.input_vectors)
+        w_hh = matrix("w_hh", gates - reset_before, hidden, model.output)
         if is_joint(model, blocking):
             w_hh = replace(w_hh, offset=w_ih.offset + w_ih.block_size, gap=w_ih.block_size)
             w_ih = replace(w_ih, gap=w_hh.block_size)
@@ -236,8 +262,8 @@ def layout(
             PackedLayer(
                 w_ih=w_ih,
                 w_hh=w_hh,
-                w_n=matrix(1, hidden, hidden) if reset_before else None,
-                w_hr=matrix(1, model.projection, hidden) if model.projection else None,
+                w_n=matrix("w_hh", 1, hidden, hidden) if reset_before else None,
+                w_hr=matrix("w_hr", 1, model.projection, hidden) if model.projection else None,
                 b_x=bias(gates) if model.bias else None,
                 b_n=bias(1) if model.bias and model.cell == "gru" and model.reset_after else None,
             )

@@ -10,9 +10,10 @@ from tvm import tirx
 from tvm.tirx.script import builder as T
 
 from rnnbench.backends.tvm.activations import Expr, VectorMath
+from rnnbench.backends.tvm.byte_sums import ByteRows, ByteSums
 from rnnbench.backends.tvm.packing import Matrix
 from rnnbench.backends.tvm.sharing import Sharing
-from rnnbench.backends.tvm.sums import BlockSums, Product, Rows, Span
+from rnnbench.backends.tvm.sums import BlockSums, Product, Rows, Span, each
 
 INNERMOST_BYTES = 32 << 10
 """Weights of a block that stay in the innermost data cache while the rows of a batch pass: processors have 32 KiB."""
@@ -39,6 +40,8 @@ class Emitter(VectorMath):
         self.registers = registers
         self.sharing = Sharing(threads)
         self.narrow = dtype == "bfloat16"
+        self.bytes: ByteRows | None = None
+        """Room for quantised rows, where products are of bytes."""
 
     def of_dtype(self, value: Expr) -> Expr:
         """A value of the state or the output, stored: in bfloat16 rounded to nearest, ties to even. A NaN stays one."""
@@ -60,14 +63,6 @@ class Emitter(VectorMath):
         """`width`, rounded up to whole vectors."""
         return -(-width // self.lanes) * self.lanes
 
-    def each(self, count: Expr, body: Callable[[Expr], None]) -> None:
-        """A serial loop, or none where there is one iteration."""
-        if isinstance(count, int) and count == 1:
-            body(0)
-            return
-        with T.serial(count) as index:
-            body(index)
-
     def copy(self, target: Rows, source: Rows, rows: Expr) -> None:
         """Copies the elements of each row, without its padding."""
         vectors, lanes = source.width // self.lanes, self.lanes
@@ -75,14 +70,14 @@ class Emitter(VectorMath):
         def row(index: Expr) -> None:
             to, start = target.at(index), source.at(index)
             if vectors:
-                self.each(
+                each(
                     vectors,
                     lambda v: self.store(target.buffer, to + v * lanes, self.load(source.buffer, start + v * lanes)),
                 )
             for i in range(vectors * lanes, source.width):
                 T.buffer_store(target.buffer, source.buffer[start + i], [to + i])
 
-        self.each(rows, row)
+        each(rows, row)
 
     def clear(self, target: Rows, rows: int) -> None:
         """Writes zeros, also in the padding."""
@@ -90,9 +85,9 @@ class Emitter(VectorMath):
 
         def row(index: Expr) -> None:
             to = target.at(index)
-            self.each(vectors, lambda v: self.store(target.buffer, to + v * self.lanes, self.constant(0.0)))
+            each(vectors, lambda v: self.store(target.buffer, to + v * self.lanes, self.constant(0.0)))
 
-        self.each(rows, row)
+        each(rows, row)
 
     def products(self, params: Expr, products: Sequence[Product], count: Expr, most: int, flipped: Expr = 0) -> None:
         """Products of `count` rows: a block of each, then the next block. `count` may vary, up to `most`.
@@ -101,6 +96,7 @@ class Emitter(VectorMath):
         thread run backwards where `flipped` is 1, else forwards.
         """
         matrix = products[-1].matrix
+        products = self._quantised(products, count)
 
         def blocks(first: Expr, number: Expr) -> None:
             def block(turn: Expr) -> None:
@@ -116,12 +112,24 @@ class Emitter(VectorMath):
 
                 self._in_tiles(count, most, matrix.vectors, tile)
 
-            self.each(number, block)
+            each(number, block)
 
         self.sharing.shared(matrix.blocks, blocks)
 
+    def _quantised(self, products: Sequence[Product], count: Expr) -> Sequence[Product]:
+        """The products with their rows in bytes, where they are of bytes. One thread quantises, and the others wait."""
+        room = self.bytes
+        if room is None:
+            return products
+        found: list[Product] = []
+        self.sharing.alone(
+            lambda: found.extend(room.quantised(place, product, count) for place, product in enumerate(products)),
+            wait=True,
+        )
+        return found
+
     def _tile(self, params: Expr, product: Product, block: Expr, rows: Sequence[Expr]) -> None:
-        sums = BlockSums(self, params, product, block, rows, [self._sums(product.matrix) for _ in rows])
+        sums = _sums_of(product.matrix)(self, params, product, block, rows, [self._sums(product.matrix) for _ in rows])
         sums.start()
         for span in sums.spans():
             sums.add(span)
@@ -129,7 +137,7 @@ class Emitter(VectorMath):
 
     def _sums(self, matrix: Matrix, rows: int = 1) -> Rows:
         width = matrix.vectors * self.lanes
-        return Rows(T.alloc_buffer((rows * width,), "float32"), 0, width, width)
+        return Rows(T.alloc_buffer((rows * width,), _sums_of(matrix).dtype), 0, width, width)
 
     def _is_long(self, products: Sequence[Product], count: int) -> bool:
         """Whether several tiles of rows would each read a block from beyond the innermost cache."""
@@ -143,27 +151,27 @@ class Emitter(VectorMath):
         groups = LENGTH_BYTES // (matrix.vectors * matrix.vector_size * 4)
 
         def every(rows: Sequence[Expr]) -> BlockSums:
-            return BlockSums(self, params, product, block, rows, [kept.since(row) for row in rows])
+            return _sums_of(product.matrix)(self, params, product, block, rows, [kept.since(row) for row in rows])
 
         def add(span: Span) -> None:
             def tile(rows: Sequence[Expr]) -> None:
                 places = [self._sums(matrix) for _ in rows]
                 for row, place in zip(rows, places, strict=True):
                     self._copy_vectors(place, kept.since(row))
-                BlockSums(self, params, product, block, rows, places).add(span)
+                _sums_of(product.matrix)(self, params, product, block, rows, places).add(span)
                 for row, place in zip(rows, places, strict=True):
                     self._copy_vectors(kept.since(row), place)
 
             self._in_tiles(count, count, matrix.vectors, tile)
 
-        self.each(count, lambda row: every([row]).start())
+        each(count, lambda row: every([row]).start())
         for span in every([]).spans():
             whole, rest = divmod(span.count, groups)
             if whole:
-                self.each(whole, partial(_each_length, add, span, groups))
+                each(whole, partial(_each_length, add, span, groups))
             if rest:
                 add(span.part(whole * groups, rest))
-        self.each(count, lambda row: every([row]).finish())
+        each(count, lambda row: every([row]).finish())
 
     def _copy_vectors(self, target: Rows, source: Rows) -> None:
         """Copies a row of whole vectors, without a loop."""
@@ -182,11 +190,15 @@ class Emitter(VectorMath):
         limit = min(most, self._rows_at_most(vectors))
         if isinstance(count, int):
             for tiles in tiles_of(count, limit, vectors):
-                self.each(tiles.number, partial(_each_tile, body, tiles))
+                each(tiles.number, partial(_each_tile, body, tiles))
             return
         size = next((s for s in range(limit, limit // 2, -1) if most % s == 0), limit)
         whole = tirx.floordiv(count + size - 1, size)
-        self.each(whole, lambda tile: body([T.min(tile * size + i, count - 1) for i in range(size)]))
+        each(whole, lambda tile: body([T.min(tile * size + i, count - 1) for i in range(size)]))
+
+
+def _sums_of(matrix: Matrix) -> type[BlockSums]:
+    return ByteSums if matrix.format.of_bytes else BlockSums
 
 
 def tiles_of(count: int, limit: int, vectors: int) -> list[Tiles]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rnnbench.backends.tvm.activations import Expr, Quotient
 from rnnbench.backends.tvm.packing import Matrix, PackedLayer
 from rnnbench.backends.tvm.product import Emitter
-from rnnbench.backends.tvm.sums import Finish, Product, Rows
+from rnnbench.backends.tvm.sums import Finish, Product, Rows, each
 from rnnbench.rnn import Model
 
 
@@ -122,7 +122,7 @@ class CellStep:
             emit.store(at.after.buffer, at.after.at(row) + unit, emit.of_dtype(total))
 
         vectors = -(-self.model.hidden // emit.lanes)
-        emit.each(self.batch, lambda row: emit.each(vectors, lambda v: add(row, v * emit.lanes)))
+        each(self.batch, lambda row: each(vectors, lambda v: add(row, v * emit.lanes)))
 
     def _blend(self, at: StepRows, row: Expr, unit: Expr, z: Expr, n: Expr) -> None:
         """h' = n + z·(h − n)."""

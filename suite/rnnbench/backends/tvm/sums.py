@@ -42,6 +42,8 @@ class Product:
     initial: Callable[[Expr, Expr, int], Expr]
     """Of a row, the first of a vector of units and a gate: what the sum starts from."""
     finish: Finish
+    scales: Rows | None = None
+    """Of sources that are bytes: one row, with the scale of each of theirs."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,20 @@ class Span:
         return replace(self, first=self.first + first, count=count)
 
 
+def each(count: Expr, body: Callable[[Expr], None]) -> None:
+    """A serial loop, or none where there is one iteration."""
+    if isinstance(count, int) and count == 1:
+        body(0)
+        return
+    with T.serial(count) as index:
+        body(index)
+
+
 class BlockSums:
     """Sums of one block of a product's matrix, for some rows. `places` has a row of accumulators for each of them."""
+
+    dtype = "float32"
+    """Of the accumulators."""
 
     def __init__(
         self, math: VectorMath, params: Expr, product: Product, block: Expr, rows: Sequence[Expr], places: list[Rows]
@@ -115,9 +129,17 @@ class BlockSums:
         places = [sums.start + (gate * matrix.columns + column) * math.lanes for gate in range(matrix.gates)]
         gates = [math.load(sums.buffer, place) for place in places]
         if matrix.format.scaled:
-            scale = math.load(self._params, matrix.start(self._block) + matrix.weights_size)
-            gates = [math.stored(initial(row, unit, g) + scale * gate) for g, gate in enumerate(gates)]
+            scale = self._scale(row)
+            gates = [math.stored(initial(row, unit, g) + scale * self._number(gate)) for g, gate in enumerate(gates)]
         self._product.finish(row, unit, gates)
+
+    def _scale(self, row: Expr) -> Expr:
+        """What the sums of a row are multiplied by."""
+        return self._math.load(self._params, self._matrix.start(self._block) + self._matrix.weights_size)
+
+    def _number(self, total: Expr) -> Expr:
+        """A sum in float32."""
+        return total
 
     def _unit(self, column: int) -> Expr:
         """The first unit of a column of the block."""

@@ -16,6 +16,7 @@ from rnnbench.backends.shared import ChunkedProgram, Stored, int8_notes, int8_op
 from rnnbench.backends.tvm import llvm_ir, store
 from rnnbench.backends.tvm.activations import MAX_ERROR
 from rnnbench.backends.tvm.buffers import Buffer
+from rnnbench.backends.tvm.byte_sums import PRODUCTS
 from rnnbench.backends.tvm.framework import import_tvm, lanes, registers, target
 from rnnbench.backends.tvm.kernel import TILE, blocking, kernel, tile
 from rnnbench.backends.tvm.packing import PackedLayer, is_joint, layout, pack, size
@@ -28,7 +29,7 @@ CONFIG = {"tirx.disable_cse_tir": True}
 """TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""
 
 MULTIPLIES = ("llvm.fmuladd",)
-"""What multiplies by a weight, which is float32 by then, whatever it is stored as."""
+"""What multiplies by a weight that is float32 by then, whatever it is stored as."""
 NOTES = {
     "bfloat16": (
         "Weights are stored in bfloat16, and become float32 in registers. Sums and gates are float32. h and c are "
@@ -62,7 +63,7 @@ def build_tir(request: Request, cache: Path) -> TirProgram:
 def layers_of(request: Request) -> tuple[PackedLayer, ...]:
     """The layout of the weights in `params`."""
     blocks = blocking(request.strategy, request.batch, registers())
-    return layout(request.stack, lanes(), dtype_of(request), blocks)
+    return layout(request.stack, lanes(), dtype_of(request), blocks, request.weights)
 
 
 def packed(request: Request) -> Buffer:
@@ -87,7 +88,9 @@ def _compile(request: Request, folder: Path) -> Artifact:
     return Artifact(
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),
         operations=counted,
-        int8_operations=int8_operations(request, counted, MULTIPLIES),
+        int8_operations=int8_operations(
+            request, counted, PRODUCTS.values() if request.precision.activations else MULTIPLIES
+        ),
         lowered=llvm_ir.lowered(ir),
         origin="kernel",
         math="approximate" if _approximates(request.stack) else "exact",
@@ -113,6 +116,7 @@ def _compiled(request: Request) -> tuple[Any, Any]:
         registers(),
         request.threads,
         dtype_of(request),
+        request.weights,
     )
     with tvm.transform.PassContext(config=CONFIG):
         return function, tvm.compile(tvm.IRModule({"main": function}), target=target())
