@@ -131,8 +131,15 @@ def test_a_block_has_as_many_vectors_as_asked_for_where_they_divide_the_units() 
 
 
 @pytest.mark.parametrize(
-    ("cell", "hidden", "blocks"), [("lstm", 64, 4), ("gru", 64, 2), ("rnn", 112, 2), ("counter", 8, 0)]
+    ("cell", "hidden", "dtype", "blocks"),
+    [
+        ("lstm", 64, "float32", 4),
+        ("gru", 64, "float32", 2),
+        ("rnn", 112, "float32", 2),
+        ("counter", 8, "float32", 0),
+        ("lstm", 64, "int8_dynamic", 2),
+    ],
 )
-def test_threads_share_the_blocks_that_every_processor_has(cell: str, hidden: int, blocks: int) -> None:
+def test_threads_share_the_blocks_that_every_processor_has(cell: str, hidden: int, dtype: str, blocks: int) -> None:
     """112 units are 7 blocks of a vector of AVX-512, but 2 blocks of 7 vectors of AVX."""
-    assert fewest_blocks(Model(cell=cell, input=8 if cell == "counter" else 5, hidden=hidden)) == blocks
+    assert fewest_blocks(Model(cell=cell, input=8 if cell == "counter" else 5, hidden=hidden), dtype) == blocks

@@ -152,7 +152,7 @@ def _too_many_threads(request: Request) -> str:
         return ""
     if request.route != "tir" or request.device == CUDA:
         return "Programs are serial here: a step is one product, and TVM would start its threads anew for each."
-    blocks = fewest_blocks(request.stack)
+    blocks = fewest_blocks(request.stack, request.precision.uniform or request.precision.int8 or "")
     if request.threads > blocks:
         return f"A step has {blocks} blocks of weights to share, which is fewer than {request.threads} threads."
     return ""

@@ -18,8 +18,9 @@ from rnnbench.backends.tvm.activations import Expr
 from rnnbench.backends.tvm.byte_sums import ByteRows
 from rnnbench.backends.tvm.llvm_ir import MARK
 from rnnbench.backends.tvm.packing import (
-    FEW_REGISTERS_VECTORS,
+    FORMATS,
     MAX_VECTORS,
+    ONE_ROW_VECTORS,
     Blocking,
     Matrix,
     PackedLayer,
@@ -48,14 +49,16 @@ def tile(strategy: Strategy) -> int:
     return min(strategy.chunk, max(TILE // number, 1) * number)
 
 
-def blocking(strategy: Strategy, batch: int, registers: int) -> Blocking:
-    """How the products of a kernel are cut for a target with as many vector registers.
+def blocking(strategy: Strategy, batch: int, registers: int, dtype: str) -> Blocking:
+    """How the products of a kernel are cut for a number format, and a target with as many vector registers.
 
     One step a call reads both matrices once, so that their blocks alternate.
     """
 
+    larger = registers < MANY_REGISTERS or FORMATS[dtype].of_bytes
+
     def vectors(rows: int) -> int:
-        return FEW_REGISTERS_VECTORS if rows == 1 and registers < MANY_REGISTERS else MAX_VECTORS
+        return ONE_ROW_VECTORS if rows == 1 and larger else MAX_VECTORS
 
     rows = tile(strategy) * batch
     return Blocking(vectors(rows), vectors(batch), joint=tile(strategy) == 1)
@@ -77,7 +80,7 @@ def kernel(
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first
     step reads the blocks of weights. No result depends on it.
     """
-    blocks = blocking(strategy, batch, registers)
+    blocks = blocking(strategy, batch, registers, dtype)
     emit = Emitter(lanes, registers, threads, dtype)
     layers = layout(model, lanes, dtype, blocks, weights)
     return _Kernel(model, strategy, batch, emit, layers, is_joint(model, blocks)).build()

@@ -26,8 +26,9 @@ from rnnbench.rnn import GATES, Layer, Model, Range, Weights, in_int8
 
 MAX_VECTORS = 6
 """Vectors of a block, where nothing else is asked for."""
-FEW_REGISTERS_VECTORS = 8
-"""Vectors of a block for one row, where there are 16 registers, of AVX or SSE. With 32 they take longer than 4 to 6."""
+ONE_ROW_VECTORS = 8
+"""Vectors of a block for one row, where there are 16 registers, of AVX or SSE, and of products of bytes. With float32
+and 32 registers they take longer than 4 to 6."""
 
 
 @dataclass(frozen=True)
@@ -271,9 +272,10 @@ def layout(
     return tuple(layers)
 
 
-def fewest_blocks(model: Model) -> int:
+def fewest_blocks(model: Model, dtype: str) -> int:
     """Blocks of a step's weights that the threads of a kernel can share on any processor; 0 where there are none."""
-    kinds = ((16, MAX_VECTORS), (8, FEW_REGISTERS_VECTORS), (4, FEW_REGISTERS_VECTORS))
+    widest = ONE_ROW_VECTORS if FORMATS[dtype].of_bytes else MAX_VECTORS
+    kinds = ((16, widest), (8, ONE_ROW_VECTORS), (4, ONE_ROW_VECTORS))
     every = (layout(model, lanes, blocking=Blocking(state_vectors=most)) for lanes, most in kinds)
     return min((layer.w_hh.blocks for layers in every for layer in layers), default=0)
 

@@ -17,8 +17,10 @@ from rnnbench.backends.tvm.sums import BlockSums, Product, Rows, Span, each
 
 INNERMOST_BYTES = 32 << 10
 """Weights of a block that stay in the innermost data cache while the rows of a batch pass: processors have 32 KiB."""
-LENGTH_BYTES = INNERMOST_BYTES // 2
-"""Weights that all rows pass at once, where a block has more. The other half is for rows and sums."""
+LENGTH = INNERMOST_BYTES // 2 // 4
+"""Elements of weights that all rows pass at once, where a block has more. The other half is for rows and sums."""
+READ_INTO_INNERMOST = (0, 3, 1)
+"""Of `llvm.prefetch`: data that will be read, soon."""
 ENOUGH_SUMS = 12
 """Sums at once that keep the units of multiply-adds busy: eight for two units with a latency of four, and some more."""
 
@@ -145,20 +147,25 @@ class Emitter(VectorMath):
         return several and max(product.matrix.block_size * 4 for product in products) > INNERMOST_BYTES
 
     def _in_lengths(self, params: Expr, product: Product, block: Expr, count: int) -> None:
-        """A block for all rows: the first steps of k, which the cache holds, then the next ones."""
+        """A block for all rows: the first steps of k, which the cache holds, then the next ones.
+
+        While rows pass, the next ones are fetched.
+        """
         matrix = product.matrix
         kept = self._sums(matrix, count)
-        groups = LENGTH_BYTES // (matrix.vectors * matrix.vector_size * 4)
+        groups = LENGTH // (matrix.vectors * matrix.vector_size)
 
         def every(rows: Sequence[Expr]) -> BlockSums:
-            return _sums_of(product.matrix)(self, params, product, block, rows, [kept.since(row) for row in rows])
+            return _sums_of(matrix)(self, params, product, block, rows, [kept.since(row) for row in rows])
 
         def add(span: Span) -> None:
             def tile(rows: Sequence[Expr]) -> None:
                 places = [self._sums(matrix) for _ in rows]
                 for row, place in zip(rows, places, strict=True):
                     self._copy_vectors(place, kept.since(row))
-                _sums_of(product.matrix)(self, params, product, block, rows, places).add(span)
+                _sums_of(matrix)(self, params, product, block, rows, places).add(
+                    span, partial(self._prefetch, params, matrix, span, rows, count)
+                )
                 for row, place in zip(rows, places, strict=True):
                     self._copy_vectors(kept.since(row), place)
 
@@ -172,6 +179,16 @@ class Emitter(VectorMath):
             if rest:
                 add(span.part(whole * groups, rest))
         each(count, lambda row: every([row]).finish())
+
+    def _prefetch(
+        self, params: Expr, matrix: Matrix, span: Span, rows: Sequence[Expr], count: int, number: Expr
+    ) -> None:
+        """In group `number` of a tile, asks for its share of the length after the span: all tiles ask for all of it."""
+        group, share = matrix.vectors * matrix.vector_size, LENGTH // count
+        following = T.min(span.start + (span.first + span.count) * group, params.shape[0] - LENGTH)
+        at = following + rows[0] * share + number * (share * len(rows) * group // LENGTH)
+        address = tirx.address_of(params[at])
+        T.evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch.p0", address, *map(_int32, READ_INTO_INNERMOST)))
 
     def _copy_vectors(self, target: Rows, source: Rows) -> None:
         """Copies a row of whole vectors, without a loop."""
@@ -213,6 +230,10 @@ def tiles_of(count: int, limit: int, vectors: int) -> list[Tiles]:
     size, larger = divmod(count, number)
     found = (Tiles(larger, size + 1, 0), Tiles(number - larger, size, larger * (size + 1)))
     return [tiles for tiles in found if tiles.number]
+
+
+def _int32(value: int) -> Expr:
+    return tirx.IntImm("int32", value)
 
 
 def _each_tile(body: Callable[[Sequence[Expr]], None], tiles: Tiles, tile: Expr) -> None:

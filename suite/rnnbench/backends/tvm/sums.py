@@ -113,9 +113,11 @@ class BlockSums:
             start = start + whole * matrix.vectors * matrix.vector_size
         return found
 
-    def add(self, span: Span) -> None:
-        """Adds the products of a span."""
+    def add(self, span: Span, beside: Callable[[Expr], None] | None = None) -> None:
+        """Adds the products of a span. `beside` is done with the number of each of its groups."""
         with T.serial(span.count) as number:
+            if beside is not None:
+                beside(number)
             self._group(span, span.first + number)
 
     def finish(self) -> None:

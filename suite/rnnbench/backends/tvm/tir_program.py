@@ -62,7 +62,7 @@ def build_tir(request: Request, cache: Path) -> TirProgram:
 
 def layers_of(request: Request) -> tuple[PackedLayer, ...]:
     """The layout of the weights in `params`."""
-    blocks = blocking(request.strategy, request.batch, registers())
+    blocks = blocking(request.strategy, request.batch, registers(), dtype_of(request))
     return layout(request.stack, lanes(), dtype_of(request), blocks, request.weights)
 
 
@@ -145,7 +145,7 @@ def _notes(request: Request) -> tuple[str, ...]:
     if model.cell == "counter":
         return ()
     projection = f"The projection of x is outside the loop, {TILE} steps at a time; a step reads the recurrent weights."
-    if is_joint(model, blocking(request.strategy, request.batch, registers())):
+    if is_joint(model, blocking(request.strategy, request.batch, registers(), dtype_of(request))):
         projection = "The blocks of the input's and the recurrent weights alternate: a step reads all in one pass."
     notes = [
         f"The weights are packed in blocks of {lanes()} lanes; biases are added up where that is possible.",
