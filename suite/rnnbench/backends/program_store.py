@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -58,11 +59,21 @@ class ProgramStore:
         """Contents that this process has read. Each file is hashed once."""
 
     def look(self) -> Look:
-        found = {}
-        for path in self.programs.rglob("*"):
-            with suppress(FileNotFoundError):
-                if path.is_file():
-                    found[str(path.relative_to(self.programs))] = _stamp(path)
+        return self._found()
+
+    def _found(self) -> dict[str, Stamp]:
+        """Folders are listed by hand: a store may have thousands of files, and `Path.rglob` takes six times as long."""
+        found, folders = {}, [""]
+        while folders:
+            under = folders.pop()
+            with suppress(FileNotFoundError), os.scandir(self.programs / under) as entries:
+                for entry in entries:
+                    name = f"{under}{entry.name}"
+                    with suppress(FileNotFoundError):
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(f"{name}/")
+                        elif entry.is_file():
+                            found[name] = _stamp(entry)
         return found
 
     def changed_since(self, before: Look) -> tuple[str, ...]:
@@ -107,14 +118,17 @@ class ProgramStore:
         The build's own files are read whole. Another's are read where their size or time is not that of its list.
         """
         wrong = self.mend(key)
+        found, known = self._found(), set[str]()
         for other, listed in self._all_lists().items():
-            path = self._path(other)
-            noted = path.stat().st_mtime_ns
-            suspects = (name for name in listed if not self._is_as_noted(name, listed[name], noted))
+            noted = self._path(other).stat().st_mtime_ns
+            suspects = (name for name in listed if not _is_as_noted(found.get(name), listed[name], noted))
             if any(self._content(name) != listed[name] for name in suspects):
                 self._discard(other)
-        known = {name for listed in self._all_lists().values() for name in listed}
-        for name in self.look():
+                for name in listed:
+                    found.pop(name, None)
+            else:
+                known.update(listed)
+        for name in found:
             if name not in known:
                 self._remove(name)
         return wrong
@@ -135,13 +149,6 @@ class ProgramStore:
         if (name, stamp) not in self._hashed:
             self._hashed[name, stamp] = read_content(path)
         return self._hashed[name, stamp]
-
-    def _is_as_noted(self, name: str, content: Content, noted: int) -> bool:
-        try:
-            stamp = _stamp(self.programs / name)
-        except FileNotFoundError:
-            return False
-        return stamp.nbytes == content.nbytes and stamp.modified <= noted
 
     def _name(self, path: Path) -> str:
         return str(path.resolve().relative_to(self.programs.resolve()))
@@ -173,9 +180,14 @@ class ProgramStore:
             folder.rmdir()
 
 
-def _stamp(path: Path) -> Stamp:
-    status = path.stat()
+def _stamp(file: Path | os.DirEntry[str]) -> Stamp:
+    status = file.stat()
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def _is_as_noted(stamp: Stamp | None, content: Content, noted: int) -> bool:
+    """Whether a file has the size on its list, and has not been written since the list was."""
+    return stamp is not None and stamp.nbytes == content.nbytes and stamp.modified <= noted
 
 
 def _read_list(path: Path) -> dict[str, Content]:

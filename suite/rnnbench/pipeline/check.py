@@ -148,13 +148,15 @@ class CheckPool:
     def _work(self, waiting: WaitingTrials, job: int, core: int) -> None:
         """Take trials while there are any. Those that may share a worker come one after another.
 
-        Each job has a store of its own: what appears in it during a build is of that build.
+        Each job has a store of its own for each backend: what appears in it during a build is of that build, and all
+        files of a store are looked at before and after each.
         """
         folders = self._context.folders
-        context = replace(self._context, folders=replace(folders, artifacts=folders.artifacts / f"job-{job}"))
         worker = _Worker()
         try:
             while not self._interrupted.is_set() and (examined := waiting.next(worker.key)) is not None:
+                store = folders.artifacts / f"job-{job}" / examined.trial.target.backend
+                context = replace(self._context, folders=replace(folders, artifacts=store))
                 if not worker.fits(examined):
                     self._close(worker)
                     worker = _Worker(self._start(examined, context, core), worker_key(examined))
