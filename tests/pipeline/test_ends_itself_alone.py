@@ -78,7 +78,7 @@ def test_a_probe_that_is_none_is_told_and_its_backend_has_trials_that_fail(monke
 def test_a_forked_child_that_exits_as_if_all_were_well_is_a_crash(tmp_path):
     trial = make_trial("fake:check-ends-the-process")
     folders = RunFolders.of_run(tmp_path)
-    forked = ForkedWorker(ForkingWorker(start_trial_worker(examine(trial), folders, "log")), trial)
+    forked = ForkedWorker(ForkingWorker(start_trial_worker(examine(trial), folders, "log")))
     forked.ready()
     forked.ask(Build(trial), 60)
     with pytest.raises(WorkerError, match="exited with status 0") as raised:

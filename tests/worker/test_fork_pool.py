@@ -35,7 +35,7 @@ def test_children_of_one_parent_share_its_import(start):
     parent = start(trials[0])
     imports = []
     for trial in trials:
-        worker = ForkedWorker(parent, trial)
+        worker = ForkedWorker(parent)
         imports.append(worker.ready())
         worker.ask(Build(trial), LIMIT_S)
         assert worker.ask(Load(trial), LIMIT_S).artifact.lowered == "looped 1"
@@ -47,9 +47,9 @@ def test_children_of_one_parent_share_its_import(start):
 def test_a_parent_prepares_for_builds_once_a_child_has_built_and_one_that_cannot_goes_on(start, tmp_path):
     parent = start(make_trial())
     for chunk in (1, 2, 4):
-        trial = make_trial(chunk=chunk)
-        worker = ForkedWorker(parent, trial)
+        worker = ForkedWorker(parent)
         worker.ready()
+        trial = make_trial(chunk=chunk)
         worker.ask(Build(trial), LIMIT_S)
         worker.close()
     log = (RunFolders.of_run(tmp_path).logs / "worker.log").read_text()
@@ -61,7 +61,7 @@ def test_a_parent_whose_child_could_not_build_prepares_nothing(start, tmp_path):
     trial = make_trial("fake:build-fails")
     parent = start(trial)
     for _ in range(2):
-        worker = ForkedWorker(parent, trial)
+        worker = ForkedWorker(parent)
         worker.ready()
         with pytest.raises(WorkerError, match="refused"):
             worker.ask(Build(trial), LIMIT_S)
@@ -72,19 +72,19 @@ def test_a_parent_whose_child_could_not_build_prepares_nothing(start, tmp_path):
 def test_a_child_that_failed_leaves_its_parent_for_the_next_trial(start):
     trial = make_trial("fake:build-fails")
     parent = start(trial)
-    worker = ForkedWorker(parent, trial)
+    worker = ForkedWorker(parent)
     worker.ready()
     with pytest.raises(WorkerError, match="refused"):
         worker.ask(Build(trial), LIMIT_S)
     worker.close()
     assert not parent.is_closed
-    ForkedWorker(parent, trial).ready()
+    ForkedWorker(parent).ready()
 
 
 def test_a_child_whose_program_asked_to_exit_is_not_used_again(start):
     trial = make_trial("fake:check-exits")
     parent = start(trial)
-    worker = ForkedWorker(parent, trial)
+    worker = ForkedWorker(parent)
     worker.ready()
     worker.ask(Build(trial), LIMIT_S)
     process = psutil.Process(parent.process._process.pid)
@@ -99,7 +99,7 @@ def test_a_child_whose_program_asked_to_exit_is_not_used_again(start):
 def test_a_build_that_asked_to_exit_harmed_its_own_child_alone(start):
     trial = make_trial("fake:build-exits")
     parent = start(trial)
-    worker = ForkedWorker(parent, trial)
+    worker = ForkedWorker(parent)
     worker.ready()
     with pytest.raises(WorkerError, match="asked the interpreter to exit: SystemExit: enough") as raised:
         worker.ask(Build(trial), LIMIT_S)
@@ -112,7 +112,7 @@ def test_a_child_that_died_takes_its_parent_with_it(start):
     started = started_from_now()
     trial = make_trial("fake:load-segfaults")
     parent = start(trial)
-    worker = ForkedWorker(parent, trial)
+    worker = ForkedWorker(parent)
     worker.ready()
     worker.ask(Build(trial), LIMIT_S)
     with pytest.raises(WorkerError, match="SIGSEGV"):

@@ -65,7 +65,7 @@ def test_an_unknown_command_ends_the_worker_and_its_log_names_the_command(worker
 
 
 def test_an_unknown_command_to_a_forked_child_ends_the_child_and_its_parent(worker):
-    forked = ForkedWorker(ForkingWorker(worker), make_trial())
+    forked = ForkedWorker(ForkingWorker(worker))
     forked.ready()
     with pytest.raises(WorkerError, match=r"exited with status 1; its log ends: .*Unknown") as raised:
         forked.ask(Unknown(), LIMIT_S)

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from harness_trials import make_trial
 from rnnbench_fake import CONVERTER
 
 from rnnbench.plan import examine
-from rnnbench.worker import BuildImports, ForkedWorker, ForkingWorker, RunFolders, start_trial_worker
-from rnnbench.worker.commands import Build, Load
+from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, start_trial_worker
+from rnnbench.worker.commands import Build
 from rnnbench.worker.preload import freeze, modules, modules_since, preload
 
 
@@ -49,38 +48,10 @@ def test_a_build_need_not_import_what_an_earlier_one_did(tmp_path: Path) -> None
     folders = RunFolders.of_run(tmp_path)
     parent = ForkingWorker(start_trial_worker(examine(trials[0]), folders, "worker.log"))
     for trial, is_imported in zip(trials, (True, False), strict=True):
-        worker = ForkedWorker(parent, trial)
+        worker = ForkedWorker(parent)
         worker.ready()
         figures = worker.ask(Build(trial), trial.limits.build)
         worker.close()
         assert figures.origin == "cold"
         assert (CONVERTER in figures.modules) is is_imported
-    parent.close()
-
-
-def test_the_first_build_of_a_worker_need_not_import_what_one_of_another_worker_did(tmp_path: Path) -> None:
-    trials, found = [make_trial(chunk=chunk) for chunk in (1, 2)], BuildImports()
-    folders = RunFolders.of_run(tmp_path)
-    for trial, is_imported in zip(trials, (True, False), strict=True):
-        parent = ForkingWorker(start_trial_worker(examine(trial), folders, "worker.log"), found)
-        worker = ForkedWorker(parent, trial)
-        worker.ready()
-        figures = worker.ask(Build(trial), trial.limits.build)
-        worker.close()
-        parent.close()
-        assert (CONVERTER in figures.modules) is is_imported
-
-
-def test_what_follows_a_build_that_had_to_import_something_is_done_by_a_child_that_has_it(tmp_path: Path) -> None:
-    trial, found = make_trial(), BuildImports()
-    parent = ForkingWorker(start_trial_worker(examine(trial), RunFolders.of_run(tmp_path), "worker.log"), found)
-    worker = ForkedWorker(parent, trial)
-    worker.ready()
-    first = psutil.Process(parent.process.pid).children()
-    figures = worker.ask(Build(trial), trial.limits.build)
-    assert CONVERTER in figures.modules
-    assert CONVERTER in found.of((trial.target.route, trial.device))
-    assert psutil.Process(parent.process.pid).children() != first
-    worker.ask(Load(trial), trial.limits.build)
-    worker.close()
     parent.close()

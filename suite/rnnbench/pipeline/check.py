@@ -18,15 +18,7 @@ from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked, Examined
-from rnnbench.worker import (
-    BuildImports,
-    ForkedWorker,
-    ForkingWorker,
-    RunFolders,
-    log_name,
-    start_trial_worker,
-    worker_key,
-)
+from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, log_name, start_trial_worker, worker_key
 
 SLOW_BUILD = 20
 """How many trials take as long as one on a route with slow builds."""
@@ -123,8 +115,6 @@ class CheckPool:
         self._journal = Journal(plan, observer)
         self._interrupted = Event()
         self._open: set[ForkingWorker] = set()
-        self._imported: defaultdict[tuple[str, str], BuildImports] = defaultdict(BuildImports)
-        """What the builds of each backend in each interpreter imported."""
 
     def run(self, jobs: int, examined: Sequence[Examined]) -> None:
         """Check the trials of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
@@ -163,14 +153,14 @@ class CheckPool:
                 assert worker.forking is not None, "it was started"
                 if self._interrupted.is_set():
                     return
-                self._write(build_and_check_trial(examined, ForkedWorker(worker.forking, examined.trial), context))
+                self._write(build_and_check_trial(examined, ForkedWorker(worker.forking), context))
         finally:
             self._close(worker)
 
     def _start(self, examined: Examined, context: Context, core: int) -> ForkingWorker:
         cores: Sequence[int] | None = [core] if examined.trial.threads == 1 else None
         process = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
-        worker = ForkingWorker(process, self._imported[examined.trial.target.backend, examined.support.interpreter])
+        worker = ForkingWorker(process)
         self._open.add(worker)
         self.workers_started += 1
         return worker

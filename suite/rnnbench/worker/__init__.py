@@ -15,7 +15,7 @@
     supervisor     a process that ends what is left where the suite itself is killed
     adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
     file_process   a process that reads a model file: `describe_file`; `file_worker` is its other end
-    fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`, `BuildImports`
+    fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         Verify,
     )
     from rnnbench.worker.file_process import check_file, describe_file
-    from rnnbench.worker.fork_pool import BuildImports, ForkedWorker, ForkingWorker
+    from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.kept_programs import remember_build, remembered_build
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -93,7 +93,6 @@ _NAMES = {
         "describe_file",
     ),
     "fork_pool": (
-        "BuildImports",
         "ForkedWorker",
         "ForkingWorker",
     ),
@@ -134,7 +133,6 @@ __all__ = [
     "AskProbe",
     "AskSupport",
     "Build",
-    "BuildImports",
     "Channel",
     "ChannelClosedError",
     "CloseStreams",
