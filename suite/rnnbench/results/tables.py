@@ -19,7 +19,8 @@ THREADS = 2
 """Of a query. The tables are small, and a machine that measures needs its other cores."""
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
-FIGURE, TIME = "DOUBLE", "TIMESTAMP"
+FIGURE = "DOUBLE"
+TIME = "TIMESTAMP"
 TYPES: Mapping[str, str] = {
     "count": "BIGINT",
     "steps": "BIGINT",
