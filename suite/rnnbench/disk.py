@@ -13,6 +13,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -48,7 +49,7 @@ def error_of_disk(folder: Path) -> OSError | None:
     return None
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BufferedReader:
     """The file, for reading. Raises OSError for what is no plain file: a pipe has no end, and so have some devices."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:

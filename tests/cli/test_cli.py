@@ -107,3 +107,24 @@ def test_a_mistake_shows_what_was_given_and_no_terminal_obeys_it(rnnbench, argum
     errors = rnnbench(*(word.format("\x1b[31mred\x07\u202e") for word in arguments), status=2).stderr
     assert "\\x1b[31mred\\x07\\u202e" in errors
     assert not {"\x1b", "\x07", "\u202e"} & set(errors)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list", "pipe", "--backend", "fake"),
+        ("run", "tiny.yaml", "--backend", "fake", "--expectations", "pipe"),
+        ("inspect", "pipe.onnx"),
+        ("history", "backfill", "numpy", "tiny.yaml", "--package", "numpy", "--list", "pipe"),
+        ("history", "confirm", "tiny.yaml", "--alerts", "pipe"),
+        ("triage", "--alerts", "pipe"),
+        ("night", "tiny.yaml", "--backend", "fake", "--state", "pipe", "--plan"),
+        ("publish", "of_pipes"),
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(rnnbench, folder, arguments):
+    (folder / "of_pipes").mkdir()
+    for pipe in ("pipe", "pipe.onnx", "of_pipes/night.json"):
+        os.mkfifo(folder / pipe)
+    said = rnnbench(*arguments, status=2).stderr
+    assert "no plain file" in said or "is no summary of a night" in said

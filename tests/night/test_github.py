@@ -95,6 +95,21 @@ def test_a_damaged_summary_has_a_message(repository, content):
         tell_github(repository.night, GitHub(), print)
 
 
+@pytest.mark.parametrize("page", ["../secret.md", "/secret.md", ".netrc"])
+def test_no_file_beside_the_night_is_published(repository, page):
+    (repository.night / "night.json").write_text(json.dumps({"page": page, "issues": []}))
+    with pytest.raises(ReportError, match=r"night\.json: is no summary of a night"):
+        tell_github(repository.night, GitHub(), print)
+
+
+def test_a_page_that_is_missing_or_no_text_has_a_message(repository):
+    (repository.night / "night.json").write_text('{"page": "night.md", "issues": []}')
+    for damage in (Path.unlink, lambda page: page.write_bytes(b"\xff")):
+        damage(repository.night / "night.md")
+        with pytest.raises(ReportError, match=r"night\.md: cannot be read: .*; make it again with"):
+            tell_github(repository.night, GitHub(), print)
+
+
 def test_without_gh_the_message_says_what_to_install(repository):
     (repository.night / "night.json").write_text('{"page": "night.md", "issues": []}')
     with pytest.raises(ReportError, match="install gh, and give it a token"):

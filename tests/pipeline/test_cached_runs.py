@@ -15,12 +15,13 @@ from waiting import PATIENCE_S, wait_until
 from rnnbench import conformance, pipeline
 from rnnbench.backends import program_identity
 from rnnbench.cache import ENTRY, Cache, CacheFolder
+from rnnbench.conformance import kept_references
 from rnnbench.pipeline import build_and_check_trial, check_trials
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.plan import begin_run, close_adapters, examine
 from rnnbench.results import CheckResult, Store, read_run
 from rnnbench.stages import Examined
-from rnnbench.worker import start_trial_worker, trial_process, trial_worker
+from rnnbench.worker import kept_programs, start_trial_worker, trial_process, trial_worker
 from rnnbench.worker.prepared_program import PreparedProgram
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -105,6 +106,19 @@ def test_a_program_of_another_source_flag_package_compiler_or_processor_is_built
             change(patch)
             assert build(tmp_path / name, cache).built.figures.origin == "cold", name
     assert build(tmp_path / "2", cache).built.figures.origin == "cached"
+
+
+@pytest.mark.parametrize("trial", [TRIAL, NUMPY])
+def test_nothing_is_kept_once_the_sources_were_edited_while_the_run_is_on(tmp_path, cache, monkeypatch, trial):
+    """Its worker may have imported what is there now, and the digests are of what was there before."""
+    with monkeypatch.context() as patch:
+        for module in (kept_programs, kept_references):
+            patch.setattr(module, "seen_now", lambda backend, packages: "edited")
+        assert build(tmp_path / "1", cache, trial).failure is None
+        assert not list(cache.path.glob(f"*/*/{ENTRY}"))
+    again = build(tmp_path / "2", cache, trial)
+    assert (again.built.figures.origin, again.figures.checked) == ("cold", "")
+    assert {path.parts[-3] for path in cache.path.glob(f"*/*/{ENTRY}")} >= {trial.target.backend, "references"}
 
 
 def test_a_program_of_another_version_is_built(tmp_path, cache):

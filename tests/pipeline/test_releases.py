@@ -18,7 +18,7 @@ def index(monkeypatch):
 
     def answer(stdout, stderr="", status=0):
         done = SimpleNamespace(stdout=stdout, stderr=stderr, returncode=status)
-        monkeypatch.setattr(releases.subprocess, "run", lambda *_, **__: done)
+        monkeypatch.setattr(releases, "run_helper", lambda *_, **__: done)
 
     answer(ANSWER)
     return answer
@@ -35,12 +35,12 @@ def test_the_index_s_releases_are_ordered_by_version_and_filtered(index):
 
 
 def test_versions_that_are_named_need_no_index(monkeypatch):
-    monkeypatch.setattr(releases.subprocess, "run", None)
+    monkeypatch.setattr(releases, "run_helper", None)
     assert versions(list_releases("fakepackage", "1.10, 1.9.1rc1")) == ["1.9.1rc1", "1.10"]
 
 
 def test_a_list_has_versions_and_days_and_is_filtered(monkeypatch, tmp_path):
-    monkeypatch.setattr(releases.subprocess, "run", None)
+    monkeypatch.setattr(releases, "run_helper", None)
     (tmp_path / "list").write_text("# all\n1.9.1 2026-02-17\n1.8.0  # old\n\n1.10.0\n")
     found = list_releases("fakepackage", ">=1.9", tmp_path / "list")
     assert found == (Release("fakepackage", "1.9.1", "2026-02-17"), Release("fakepackage", "1.10.0"))

@@ -1,6 +1,7 @@
 """Rows as tables of DuckDB: every row arrives, whatever its text and numbers are."""
 
 import math
+from datetime import datetime
 
 import pytest
 
@@ -32,6 +33,18 @@ def test_numbers_that_are_none_arrive():
     )
     assert math.isnan(not_a_number)
     assert (infinite, none) == (math.inf, None)
+
+
+@pytest.mark.parametrize("time", ["9999-99-99T", "", "no time", "2026-02-30T00:00:00", "x\x00y"])
+def test_a_time_that_cannot_be_is_empty_and_its_row_arrives(time):
+    database = open_database("a test")
+    rows = [{"text": "a", "time": time}, {"text": "b", "time": "2026-11-25T19:59:23.5+00:00"}, {"text": "c"}]
+    make_table(database, "t", {"text": "VARCHAR", "time": "TIMESTAMP"}, rows)
+    assert database.execute("SELECT * FROM t").fetchall() == [
+        ("a", None),
+        ("b", datetime(2026, 11, 25, 19, 59, 23, 500_000)),
+        ("c", None),
+    ]
 
 
 def test_a_row_that_does_not_fit_is_an_error_and_not_left_out():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,13 @@ def test_a_file_is_read_once_it_is_there_small_and_text(tmp_path: Path):
         read_source(path, CASE)
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_source(path, CASE).data == {"a": 1}
+
+
+@pytest.mark.parametrize("path", ["pipe.yaml", "/dev/zero"])
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path, path: str):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(FileError, match="is a pipe or a device, and no plain file"):
+        read_source(tmp_path / path, CASE)
 
 
 def test_paths_are_written_as_people_do():

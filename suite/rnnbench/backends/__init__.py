@@ -8,6 +8,7 @@ What other packages may use:
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
+- `unchanged`: whether sources and packages are still what these digests were made of.
 - `explanation`: what a program offers, and the stages that it went through; an adapter may have a module of that name.
 - `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
     from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
+    from rnnbench.backends.unchanged import seen_first, seen_now
 
 _NAMES = {
     "base": (
@@ -88,6 +90,7 @@ _NAMES = {
     "program_identity": ("machine_facts", "program_key"),
     "program_store": ("Look", "ProgramStore"),
     "sources": ("digest_of", "is_own", "rooms_digest", "sources_digest"),
+    "unchanged": ("seen_first", "seen_now"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -130,6 +133,8 @@ __all__ = [
     "program_key",
     "request_of",
     "rooms_digest",
+    "seen_first",
+    "seen_now",
     "sources_digest",
     "tool_for",
 ]

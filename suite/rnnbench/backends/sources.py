@@ -26,14 +26,17 @@ def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> 
 
     Of an adapter of another distribution they are those of its package, or its one module.
     """
-    places = [suite / room for room in ROOMS]
-    if not is_own(backend):
-        places += _adapter(entry_of(backend).module)
+    places = [*(suite / room for room in ROOMS), *_adapter_places(backend)]
     return [
         (str(path.relative_to(place.parent)), path)
         for place in places
         for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
     ]
+
+
+def source_places(backend: str) -> list[str]:
+    """The folders and modules of the suite and of a backend's adapter. Raises BackendError for an unknown backend."""
+    return [str(place) for place in (Path(rnnbench.__file__).parent, *_adapter_places(backend))]
 
 
 def is_own(backend: str) -> bool:
@@ -57,6 +60,11 @@ def digest_of(files: Iterable[tuple[str, Path]]) -> str:
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def _adapter_places(backend: str) -> list[Path]:
+    """Of an adapter of another distribution; those of the suite's own are in its rooms."""
+    return [] if is_own(backend) else _adapter(entry_of(backend).module)
 
 
 def _adapter(module: str) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rnnbench.disk import write_text
+from rnnbench.disk import read_plain, write_text
 from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
 from rnnbench.optional import require
 from rnnbench.results import unwritable
@@ -48,7 +48,7 @@ def read_file(file: Path) -> tuple[str, tuple[Alert, ...], frozenset[str]]:
         return "", (), frozenset()
     source = read_source(file, KIND)
     alerts = _validated(source)
-    text = file.read_bytes().decode("utf-8-sig")
+    text = read_plain(file).decode("utf-8-sig")
     return text, alerts, frozenset(_commented(text, source, alerts))
 
 
@@ -56,7 +56,7 @@ def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Al
     """Put the alerts into the file, whose text was `text`; returns the new text. Raises AlertsError and StoreError."""
     new = edited(file, text, before, after)
     try:
-        if (file.read_bytes().decode("utf-8-sig") if file.exists() else "") != text:
+        if (read_plain(file).decode("utf-8-sig") if file.exists() else "") != text:
             raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
         if new != text:
             write_text(file, new, durable=True)

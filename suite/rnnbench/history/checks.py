@@ -98,7 +98,7 @@ def checks_of(run: Run) -> tuple[CheckEntry, ...]:
     """The check of each backend in a run of `rnnbench check`. Raises StoreError where its start is no time."""
     try:
         started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise StoreError(f"{run.path}: '{run.info.started}' is no time in ISO 8601; restore its run.json") from error
     backends = sorted({record.backend for record in run.records})
     return tuple(_check(run, backend, started.isoformat(timespec="milliseconds")) for backend in backends)

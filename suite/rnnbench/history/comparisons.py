@@ -92,7 +92,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
         raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS}") from error
-    except (OSError, ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValidationError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
     cpu = run.info.machine.get("cpu")
     return ComparisonEntry(

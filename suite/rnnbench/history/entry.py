@@ -123,7 +123,7 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
 def _utc(time: str, run: Run) -> str:
     try:
         parsed = datetime.fromisoformat(time)
-    except ValueError as error:
+        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+    except (ValueError, OverflowError) as error:
         raise StoreError(f"{run.path}: '{time}' is no time in ISO 8601; restore its run.json") from error
-    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from rnnbench.disk import write_text
+from rnnbench.disk import read_plain, write_text
 from rnnbench.results import FrozenModel, StoreError
 
 FILE = "release.json"
@@ -42,7 +42,7 @@ def read_release(run: Path) -> ReleaseFile | None:
     """What the file in a run's folder says; None where there is none. Raises StoreError."""
     file = run / FILE
     try:
-        return ReleaseFile.model_validate_json(file.read_bytes())
+        return ReleaseFile.model_validate_json(read_plain(file))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError, ValueError) as error:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from pydantic import Field
 
+from rnnbench.disk import open_plain
 from rnnbench.model_files.description import Constant
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, FLOATS, CarriedState, FileArray, widest
@@ -339,7 +340,7 @@ def digest_of(path: Path, external: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for each in (path, *(path.parent / name for name in external)):
         try:
-            with each.open("rb") as file:
+            with open_plain(each) as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
             raise ModelFileError(f"{safe_text(each.name, 200)} cannot be read: {error.strerror}") from error

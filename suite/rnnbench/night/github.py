@@ -17,9 +17,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from rnnbench.disk import read_plain
 from rnnbench.night.folders import DATA
 from rnnbench.outside_text import safe_text
 from rnnbench.reports import ReportError
+from rnnbench.worker import run_helper
 
 T = TypeVar("T")
 
@@ -47,7 +49,8 @@ class _Night(BaseModel):
     """What is needed of `night.json`."""
 
     model_config = ConfigDict(extra="ignore")
-    page: str
+    page: Annotated[str, Field(pattern=r"^[^/]+\.md$")]
+    """File with its text, in the folder of the night: what lies elsewhere is nobody's to publish."""
     issues: list[_Issue]
 
 
@@ -79,9 +82,7 @@ class GitHub:
         """What `gh` prints. Raises ReportError."""
         what = " ".join((self.command, *arguments[:2]))
         try:
-            done = subprocess.run(
-                [self.command, *arguments], input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False
-            )
+            done = run_helper([self.command, *arguments], LIMIT_S, text)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ReportError(f"{what}: {error}; install gh, and give it a token (GH_TOKEN)") from error
         if done.returncode:
@@ -97,7 +98,7 @@ def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> No
     for issue in night.issues:
         for said in _tell_issue(issue, folder, known.get(issue.id), github):
             tell(said)
-    page = (folder / night.page).read_text(encoding="utf-8")
+    page = _text(folder / night.page)
     for number in _pull_requests(github):
         github.ask("pr", "comment", str(number), "--edit-last", "--create-if-none", "--body-file", "-", text=page)
         tell(f"commented on pull request {number}")
@@ -106,14 +107,23 @@ def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> No
 def _read(folder: Path) -> _Night:
     file = folder / DATA
     try:
-        return _Night.model_validate_json(file.read_bytes())
+        return _Night.model_validate_json(read_plain(file))
     except (OSError, ValidationError) as error:
         raise ReportError(f"{file}: is no summary of a night; make it with: rnnbench night CASE…") from error
 
 
+def _text(file: Path) -> str:
+    """A page of the night. Raises ReportError."""
+    try:
+        return read_plain(file).decode()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ReportError(f"{file}: cannot be read: {reason}; make it again with: rnnbench night CASE…") from error
+
+
 def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
     """Open, update, close or open again. One that a person closed stays closed."""
-    text = f"{(folder / issue.text).read_text(encoding='utf-8')}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
+    text = f"{_text(folder / issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
     title = issue.title[:LONGEST_TITLE]
     if known is None:
         if issue.state == "open":

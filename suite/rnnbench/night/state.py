@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from rnnbench.disk import locked, write_text
+from rnnbench.disk import locked, read_plain, write_text
 from rnnbench.history import Found, Measured
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
@@ -135,7 +135,7 @@ def hold_state(file: Path) -> Iterator[None]:
 def read_state(file: Path) -> State:
     """The state in a file; where there is none, one without backends. Raises StoreError."""
     try:
-        return State.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+        return State.model_validate(yaml.safe_load(read_plain(file)) or {})
     except FileNotFoundError:
         return State()
     except ValidationError as error:

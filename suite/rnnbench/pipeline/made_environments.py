@@ -28,6 +28,7 @@ from rnnbench.cases import Trial
 from rnnbench.disk import locked, read_cached, write_text
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
+from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
 READY = "ready.json"
@@ -234,7 +235,7 @@ def _name(requirement: str) -> str:
 def _run(command: list[str], requirements: str) -> str:
     """What it printed on standard error."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S, check=False)
+        done = run_helper(command, INSTALL_LIMIT_S)
     except subprocess.TimeoutExpired as error:
         raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
     if done.returncode:

@@ -12,8 +12,10 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rnnbench.disk import read_plain
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.plan import probe_or_stand_in
+from rnnbench.worker import run_helper
 
 INDEX_LIMIT_S = 120.0
 _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
@@ -120,7 +122,7 @@ def _specifier(text: str) -> SpecifierSet:
 
 def _of_file(file: Path) -> list[tuple[str, str]]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_plain(file).decode().splitlines()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SideError(f"{file}: cannot be read: {reason}; expected a text file with a version a line") from error
@@ -138,7 +140,7 @@ def _of_index(package: str, *options: str) -> list[str]:
     """The versions that pip finds for this Python and platform, by pip's own settings."""
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INDEX_LIMIT_S, check=False)
+        done = run_helper(command, INDEX_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SideError(f"{package}: the package index gave no answer: {error}; give --list FILE") from error
     found = _AVAILABLE.search(done.stdout)

@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.made_environments import plain_environment, site_packages
 from rnnbench.pipeline.releases import newest_release
+from rnnbench.worker import run_helper
 
 FOLDERS = (Path(__file__).parents[3] / "docs" / "upstream", Path(__file__).parents[1] / "docs" / "upstream")
 """Where the scripts lie: in a checkout, or in an installed package."""
@@ -110,14 +111,7 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
 def _run(command: list[str]) -> tuple[Finding, str]:
     """What a script finds, and what it printed, or why it found nothing."""
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIME_LIMIT_S,
-            check=False,
-        )
+        done = run_helper(command, TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         return Finding.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s"
     printed = safe_text(done.stdout.strip())

@@ -13,6 +13,7 @@ import pytest
 from rnnbench.backends import BackendError
 from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
 from rnnbench.cli.options import Selection
+from rnnbench.disk import read_plain
 from rnnbench.plan import expected_failures, probe_or_stand_in
 from rnnbench.pytest_plugin import requested_backends
 from rnnbench.pytest_plugin.item import TrialItem
@@ -26,7 +27,7 @@ ENOUGH_KEYS = 3
 def looks_like_case(path: Path) -> bool:
     """Whether a YAML file is meant to be a case. One that is so faulty as not to be YAML still is."""
     try:
-        return len(set(_KEYS.findall(path.read_bytes()))) >= ENOUGH_KEYS
+        return len(set(_KEYS.findall(read_plain(path)))) >= ENOUGH_KEYS
     except OSError:
         return False
 

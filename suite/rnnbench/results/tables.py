@@ -20,13 +20,14 @@ THREADS = 2
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
 FIGURE = "DOUBLE"
+TIME = "TIMESTAMP"
 TYPES: Mapping[str, str] = {
     "count": "BIGINT",
     "steps": "BIGINT",
     "flag": "BOOLEAN",
     "text": "VARCHAR",
     "json": "VARCHAR",
-    "time": "TIMESTAMP",
+    "time": TIME,
 }
 """DuckDB's type of a column by its unit. Every other unit is that of a figure."""
 COLUMN_TYPES: Mapping[str, str] = {
@@ -55,7 +56,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     """A table whose rows come as lines of JSON: DuckDB takes rows one at a time else, a thousand times slower.
 
     As one JSON text in a parameter they would take 2 MB each. Half a surrogate pair, which UTF-8 has no bytes for,
-    becomes a question mark: no row is left out.
+    becomes a question mark, and a time that cannot be, as of a 99th day, is empty: no row is left out.
     """
     columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
     database.execute(f"CREATE TABLE {name} ({columns})")
@@ -64,9 +65,14 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", errors="replace") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         lines.flush()
-        kinds = ", ".join(f"{sql_literal(column)}: {sql_literal(kind)}" for column, kind in types.items())
+        times = [column for column, kind in types.items() if kind == TIME]
+        read = {**types, **dict.fromkeys(times, "VARCHAR")}
+        kinds = ", ".join(f"{sql_literal(column)}: {sql_literal(kind)}" for column, kind in read.items())
+        cast = ", ".join(f'TRY_CAST("{column}" AS {TIME}) AS "{column}"' for column in times)
+        chosen = f"* REPLACE ({cast})" if times else "*"
         database.execute(
-            f"INSERT INTO {name} BY NAME SELECT * FROM read_json({sql_literal(lines.name)}, columns = {{{kinds}}}, "
+            f"INSERT INTO {name} BY NAME SELECT {chosen} "
+            f"FROM read_json({sql_literal(lines.name)}, columns = {{{kinds}}}, "
             f"format = 'newline_delimited', maximum_object_size = {LARGEST_ROW})"
         )
 

@@ -15,6 +15,7 @@
     supervisor     a process that ends what is left where the suite itself is killed
     adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
     file_process   a process that reads a model file: `describe_file`; `file_worker` is its other end
+    helper_program  a program that is no worker, as pip: `run_helper`
     fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
 
 Start with `commands`, then read `trial_worker`.
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.worker.file_process import check_file, describe_file
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
+    from rnnbench.worker.helper_program import run_helper
     from rnnbench.worker.kept_programs import remember_build, remembered_build
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
@@ -96,6 +98,7 @@ _NAMES = {
         "ForkedWorker",
         "ForkingWorker",
     ),
+    "helper_program": ("run_helper",),
     "kept_programs": ("remember_build", "remembered_build"),
     "kernel": ("die_with_parent",),
     "launcher": (
@@ -175,6 +178,7 @@ __all__ = [
     "receive_command",
     "remember_build",
     "remembered_build",
+    "run_helper",
     "serve",
     "start_trial_worker",
     "variables",

@@ -58,7 +58,7 @@ class KeptChecks:
         """Keep results of which none has failed; otherwise forget those that there are."""
         if any(result.verdict == "fail" for result in checked.results.values()):
             self.forget(key)
-        else:
+        elif self._programs.are_sources_unchanged():
             self._cache.keep(KIND, key, {}, {RESULTS: _results().dump_python(checked, mode="json")})
 
     def forget(self, key: Key) -> None:

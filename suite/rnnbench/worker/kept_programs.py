@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest
+from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest, seen_first, seen_now
 from rnnbench.cache import Cache, CacheFolder, Entry
 from rnnbench.cases import Trial
 from rnnbench.devices import Device
@@ -41,6 +41,8 @@ class CacheUse:
     device: Device | None
     suite: str
     """Digest of all sources of the suite, which decide the results of checks. Empty where the worker reads its own."""
+    seen: str = ""
+    """What the digests were made of (`backends.seen_first`). Empty where the worker looks itself."""
 
 
 class KeptPrograms:
@@ -53,6 +55,15 @@ class KeptPrograms:
         self._sources = sources
         self._artifacts = artifacts
         self._store = store
+        self._seen = use.seen or seen_first(backend, self._package_names)
+
+    @property
+    def _package_names(self) -> tuple[str, ...]:
+        return (*self._use.versions, "numpy")
+
+    def are_sources_unchanged(self) -> bool:
+        """Whether the sources and packages are still those of the digests. Otherwise nothing is kept."""
+        return seen_now(self._backend, self._package_names) == self._seen
 
     def suite_digest(self) -> str:
         """Digest of all sources of the suite."""
@@ -95,6 +106,8 @@ class KeptPrograms:
 
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
         """What is built now takes the place of what was there, timed or not."""
+        if not self.are_sources_unchanged():
+            return
         timed, untimed = self._of(request, part), self._of(request, UNTIMED + part)
         of, other = (timed, untimed) if self._use.folder.times else (untimed, timed)
         self.cache.forget(self._backend, other)

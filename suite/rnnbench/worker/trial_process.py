@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from rnnbench.backends import package_digest, rooms_digest, sources_digest
+from rnnbench.backends import package_digest, rooms_digest, seen_first, sources_digest
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.stages import Examined, ImportFigures
@@ -26,8 +26,8 @@ def start_trial_worker(
     affinity = tuple(cores or cores_for(trial.threads))
     backend, interpreter = trial.target.backend, examined.support.interpreter
     is_same = interpreter in ("", sys.executable)
-    sources = sources_digest(backend) if is_same else ""
     kept = _cache_use(examined, folders.cache, is_same=is_same) if folders.cache else None
+    sources = sources_digest(backend) if is_same else ""
     start = Start(backend, folders.artifacts, folders.references, affinity, sources, kept)
     host = Host(folders.logs / log, variables(examined), interpreter)
     return WorkerProcess("rnnbench.worker", start, host)
@@ -36,8 +36,11 @@ def start_trial_worker(
 def _cache_use(examined: Examined, cache: CacheFolder, *, is_same: bool) -> CacheUse:
     """What a worker's cache depends on. Digests are read here, once for all workers of the same interpreter."""
     device, versions = examined.probe.device(examined.trial.device), dict(examined.probe.versions)
+    # Before any digest of them: what is edited later than this is seen where a program is kept.
+    seen = seen_first(examined.trial.target.backend, (*versions, "numpy")) if is_same else ""
     packages = {name: package_digest(name) for name in (*versions, "numpy")} if is_same else {}
-    return CacheUse(cache, versions, packages, variables(examined), device, rooms_digest() if is_same else "")
+    suite = rooms_digest() if is_same else ""
+    return CacheUse(cache, versions, packages, variables(examined), device, suite, seen)
 
 
 def log_name(trial: Trial) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from rnnbench.disk import open_plain
 from rnnbench.yaml_files.errors import FileError, Place
 
 KeyPath = tuple[str | int, ...]
@@ -89,7 +90,7 @@ def read_source(path: Path, kind: FileKind) -> Source:
     """The one document of a file. Raises the kind's error, with line and column wherever there are any."""
     name = str(path)
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             raw = file.read(kind.max_bytes + 1)
     except FileNotFoundError as error:
         raise kind.error.at(Place(name), "does not exist; correct its path") from error

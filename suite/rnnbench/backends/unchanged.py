@@ -1,0 +1,66 @@
+"""Whether what decides programs is still what its digests were made of.
+
+Somebody may edit the suite, or install another version of a package, while a run is on. Workers that start later import
+what is there then, and their programs must not be kept under the digests of what was there before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+
+from rnnbench.backends.sources import source_places
+
+Facts = tuple[object, ...]
+"""Of a file: its path, and what changes with any change of it, also with one that is taken back."""
+
+
+def seen_first(backend: str, packages: Iterable[str]) -> str:
+    """What a process saw of the sources and packages when it first read any digest of theirs."""
+    return _digest(backend, packages, _sources_first, _package_first)
+
+
+def seen_now(backend: str, packages: Iterable[str]) -> str:
+    """The same as of now: equal if no file of the sources was touched, and no package was installed since."""
+    return _digest(backend, packages, _sources, _package)
+
+
+def _digest(backend: str, packages: Iterable[str], sources: Callable[[str], str], package: Callable[[str], str]) -> str:
+    seen = [*(sources(place) for place in source_places(backend)), *map(package, sorted(packages))]
+    return hashlib.sha256("\n".join(seen).encode(errors="surrogateescape")).hexdigest()
+
+
+def _sources(place: str) -> str:
+    """A module, or all Python files in a folder."""
+    files = sorted(_python_files(place)) if os.path.isdir(place) else [_facts(place)]
+    return repr(files)
+
+
+def _python_files(folder: str) -> Iterator[Facts]:
+    for each, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        yield from (_facts(os.path.join(each, name)) for name in names if name.endswith(".py"))
+
+
+def _package(name: str) -> str:
+    """Its version and its `RECORD`, which an installation writes. A file that is edited in place is not seen."""
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return ""
+    record = package.read_text("RECORD") or ""
+    return f"{name} {package.version} {hashlib.sha256(record.encode()).hexdigest()}"
+
+
+def _facts(path: str) -> Facts:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return (path,)
+    return path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+
+
+_sources_first, _package_first = cache(_sources), cache(_package)

@@ -1,0 +1,65 @@
+"""A program that helps the suite and is no worker: pip, venv, gh, a script that shows a fault.
+
+It and all that it starts end with its call, whether that returns, runs out of time or is interrupted, and with the
+suite.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from rnnbench.worker.kernel import MARK, family, marked
+from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
+from rnnbench.worker.supervisor import supervise
+
+
+def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """What it printed, and its status. It reads `text`, or nothing.
+
+    Raises OSError where it cannot be started, and subprocess.TimeoutExpired once its time is over.
+    """
+    mark = new_mark()
+    supervise()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, MARK: mark},
+    )
+    try:
+        printed, errors = process.communicate(text, limit_s)
+    finally:
+        _end(process, mark)
+    return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
+
+
+def _end(process: subprocess.Popen[str], mark: str) -> None:
+    """Kill what is left, again and again: what is killed may be forking.
+
+    A child that has the program's output would be waited for if the program alone were killed.
+    """
+    until = time.monotonic() + KILL_LIMIT_S
+    while (living := _living(process, mark)) and time.monotonic() < until:
+        for pid in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(KILL_LIMIT_S)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+
+def _living(process: subprocess.Popen[str], mark: str) -> set[int]:
+    """Once it has been waited for, its number may be another's."""
+    return family(process.pid, mark) if process.returncode is None else marked(mark)

@@ -1,0 +1,87 @@
+"""Whatever is done to the sources, or to a package, after a process read their digests is seen."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from rnnbench.backends import unchanged
+from rnnbench.backends.unchanged import seen_first, seen_now
+
+
+def edit(folder):
+    (folder / "room" / "module.py").write_text("x = 2\n")
+
+
+def edit_and_take_back(folder):
+    edit(folder)
+    (folder / "room" / "module.py").write_text("x = 1\n")
+
+
+def edit_with_the_old_time(folder):
+    file = folder / "room" / "module.py"
+    before = file.stat()
+    edit(folder)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace(folder):
+    """As editors and git do."""
+    (folder / "new").write_text("x = 1\n")
+    (folder / "new").replace(folder / "room" / "module.py")
+
+
+CHANGES = [
+    edit,
+    edit_and_take_back,
+    edit_with_the_old_time,
+    replace,
+    lambda folder: (folder / "room" / "module.py").unlink(),
+    lambda folder: (folder / "room" / "another.py").write_text(""),
+    lambda folder: (folder / "room").rename(folder / "chamber"),
+    lambda folder: (folder / "adapter.py").write_text("y = 2\n"),
+]
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """The sources of the suite and an adapter that is one module; each test has a folder of its own."""
+    suite = tmp_path / "suite"
+    (suite / "room").mkdir(parents=True)
+    (suite / "room" / "module.py").write_text("x = 1\n")
+    (suite / "adapter.py").write_text("y = 1\n")
+    monkeypatch.setattr(unchanged, "source_places", lambda backend: [str(suite / "room"), str(suite / "adapter.py")])
+    return suite
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_sources_is_seen(sources, change):
+    first = seen_first("numpy", ["numpy"])
+    assert seen_now("numpy", ["numpy"]) == first
+    change(sources)
+    assert seen_now("numpy", ["numpy"]) != first
+    assert seen_first("numpy", ["numpy"]) == first, "the digests that this process read are of what was there before"
+
+
+def test_what_python_writes_itself_is_no_change(sources):
+    first = seen_first("numpy", [])
+    (sources / "room" / "__pycache__").mkdir()
+    (sources / "room" / "__pycache__" / "module.cpython-311.pyc").write_bytes(b"compiled")
+    (sources / "room" / "notes.md").write_text("not imported")
+    assert seen_now("numpy", []) == first
+
+
+@pytest.mark.parametrize("later", [("2.0", "b,,\n"), ("1.0", "a,sha256=other,1\n"), ("1.0", None)])
+def test_another_installation_of_a_package_is_seen(sources, monkeypatch, later):
+    installed = ["1.0", "a,,\n"]
+    package = SimpleNamespace(read_text=lambda name: installed[1])
+    monkeypatch.setattr(
+        unchanged, "distribution", lambda name: SimpleNamespace(version=installed[0], read_text=package.read_text)
+    )
+    name = f"package-{later}"
+    first = seen_first("numpy", [name])
+    assert seen_now("numpy", [name]) == first
+    installed[:] = later
+    assert seen_now("numpy", [name]) != first
